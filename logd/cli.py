@@ -146,7 +146,9 @@ async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
 
     try:
         shared = shared_of(loaded.config, failed)
-        embedded = EmbeddedBroker(loaded.config, on_dead=on_dead, shared=shared)
+        # The end of one among several on a host is the end of all: that is not what an operator asks for.
+        on_shutdown = stop.set if parent is None else None
+        embedded = EmbeddedBroker(loaded.config, on_dead=on_dead, on_shutdown=on_shutdown, shared=shared)
         if shared is None:
             await embedded.start()
         elif not await _started(embedded, stop):

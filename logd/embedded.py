@@ -62,8 +62,9 @@ def shared_of(config: BrokerConfig, failed: Callable[[MillstreamError], None]) -
 class EmbeddedBroker:
     """Call `start`, in the end `stop`, both in the loop; everything else is for in between.
 
-    `on_dead` is called when the last log folder has failed: `stop` then. `now_ms` is the wall clock, and
-    `disk` what everything is written through; `shared` where the metadata is of a cluster of several.
+    `on_dead` is called when the last log folder has failed: `stop` then; `on_shutdown` when an operator asks
+    for that over the network, which is refused without it. `now_ms` is the wall clock, and `disk` what
+    everything is written through; `shared` where the metadata is of a cluster of several.
     """
 
     def __init__(
@@ -71,11 +72,14 @@ class EmbeddedBroker:
         config: BrokerConfig,
         *,
         on_dead: Callable[[], None] | None = None,
+        on_shutdown: Callable[[], None] | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
         disk: Disk | None = None,
         shared: Shared | None = None,
     ) -> None:
-        self.broker = Broker(config, on_dead=on_dead, now_ms=now_ms, disk=disk, shared=shared)
+        self.broker = Broker(
+            config, on_dead=on_dead, on_shutdown=on_shutdown, now_ms=now_ms, disk=disk, shared=shared
+        )
         self._server = Server(self.broker)
 
     async def start(self) -> None:

@@ -44,6 +44,7 @@ OWN = {
     "cluster": Own(
         "millstream.cluster.cli:app", "The cluster: its id and controller, its brokers, and what they speak."
     ),
+    "broker": Own("millstream.broker.cli:app", "Brokers: list them, and have them stop."),
     "topic": Own(
         "millstream.topic.cli:app",
         "Topics: create, list, describe, grow and delete them, and ask for their offsets.",

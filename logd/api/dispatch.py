@@ -18,6 +18,7 @@ from logd.api.table import (
     FETCH,
     FLEXIBLE_FETCH,
     FLEXIBLE_PRODUCE,
+    OPERATOR_APIS,
     PRODUCE,
 )
 from logd.errors import MalformedMessage
@@ -62,7 +63,7 @@ def serve(view: memoryview, pos: int, end: int, context: RequestContext) -> Outc
             if version >= FLEXIBLE_FETCH:
                 body = _after_tags(view, pos, body, end)
             return _fetch(view, body, end, version, correlation_id, context)
-        api = APIS.get(key)
+        api = APIS.get(key) or OPERATOR_APIS.get(key)
         if api is None and context.broker.controller_link is not None:
             api = BROKER_APIS.get(key)
         if api is None:

@@ -107,3 +107,6 @@ BROKER_APIS: Mapping[int, Api] = dict(
     )
 )
 """What the brokers of a cluster ask each other; an embedded node serves none of it, and no client is told."""
+
+OPERATOR_APIS: Mapping[int, Api] = dict((_api(10_002, "broker_shutdown", 0, 0),))
+"""What our own command asks of any broker; clients are not told of it either."""

@@ -76,6 +76,8 @@ class Broker:
     ``metadata_answers``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
     by listener, set by the server).
 
+    ``on_shutdown`` begins to stop this broker's process, None where that is somebody else's to do.
+
     ``disk`` is what everything is written through, ``executor`` runs what may block, ``now_ms`` is the wall
     clock in milliseconds since 1970: all are for tests. Sessions and intervals go by the event loop's clock.
     """
@@ -85,6 +87,7 @@ class Broker:
         config: BrokerConfig,
         *,
         on_dead: Callable[[], None] | None = None,
+        on_shutdown: Callable[[], None] | None = None,
         disk: Disk | None = None,
         executor: Executor | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
@@ -100,6 +103,7 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         self._started_with = config.given
         self._on_dead = on_dead
+        self.on_shutdown = on_shutdown
         self._disk = disk or PosixDisk()
         self._executor = executor or JobPool(config.background_threads)
         self._store: MetadataStore

@@ -74,6 +74,12 @@ class BrokerConfig(ReplicationConfig):
         "Start over log.dirs of a cluster whose metadata.journal is lost: all topics found are taken in, "
         "with default settings. Meant to be given once, on the command line.",
     )
+    millstream_remote_shutdown_enable: bool = setting(
+        B,
+        False,
+        "Stop when `millstream broker shutdown` asks for it. Nobody's identity is checked: whoever reaches a "
+        "listener can ask.",
+    )
 
     # Topics
     num_partitions: int = setting(I, 1, "Partitions of a topic created without a number.", allowed=_POSITIVE)

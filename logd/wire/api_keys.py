@@ -102,6 +102,7 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
     CLUSTER_UPDATE = 10_000
     BROKER_REPORT = 10_001
+    BROKER_SHUTDOWN = 10_002
 
 
 PRIVATE_FROM: Final = 10_000
@@ -199,6 +200,7 @@ FIRST_FLEXIBLE: Final[dict[int, int]] = {
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0,
     ApiKey.CLUSTER_UPDATE: 0,
     ApiKey.BROKER_REPORT: 0,
+    ApiKey.BROKER_SHUTDOWN: 0,
 }
 """First flexible version by API; from it on request headers are version 2."""
 

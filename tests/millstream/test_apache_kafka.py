@@ -59,6 +59,15 @@ def test_health(on: On, topic: str) -> None:
     on.done("topic", "delete", "needy", "--yes")
 
 
+def test_a_broker_that_cannot_be_told_to_stop(on: On, topic: str) -> None:
+    (row,) = on.rows("broker", "list")
+    assert (row["id"], row["controller"], row["partitions_led"] > 0) == (1, True, True)
+    ended = on("broker", "shutdown", 1, "--yes", "--force")
+    assert ended.exit_code == Status.FAILED
+    assert "broker 1 cannot be told to stop: it is no logd, or an older one" in ended.stderr
+    assert on.rows("broker", "list") == [row]
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_groups(on: On, topic: str, protocol: str) -> None:
     group = f"readers-{protocol}"

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import time
+import uuid
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
+from logd.storage.checkpoints import encode_uuid
 from tests.support import java
 from tests.support.broker_process import BrokerProcess
 from tests.support.logd_process import QUICK_GROUPS
@@ -67,10 +69,15 @@ class ApacheKafka(BrokerProcess):
 
     def start(self) -> Self:
         """Format the folder if it is new, start, and wait until it serves."""
+        before = len(self.log)
+        self.spawn()
+        return self.wait_until_ready(before)
+
+    def spawn(self) -> None:
+        """Format the folder if it is new, and begin a start."""
         properties = _write(self.folder, self.settings)
         if not (self.data / "meta.properties").exists():
             self._format(properties)
-        before = len(self.log)
         self._draft.unlink(missing_ok=True)
         shared = self._archive.use_or_write(self._draft)
         with self._log.open("ab") as output:
@@ -86,6 +93,9 @@ class ApacheKafka(BrokerProcess):
                 stdout=output,
                 stderr=output,
             )
+
+    def wait_until_ready(self, before: int = 0) -> Self:
+        """Behind `spawn`; `before`: how long its log was then."""
         deadline = time.monotonic() + READY_SECONDS
         while "Kafka Server started" not in self.log[before:]:
             assert self.is_running, f"Kafka ended:\n{self.log[before:]}"
@@ -104,8 +114,9 @@ class ApacheKafka(BrokerProcess):
 
     def _format(self, properties: Path) -> None:
         levels = tuple(f"{name}={level}" for name, level in self._features.items())
-        if self.settings["log.dirs"] == self.data and self.settings["node.id"] == NODE_ID:
+        if self.settings["log.dirs"] == self.data:
             shutil.copytree(_formatted(self._libs, levels).name, self.data, dirs_exist_ok=True)
+            _identify(self.data / "meta.properties", self.settings["node.id"])
         else:
             _run_storage_tool(properties, self._libs, levels)
 
@@ -138,6 +149,13 @@ def _formatted(libs: str, levels: tuple[str, ...]) -> TemporaryDirectory[str]:
     with TemporaryDirectory() as folder:
         _run_storage_tool(_write(Path(folder), settings), libs, levels)
     return made
+
+
+def _identify(path: Path, node_id: object) -> None:
+    """Give a copy of a formatted folder the ids of its own."""
+    text = re.sub(r"^node\.id=.*$", f"node.id={node_id}", path.read_text(), flags=re.MULTILINE)
+    own = f"directory.id={encode_uuid(uuid.uuid4().bytes)}"
+    path.write_text(re.sub(r"^directory\.id=.*$", own, text, flags=re.MULTILINE))
 
 
 def _run_storage_tool(properties: Path, libs: str, levels: tuple[str, ...]) -> None:

@@ -41,6 +41,8 @@ SECONDS = {
     "faults/cluster/test_tools.py": 110,
     "faults/cluster/test_full_disk.py": 80,
     "faults/cluster/test_growth.py": 50,
+    "faults/cluster/test_throttled_moves.py": 30,
+    "faults/cluster/test_broker_shutdown.py": 20,
     "faults/cluster/test_streams.py": 50,
     "faults/cluster/test_clock_jump.py": 40,
     "faults/cluster/test_coordinators.py": 80,

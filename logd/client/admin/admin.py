@@ -1,7 +1,8 @@
-"""Administration: topics, configs, offsets, groups, transactions, log folders, leaders and replicas."""
+"""Administration: topics, configs, offsets, groups, transactions, log folders, leaders, replicas, brokers."""
 
 from __future__ import annotations
 
+from logd.client.admin.brokers import BrokerAdmin
 from logd.client.admin.configs import ConfigAdmin
 from logd.client.admin.elections import ElectionAdmin
 from logd.client.admin.groups import GroupAdmin
@@ -21,6 +22,7 @@ class Admin(
     LogDirAdmin,
     ElectionAdmin,
     ReassignmentAdmin,
+    BrokerAdmin,
 ):
     """Admin calls on a client. Every error is a KafkaError whose message names the topic, group, config or
     transactional id.

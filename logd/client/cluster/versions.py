@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from logd.client.cluster.connection import Connection
 from logd.errors import ErrorCode, KafkaError, error_for
 from logd.wire import ApiKey, decode, decode_response_header, encode_request
+from logd.wire.api_keys import PRIVATE_FROM
 from logd.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 SOFTWARE_NAME = "millstream"
@@ -25,8 +26,11 @@ def highest_common(
 ) -> int:
     """The highest of our `versions` of an API that `served` (API key → range) has too.
 
-    Raises KafkaError UNSUPPORTED_VERSION naming both ranges if there is none.
+    Raises KafkaError UNSUPPORTED_VERSION naming both ranges if there is none. Of Millstream's own APIs
+    brokers do not tell: it is our last one.
     """
+    if api_key >= PRIVATE_FROM:
+        return versions[1]
     api = ApiKey(api_key)
     first, last = versions[0], min(versions[1], _HIGHEST.get(api, versions[1]))
     lowest, highest = served.get(api_key, (0, -1))

@@ -1,5 +1,5 @@
-"""Messages between brokers of Millstream: keys from 10000 on, which ApiVersions never tells of.
+"""Messages between brokers of Millstream, and from its command to them: keys from 10000 on.
 
-They are declared like Kafka's, and every version that was ever released stays readable: brokers of two
-releases are beside each other while a cluster is upgraded.
+ApiVersions never tells of them. They are declared like Kafka's, and every version that was ever released
+stays readable: brokers of two releases are beside each other while a cluster is upgraded.
 """

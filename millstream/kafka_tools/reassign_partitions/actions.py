@@ -155,13 +155,15 @@ async def _throttle(
     current: Assignment,
     folder_moves: FolderMoves,
 ) -> None:
-    rate = given.integer("throttle", 64)
-    folders_rate = given.integer("replica-alter-log-dirs-throttle", 64)
+    rate, folders_rate = (
+        rate if rate is not None and rate >= 0 else None  # a negative one is none
+        for rate in (given.integer(each, 64) for each in ("throttle", "replica-alter-log-dirs-throttle"))
+    )
     if rate is not None or folders_rate is not None:
         print(RUN_VERIFY)
-    if rate is not None and rate >= 0:
+    if rate is not None:
         await set_throttle(session, under_way, proposed, current, rate)
-    if folders_rate is not None and folders_rate >= 0:
+    if folders_rate is not None:
         await set_folders_throttle(session, {replica.broker for replica in folder_moves}, folders_rate)
 
 

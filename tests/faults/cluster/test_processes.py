@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from millstream.terminal.status import Status
 from tests.faults.cluster.cluster import SESSION_MS, metadata_of
 from tests.millstream.invoking import On
 from tests.support import depth
@@ -34,6 +35,7 @@ class Processes(LogdProcess):
                 "zookeeper.session.timeout.ms": SESSION_MS,
                 "default.replication.factor": 2,
                 "controlled.shutdown.retry.backoff.ms": 300,  # all stop at once in some tests
+                "millstream.remote.shutdown.enable": "true",
             },
         )
         self._command += ["--processes", "2"]
@@ -96,6 +98,9 @@ def test_they_are_ready_and_stop_one_after_the_other(tmp_path: Path, zookeeper: 
         ]
         On(addresses).done("topic", "create", "t", "--partitions", "2", "--replication-factor", "2")
         assert all((tmp_path / "data" / name / "t-0").is_dir() for name in ("4", "5"))
+        refused = On(addresses)("broker", "shutdown", 5, "--force", "--yes")
+        assert refused.exit_code == Status.FAILED
+        assert "broker 5 is run by a process that runs more than this broker" in refused.stderr
         assert processes.stop() == 0
     log = processes.log
     assert log.index("[4] logd: stopped") < log.index("[5] logd: stopped")

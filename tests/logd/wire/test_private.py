@@ -8,6 +8,7 @@ from logd.api.table import APIS
 from logd.wire import ApiKey, Message, decode, encode, request_class, response_class
 from logd.wire.api_keys import PRIVATE_FROM
 from logd.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse, ReportedTopic
+from logd.wire.private.broker_shutdown import BrokerShutdownRequest, BrokerShutdownResponse
 from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 
 RELEASED = [
@@ -41,6 +42,8 @@ RELEASED = [
         0,
         "00000002027402000000030000",
     ),
+    (BrokerShutdownRequest(broker_id=7), 0, "0000000700"),
+    (BrokerShutdownResponse(error_code=44, error_message="no"), 0, "002c036e6f00"),
 ]
 
 

@@ -1,0 +1,1 @@
+"""The command `millstream broker`: brokers, and how they are stopped."""

@@ -1,0 +1,13 @@
+"""How many partitions each broker leads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from logd.client import TopicMetadata
+
+
+def partitions_led(topics: Mapping[str, TopicMetadata]) -> Counter[int]:
+    """By the broker's id; 0 of who leads none."""
+    return Counter(p.leader for topic in topics.values() for p in topic.partitions.values())
