@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,6 +132,25 @@ def assert_at_least_once(writer: Writer, partition: int, records: list[Found], e
         where, offset = writer.acknowledged[number]
         assert where == partition, f"{number} is in partition {partition}, said was {where}"
         assert offset is None or at.get(offset) == number, f"{at.get(offset)} is at {offset}, not {number}"
+
+
+def tally(cluster: Cluster, writer: Writer) -> Counter[str]:
+    """What was acknowledged to an idempotent writer, and what became of it, while no broker runs."""
+    count = Counter({"records acknowledged": len(writer.acknowledged), "lost": 0, "doubled": 0})
+    acknowledged: dict[int, set[int]] = defaultdict(set)
+    for number, (partition, _) in writer.acknowledged.items():
+        acknowledged[partition].add(number)
+    for partition in range(writer.partitions):
+        logs = logs_of(cluster, writer.topic, partition)
+        count["replicas that differ"] += len(set(logs)) - 1
+        for log in logs:
+            kept, again = first_copies(records_in(log))
+            found = {record.number for record in kept}
+            count["records checked, in all replicas"] += len(kept)
+            count["lost"] += len(acknowledged[partition] - found)
+            count["doubled"] += len(kept) - len(found)
+            count["sent again under a new producer epoch"] += sum(map(len, again.values()))
+    return count
 
 
 def count_of(cluster: Cluster, writer: Writer) -> int:

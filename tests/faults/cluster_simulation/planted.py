@@ -16,7 +16,7 @@ from logd.storage import Appended
 from logd.transactions import ProducerIdentity, ending
 from logd.transactions.transaction import Transaction
 from tests.faults.cluster_simulation.checker import Kind
-from tests.faults.cluster_simulation.profile import Profile
+from tests.faults.cluster_simulation.profile import HASTE, RENEWAL, TWINS, Profile
 
 
 @contextmanager
@@ -98,17 +98,6 @@ class Bug:
 
 
 LOST = (Kind.LOST_WRITE, Kind.DIRTY_READ, Kind.INCONSISTENT_OFFSET, Kind.DIVERGED_REPLICAS, Kind.UNSEEN)
-HASTE = Profile(
-    faults=(8, 12),
-    pause_s=0.1,
-    renews=0.0,
-    weights={"kill": 4, "pause": 3, "isolate": 2, "part_brokers": 2, "part_from_zookeeper": 2},
-)
-"""Leaders come and go before everybody has all."""
-RENEWAL = Profile(faults=(5, 8), renews=1.0, weights={"kill": 3, "shut_down": 1, "isolate": 1})
-"""Topics are deleted and made again while brokers are away."""
-TWINS = Profile(faults=(1, 3), pause_s=0.1, renews=0.0, twins=1.0)
-"""Two processes have one transactional id."""
 
 BUGS: Mapping[str, Bug] = {
     "acknowledges before the ISR has it": Bug(acknowledges_at_once, LOST, HASTE),
