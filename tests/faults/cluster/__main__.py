@@ -34,6 +34,8 @@ from tests.support.wall_clock import WallClock
 
 ROUND_MINUTES = 5.0
 """So that what is acknowledged fits in memory, and logs on the disk."""
+LAST_ROUND_S = 30.0
+"""With less time left none begins."""
 ZOOKEEPERS = 3
 TICK_MS = 500
 SETTINGS: dict[str, object] = {
@@ -106,8 +108,8 @@ def main() -> None:
     with Ensemble(folder / "zookeeper", ZOOKEEPERS, tick_ms=TICK_MS) as ensemble:
         story = Story(folder, ensemble, told.brokers)
         try:
-            while (minutes := (deadline - time.monotonic()) / 60) > 0:
-                story.play(seed, min(minutes, ROUND_MINUTES))
+            while not story.figures or deadline - time.monotonic() > LAST_ROUND_S:
+                story.play(seed, min((deadline - time.monotonic()) / 60, ROUND_MINUTES))
                 print(f"seed {seed} is well", flush=True)
                 seed += 1
         except BaseException:

@@ -135,21 +135,28 @@ def assert_at_least_once(writer: Writer, partition: int, records: list[Found], e
 
 
 def tally(cluster: Cluster, writer: Writer) -> Counter[str]:
-    """What was acknowledged to an idempotent writer, and what became of it, while no broker runs."""
-    count = Counter({"records acknowledged": len(writer.acknowledged), "lost": 0, "doubled": 0})
+    """What was acknowledged to an idempotent writer, and what became of it; no broker runs."""
+    count = Counter({"records acknowledged": len(writer.acknowledged)})
     acknowledged: dict[int, set[int]] = defaultdict(set)
     for number, (partition, _) in writer.acknowledged.items():
         acknowledged[partition].add(number)
     for partition in range(writer.partitions):
-        logs = logs_of(cluster, writer.topic, partition)
-        count["replicas that differ"] += len(set(logs)) - 1
-        for log in logs:
-            kept, again = first_copies(records_in(log))
-            found = {record.number for record in kept}
-            count["records checked, in all replicas"] += len(kept)
-            count["lost"] += len(acknowledged[partition] - found)
-            count["doubled"] += len(kept) - len(found)
-            count["sent again under a new producer epoch"] += sum(map(len, again.values()))
+        count.update(tally_of(logs_of(cluster, writer.topic, partition), acknowledged[partition]))
+    return count
+
+
+def tally_of(logs: list[bytes], acknowledged: set[int]) -> Counter[str]:
+    """Of one partition, all of its replicas. A record that one of them lacks is lost."""
+    count = Counter({"replicas that differ": len(set(logs)) - 1})
+    lost, doubled, again = set[int](), set[int](), set[int]()
+    for log in logs:
+        kept, sent_again = first_copies(records_in(log))
+        times = Counter(record.number for record in kept)
+        count["records checked, in all replicas"] += len(kept)
+        lost |= acknowledged - times.keys()
+        doubled.update(number for number, n in times.items() if n > 1)
+        again |= sent_again.keys()
+    count.update({"lost": len(lost), "doubled": len(doubled), "sent again under a new epoch": len(again)})
     return count
 
 
