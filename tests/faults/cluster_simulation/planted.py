@@ -11,12 +11,15 @@ from unittest import mock
 from logd.broker.coordinator_log import CoordinatorLog
 from logd.broker.partition import Partition
 from logd.broker.replicas import Replicas
+from logd.metadata.zookeeper.election import Elected
+from logd.metadata.zookeeper.operations import Check
+from logd.metadata.zookeeper.paths import CONTROLLER_EPOCH
 from logd.replication import Fetch, Follower, Truncate
 from logd.storage import Appended
 from logd.transactions import ProducerIdentity, ending
 from logd.transactions.transaction import Transaction
 from tests.faults.cluster_simulation.checker import Kind
-from tests.faults.cluster_simulation.profile import HASTE, RENEWAL, TWINS, Profile
+from tests.faults.cluster_simulation.profile import DEPOSED, HASTE, RENEWAL, TWINS, Profile
 
 
 @contextmanager
@@ -88,6 +91,16 @@ def coordinators_answer_at_once() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def controllers_are_not_fenced() -> Iterator[None]:
+    """What a controller writes does not ask for its epoch. Versions of the znodes still keep it from writing
+    over what its successor has written.
+    """
+    anybodys = Check(CONTROLLER_EPOCH, -1)
+    with mock.patch.object(Elected, "fence", anybodys):
+        yield
+
+
 @dataclass(frozen=True)
 class Bug:
     """What it is, what it should be caught by, and histories that have much of what it needs."""
@@ -108,5 +121,6 @@ BUGS: Mapping[str, Bug] = {
         coordinators_answer_at_once, (Kind.LOST_OFFSET, Kind.LOST_WRITE, Kind.TORN_TRANSACTION), HASTE
     ),
     "adopts stray logs": Bug(adopts_stray_logs, (*LOST, Kind.STRAY_ADOPTED), RENEWAL),
+    "controllers are not fenced": Bug(controllers_are_not_fenced, (Kind.STALE_CONTROLLER,), DEPOSED),
     "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE),
 }

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,16 +23,26 @@ BUNDLES = 6
 """`make histories` plays twenty times as many."""
 HISTORIES = 8
 """In each bundle."""
-NAMES = tuple(PROFILES)
+IN_TURN = ("everything", "haste", "renewal", "twins")
 ROOT = Path(__file__).parents[3]
+Noting = Callable[[str, object], None]
 
 
 @pytest.mark.parametrize("bundle", depth.seeds(BUNDLES))
-def test_histories(bundle: int, record_property: Callable[[str, object], None]) -> None:
-    """As many of each profile."""
+def test_histories(bundle: int, record_property: Noting) -> None:
+    play_bundle(bundle, IN_TURN, record_property)
+
+
+@pytest.mark.parametrize("bundle", depth.seeds(BUNDLES // 4))
+def test_controllers_are_deposed(bundle: int, record_property: Noting) -> None:
+    play_bundle(bundle, ("deposed",), record_property)
+
+
+def play_bundle(bundle: int, profiles: Sequence[str], note: Noting) -> None:
+    """Each profile in turn."""
     counts = Counter({histories.HISTORIES: HISTORIES})
     for seed in range(bundle * HISTORIES, (bundle + 1) * HISTORIES):
-        name = NAMES[seed % len(NAMES)]
+        name = profiles[seed % len(profiles)]
         with playing(seed, PROFILES[name]) as simulation:
             checker = simulation.run()
         assert not checker.violations, f"seed {seed} --profile {name}: {checker.violations[0]}"
@@ -40,7 +50,7 @@ def test_histories(bundle: int, record_property: Callable[[str, object], None]) 
         counts["s played"] += round(simulation.loop.time())
         counts["faults"] += sum(simulation.faults.happened.values())
         counts["records acknowledged"] += len(checker.acknowledged)
-    histories.played(record_property, "whole brokers and clients", counts)
+    histories.played(note, "whole brokers and clients", counts)
     assert counts["of them void"] <= HISTORIES // 2
 
 
