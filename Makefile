@@ -10,7 +10,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: demo test test-all check venv format docs bench clean
+.PHONY: demo test test-all histories check venv format docs bench clean
 
 demo: venv
 	$(BIN)/millstream demo
@@ -21,6 +21,13 @@ test: venv
 
 test-all: venv
 	$(PYTEST) $(PYTEST_ARGS)
+
+# Random histories by seeds from 0 on, the same in every run, many more than test-all plays. What they need is
+# cores: whoever has nothing to do takes some of another's.
+HISTORIES := replication cluster_simulation
+histories: venv
+	MILLSTREAM_DEPTH=$${MILLSTREAM_DEPTH:-20} $(PYTEST) --dist worksteal $(PYTEST_ARGS) \
+	    $(HISTORIES:%=tests/faults/%/test_histories.py)
 
 check: venv
 	$(BIN)/ruff format --check .

@@ -1,6 +1,7 @@
 """What holds for every test.
 
-How deep it goes (`depth`), which worker runs it (`distribution`), whether it may be skipped (`no_skips`).
+How deep it goes (`depth`), which worker runs it (`distribution`), whether it may be skipped (`no_skips`);
+how many histories there were (`histories`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pytest
 from millstream.zookeeper import class_archive
 from tests.support import depth, distribution, foreign_clients
 
-pytest_plugins = ["tests.support.no_skips"]
+pytest_plugins = ["tests.support.histories", "tests.support.no_skips"]
 
 depth.set_examples()
 # Not in the home of whoever runs the tests.

@@ -35,7 +35,7 @@ SECONDS = {
     "faults/cluster/test_partitions.py": 250,
     "faults/cluster/test_hosts.py": 330,
     "faults/cluster/test_clients.py": 220,
-    "faults/cluster/test_ensemble.py": 160,
+    "faults/cluster/test_ensemble.py": 200,
     "faults/cluster/test_chaos.py": 160,
     "faults/cluster/test_kills.py": 140,
     "faults/cluster/test_tools.py": 110,

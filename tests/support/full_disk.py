@@ -13,6 +13,15 @@ import pytest
 CHUNK = bytes(1 << 16)
 
 
+def largest_file(folder: Path) -> int:
+    """The bytes of the largest file in a folder and those below it; it may lose some meanwhile."""
+    size = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            size = max(size, path.stat().st_size)
+    return size
+
+
 def limit_files(pid: int, size: int) -> None:
     """From now on the process can make no file larger than this: a write beyond it is cut short, and the next
     one fails, as with ENOSPC.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,6 +132,32 @@ def assert_at_least_once(writer: Writer, partition: int, records: list[Found], e
         where, offset = writer.acknowledged[number]
         assert where == partition, f"{number} is in partition {partition}, said was {where}"
         assert offset is None or at.get(offset) == number, f"{at.get(offset)} is at {offset}, not {number}"
+
+
+def tally(cluster: Cluster, writer: Writer) -> Counter[str]:
+    """What was acknowledged to an idempotent writer, and what became of it; no broker runs."""
+    count = Counter({"records acknowledged": len(writer.acknowledged)})
+    acknowledged: dict[int, set[int]] = defaultdict(set)
+    for number, (partition, _) in writer.acknowledged.items():
+        acknowledged[partition].add(number)
+    for partition in range(writer.partitions):
+        count.update(tally_of(logs_of(cluster, writer.topic, partition), acknowledged[partition]))
+    return count
+
+
+def tally_of(logs: list[bytes], acknowledged: set[int]) -> Counter[str]:
+    """Of one partition, all of its replicas. A record that one of them lacks is lost."""
+    count = Counter({"replicas that differ": len(set(logs)) - 1})
+    lost, doubled, again = set[int](), set[int](), set[int]()
+    for log in logs:
+        kept, sent_again = first_copies(records_in(log))
+        times = Counter(record.number for record in kept)
+        count["records checked, in all replicas"] += len(kept)
+        lost |= acknowledged - times.keys()
+        doubled.update(number for number, n in times.items() if n > 1)
+        again |= sent_again.keys()
+    count.update({"lost": len(lost), "doubled": len(doubled), "sent again under a new epoch": len(again)})
+    return count
 
 
 def count_of(cluster: Cluster, writer: Writer) -> int:

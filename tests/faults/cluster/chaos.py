@@ -11,18 +11,29 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 
 from millstream.zookeeper.ensemble import Ensemble
 from tests.faults.cluster.cluster import SESSION_MS, ZOOKEEPER, Cluster
 from tests.faults.cluster.writers import Writer
+from tests.support.full_disk import largest_file, limit_files
 from tests.support.hosts import Hosts
 from tests.support.network import Direction, Network, both_ways
 from tests.support.waiting import wait_for
+from tests.support.wall_clock import WallClock
+
+ROOM = 20_000
+"""Bytes that the largest file of a disk that is full soon may still grow."""
+HOURS = (5, -5, 0)
+"""What a wall clock is ahead."""
 
 
 class Chaos:
-    """`run` does so many faults; `done` counts them by their kinds."""
+    """`run` does so many faults, `run_for` as many as there is time for; `done` counts them by their kinds.
+
+    With `clocks`, those of the brokers, these are set, and with `fills_disks` a broker may write no more.
+    """
 
     def __init__(
         self,
@@ -31,6 +42,9 @@ class Chaos:
         writers: Sequence[Writer],
         seed: int,
         network: Network | Hosts | None = None,
+        *,
+        clocks: Mapping[int, WallClock] | None = None,
+        fills_disks: bool = False,
     ) -> None:
         self._cluster = cluster
         self._ensemble = ensemble
@@ -63,18 +77,33 @@ class Chaos:
             ]
         if isinstance(network, Hosts):
             self._kinds += [self.unplug, self.take_down, self.cut_the_power, self.worsen]
+        self._clocks = clocks or {}
+        if clocks is not None:
+            self._kinds += [self.set_a_clock]
+        if fills_disks:
+            self._kinds += [self.fill_a_disk]
 
     def run(self, faults: int) -> None:
-        """Each begins at any moment after the one before; writers come forward between them now and then."""
+        """One after the other."""
         for _ in range(faults):
-            kind = self._rng.choice(self._kinds)
-            self.done[kind.__name__] += 1
-            kind()
-            if self._rng.random() < 0.5:
-                for writer in self._writers:
-                    writer.goes_on(100)
-            else:
-                self._pause(1)
+            self.one()
+
+    def run_for(self, seconds: float) -> None:
+        """None begins later."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.one()
+
+    def one(self) -> None:
+        """At any moment after the one before; writers come forward between them now and then."""
+        kind = self._rng.choice(self._kinds)
+        self.done[kind.__name__] += 1
+        kind()
+        if self._rng.random() < 0.5:
+            for writer in self._writers:
+                writer.goes_on(100)
+        else:
+            self._pause(1)
 
     def _pause(self, seconds: float) -> None:
         time.sleep(self._rng.random() * seconds)
@@ -208,6 +237,20 @@ class Chaos:
         self._hosts.worsen(self._rng.randrange(2, 20), *self._pick(self._rng.randrange(2)))
         self._pause(2.5 * SESSION_MS / 1000)
         self._hosts.heal()
+
+    def fill_a_disk(self) -> None:
+        """One broker's, so that it ends."""
+        (victim,) = self._pick()
+        broker = self._cluster.brokers[victim]
+        limit_files(broker.pid, largest_file(broker.folder) + ROOM)
+        wait_for(lambda: not broker.is_running)
+        assert f"log folder {broker.overrides['log.dirs']} is offline" in broker.log, broker.log
+        self._cluster.start(victim)
+
+    def set_a_clock(self) -> None:
+        """One broker's wall clock, hours ahead, back or right again; so it stays."""
+        (victim,) = self._pick()
+        self._clocks[victim].set_by(timedelta(hours=self._rng.choice(HOURS)))
 
     @property
     def _hosts(self) -> Hosts:

@@ -103,14 +103,21 @@ class Cluster:
         self._end()
 
     def tell(self) -> None:
-        """Print what one wants to know of a failure: who is out of sync, and what brokers said last."""
-        try:
-            for topic in self.metadata().topics:
+        """Print what one wants to know of a failure: who is gone or out of sync, as each broker sees it, and
+        what brokers said last. One that was cut off may believe that all is well.
+        """
+        for id_, broker in self.brokers.items():
+            try:
+                found = metadata_of(broker)
+            except OSError as error:
+                print(f"broker {id_}: {error}")
+                continue
+            alive = sorted(each.node_id for each in found.brokers)
+            print(f"broker {id_} sees brokers {alive}, controller {found.controller_id}")
+            for topic in found.topics:
                 for state in topic.partitions:
                     if set(state.isr_nodes) != set(state.replica_nodes):
-                        print(f"{topic.name}: {state}")
-        except AssertionError as error:
-            print(error)
+                        print(f"broker {id_} sees of {topic.name}: {state}")
         for id_, broker in self.brokers.items():
             print(f"broker {id_}:", *broker.log.splitlines()[-LINES_TOLD:], sep="\n")
 

@@ -6,21 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.cluster.chaos import ROOM
 from tests.faults.cluster.cluster import Cluster
 from tests.faults.cluster.written import go_on, in_sync, written
 from tests.support import depth
-from tests.support.full_disk import filled, limit_files, mounted
+from tests.support.full_disk import filled, largest_file, limit_files, mounted
 from tests.support.waiting import wait_for
 
 pytest.importorskip("confluent_kafka")
 pytestmark = depth.deep
-
-ROOM = 20_000
-"""Bytes that the largest file may still grow."""
-
-
-def largest_file(folder: Path) -> int:
-    return max(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def is_offline(cluster: Cluster, victim: int, folder: Path) -> bool:

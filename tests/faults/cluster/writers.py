@@ -28,6 +28,12 @@ NICE = 10
 """The niceness of librdkafka's threads: others go first."""
 SKIPPED = re.compile(r"skipped sequence numbers .* caused by previous failed request \(.*MsgNotPersisted")
 """What librdkafka says before it begins a new epoch for what was refused, and not for what is lost."""
+SILENT_S = 20
+"""How long librdkafka waits for an answer; by default it is a minute. A leader whose packets are lost
+holds up all partitions so long, once `UNACKNOWLEDGED_MAX` records wait for it.
+"""
+UNACKNOWLEDGED_MAX = 2000
+"""Records; with more a writer waits."""
 STILL_S = 2.0
 """A writer to which nothing is acknowledged for so long stands still."""
 
@@ -133,6 +139,7 @@ class ConfluentWriter(Writer):
                 "bootstrap.servers": self.bootstrap,
                 "enable.idempotence": True,
                 "linger.ms": 1,
+                "socket.timeout.ms": SILENT_S * 1000,
                 "batch.num.messages": 10,
                 "reconnect.backoff.max.ms": 200,
                 "retry.backoff.max.ms": 200,
@@ -146,7 +153,7 @@ class ConfluentWriter(Writer):
                 where = self.sent % self.partitions
                 producer.produce(self.topic, b"%d" % self.sent, partition=where, on_delivery=self._delivered)
                 self.sent += 1
-            while producer.poll(0) or len(producer) > 2000:
+            while producer.poll(0) or len(producer) > UNACKNOWLEDGED_MAX:
                 time.sleep(PAUSE_S)
             time.sleep(PAUSE_S)
         producer.flush(180)
@@ -193,7 +200,7 @@ class OwnWriter(Writer):
                     task = asyncio.ensure_future(self._note(number, where, acknowledged))
                     waiting.add(task)
                     task.add_done_callback(waiting.discard)
-                if len(waiting) > 2000:
+                if len(waiting) > UNACKNOWLEDGED_MAX:
                     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 await asyncio.sleep(PAUSE_S)
             await producer.flush()

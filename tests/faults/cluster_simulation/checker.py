@@ -38,6 +38,8 @@ class Kind(Enum):
     """A group's committed offset was acknowledged, and is another one."""
     STALE_LEASE = "stale lease"
     """A broker would acknowledge although its session is over: others may be elected in its place."""
+    STALE_CONTROLLER = "stale controller"
+    """A broker has written as the controller after another one was elected."""
     DIVERGED_REPLICAS = "diverged replicas"
     """Two replicas are different in the end."""
     STRAY_ADOPTED = "stray adopted"

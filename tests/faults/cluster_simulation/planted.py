@@ -10,13 +10,16 @@ from unittest import mock
 from logd.broker.coordinator_log import CoordinatorLog
 from logd.broker.logs_at_hand import LogAtHand, LogsAtHand
 from logd.broker.partition import Partition
+from logd.metadata.zookeeper.election import Elected
+from logd.metadata.zookeeper.operations import Check
+from logd.metadata.zookeeper.paths import CONTROLLER_EPOCH
 from logd.replication import Fetch, Follower, Truncate
 from logd.storage import Appended
 from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity, ending
 from logd.transactions.transaction import Transaction
 from tests.faults.cluster_simulation.checker import Kind
-from tests.faults.cluster_simulation.profile import Profile
+from tests.faults.cluster_simulation.profile import DEPOSED, HASTE, RENEWAL, TWINS, Profile
 
 
 @contextmanager
@@ -87,6 +90,16 @@ def coordinators_answer_at_once() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def controllers_are_not_fenced() -> Iterator[None]:
+    """What a controller writes does not ask for its epoch. Versions of the znodes still keep it from writing
+    over what its successor has written.
+    """
+    anybodys = Check(CONTROLLER_EPOCH, -1)
+    with mock.patch.object(Elected, "fence", anybodys):
+        yield
+
+
 @dataclass(frozen=True)
 class Bug:
     """What it is, what it should be caught by, and histories that have much of what it needs."""
@@ -97,17 +110,6 @@ class Bug:
 
 
 LOST = (Kind.LOST_WRITE, Kind.DIRTY_READ, Kind.INCONSISTENT_OFFSET, Kind.DIVERGED_REPLICAS, Kind.UNSEEN)
-HASTE = Profile(
-    faults=(8, 12),
-    pause_s=0.1,
-    renews=0.0,
-    weights={"kill": 4, "pause": 3, "isolate": 2, "part_brokers": 2, "part_from_zookeeper": 2},
-)
-"""Leaders come and go before everybody has all."""
-RENEWAL = Profile(faults=(5, 8), renews=1.0, weights={"kill": 3, "shut_down": 1, "isolate": 1})
-"""Topics are deleted and made again while brokers are away."""
-TWINS = Profile(faults=(1, 3), pause_s=0.1, renews=0.0, twins=1.0)
-"""Two processes have one transactional id."""
 
 BUGS: Mapping[str, Bug] = {
     "acknowledges before the ISR has it": Bug(acknowledges_at_once, LOST, HASTE),
@@ -118,5 +120,6 @@ BUGS: Mapping[str, Bug] = {
         coordinators_answer_at_once, (Kind.LOST_OFFSET, Kind.LOST_WRITE, Kind.TORN_TRANSACTION), HASTE
     ),
     "adopts stray logs": Bug(adopts_stray_logs, (*LOST, Kind.STRAY_ADOPTED), RENEWAL),
+    "controllers are not fenced": Bug(controllers_are_not_fenced, (Kind.STALE_CONTROLLER,), DEPOSED),
     "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE),
 }

@@ -37,3 +37,40 @@ class Profile:
         }
     )
     """Of the faults (`faults.Faults`), by name."""
+
+
+HASTE = Profile(
+    faults=(8, 12),
+    pause_s=0.1,
+    renews=0.0,
+    weights={"kill": 4, "pause": 3, "isolate": 2, "part_brokers": 2, "part_from_zookeeper": 2},
+)
+"""Leaders come and go before everybody has all."""
+RENEWAL = Profile(faults=(5, 8), renews=1.0, weights={"kill": 3, "shut_down": 1, "isolate": 1})
+"""Topics are deleted and made again while brokers are away."""
+TWINS = Profile(faults=(1, 3), pause_s=0.1, renews=0.0, twins=1.0)
+"""Two processes have one transactional id."""
+DEPOSED = Profile(
+    faults=(10, 14),
+    pause_s=0.1,
+    slow=(0.3,),
+    slow_s=(0.4,),
+    weights={
+        "depose_controller": 8,
+        "pause": 3,
+        "kill": 2,
+        "part_from_zookeeper": 2,
+        "lose_zookeeper_connection": 2,
+        "isolate": 1,
+    },
+)
+"""Controllers change while what the one before has written is late."""
+
+PROFILES: Mapping[str, Profile] = {
+    "everything": Profile(),
+    "haste": HASTE,
+    "renewal": RENEWAL,
+    "twins": TWINS,
+    "deposed": DEPOSED,
+}
+"""By name; the first is a little of everything."""

@@ -27,8 +27,9 @@ What is promised, with three replicas and min.insync.replicas=2: nothing acknowl
 in a transaction or committed as a group's offset is lost, doubled or seen otherwise, as long as one replica
 in the ISR keeps its disk (`checker.Kind`). So power is cut only where all others are well, and nothing more
 is done before it is noticed. Where nobody in an ISR has kept its disk all the same, the history is void,
-and not judged. In the end everything has to come together within a minute, and no broker may have logged an
-error with a traceback.
+and not judged. Nobody writes as the controller once another one is elected, nobody is leased whose session is
+over. In the end everything has to come together within a minute, and no broker may have logged an error with
+a traceback.
 
 Left out: stale reads of ZooKeeper, disks that fail or lie, clocks that differ, compaction, reassignments,
 sockets that take no more.
@@ -51,6 +52,7 @@ from typing import Any
 from unittest import mock
 
 from logd.client import Admin, Client, Consumer, NewTopic, TopicPartition
+from logd.metadata.zookeeper.paths import CONTROLLER_EPOCH
 from tests.faults.cluster_simulation.brokers import BrokerHost
 from tests.faults.cluster_simulation.checker import Checker, Kind
 from tests.faults.cluster_simulation.clients import (
@@ -100,6 +102,7 @@ class Simulation:
         self.actors: list[Actor] = []
         self.readers: list[Reading] = []
         self._traced = traced
+        self._controller_epoch = 0
         self._isr: dict[TopicPartition, tuple[int, ...]] = {}
         self._lost: dict[int, set[TopicPartition]] = {}
         """By broker that lost its power: where it was in sync, and is so still by ZooKeeper."""
@@ -123,14 +126,18 @@ class Simulation:
         told = "\n".join((*self.trace, str(self.loop.handles), repr(self.loop.time())))
         return hashlib.sha256(told.encode()).hexdigest()
 
-    # Power
+    # What ZooKeeper is told
 
     def _written(self, path: str, data: bytes) -> None:
+        if path == CONTROLLER_EPOCH:
+            self._controller_epoch = int(data)
         parts = path.split("/")
         if len(parts) != 7 or parts[6] != "state":
             return
         tp = TopicPartition(parts[3], int(parts[5]))
         state = json.loads(data)
+        if state["controller_epoch"] < self._controller_epoch:
+            self.checker.broken(Kind.STALE_CONTROLLER, f"{tp} in epoch {self._controller_epoch}: {state}")
         isr = self._isr[tp] = tuple(state["isr"])
         self.say(f"{tp}: leader {state['leader']}, epoch {state['leader_epoch']}, in sync {isr}")
         for id, lost in self._lost.items():
@@ -145,6 +152,8 @@ class Simulation:
             member = host.member
             if member is not None and member.session.session_id == number and member.is_leased:
                 self.checker.broken(Kind.STALE_LEASE, f"broker {host.id}, session {number:#x}")
+
+    # Power
 
     @property
     def is_somebody_doomed(self) -> bool:

@@ -1,7 +1,7 @@
 """Random histories of a whole cluster: `simulation` says what may go wrong in them, and what is real.
 
-A failing seed is in the message. `python -m tests.faults.cluster_simulation SEED` tells what happened in it,
-and `… FIRST LAST` plays many and says how many there are per second.
+A failing seed and its profile are in the message; what happened in it tells
+`python -m tests.faults.cluster_simulation SEED --profile …`.
 """
 
 from __future__ import annotations
@@ -10,28 +10,48 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.faults.cluster_simulation.playing import playing
-from tests.support import depth
+from tests.faults.cluster_simulation.profile import PROFILES
+from tests.support import depth, histories
 
-BUNDLES = 16
-HISTORIES = 6
+BUNDLES = 6
+"""`make histories` plays twenty times as many."""
+HISTORIES = 8
 """In each bundle."""
+IN_TURN = ("everything", "haste", "renewal", "twins")
 ROOT = Path(__file__).parents[3]
+Noting = Callable[[str, object], None]
 
 
 @pytest.mark.parametrize("bundle", depth.seeds(BUNDLES))
-def test_histories(bundle: int) -> None:
-    void = 0
+def test_histories(bundle: int, record_property: Noting) -> None:
+    play_bundle(bundle, IN_TURN, record_property)
+
+
+@pytest.mark.parametrize("bundle", depth.seeds(BUNDLES // 4))
+def test_controllers_are_deposed(bundle: int, record_property: Noting) -> None:
+    play_bundle(bundle, ("deposed",), record_property)
+
+
+def play_bundle(bundle: int, profiles: Sequence[str], note: Noting) -> None:
+    """Each profile in turn."""
+    counts = Counter({histories.HISTORIES: HISTORIES})
     for seed in range(bundle * HISTORIES, (bundle + 1) * HISTORIES):
-        with playing(seed) as simulation:
-            violations = simulation.run().violations
-            assert not violations, f"seed {seed}: {violations[0]}"
-            void += simulation.is_void
-    assert void <= HISTORIES // 2
+        name = profiles[seed % len(profiles)]
+        with playing(seed, PROFILES[name]) as simulation:
+            checker = simulation.run()
+        assert not checker.violations, f"seed {seed} --profile {name}: {checker.violations[0]}"
+        counts["of them void"] += simulation.is_void
+        counts["s played"] += round(simulation.loop.time())
+        counts["faults"] += sum(simulation.faults.happened.values())
+        counts["records acknowledged"] += len(checker.acknowledged)
+    histories.played(note, "whole brokers and clients", counts)
+    assert counts["of them void"] <= HISTORIES // 2
 
 
 def test_histories_come_to_something() -> None:
@@ -53,7 +73,7 @@ def test_histories_come_to_something() -> None:
 def digest(seed: int, hash_seed: str) -> str:
     """Of a history in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "tests.faults.cluster_simulation", "--digest", str(seed)],
+        [sys.executable, "-m", "tests.faults.cluster_simulation", str(seed), "--digest"],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,

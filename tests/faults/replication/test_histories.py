@@ -7,6 +7,7 @@ A failing seed is in the message: `play(seed, profile, traced=True)` gives the h
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -14,9 +15,10 @@ from tests.faults.replication.checker import Kind
 from tests.faults.replication.planted import ELECTIONS, HASTE
 from tests.faults.replication.profile import Profile
 from tests.faults.replication.simulation import Simulation, play
-from tests.support import depth
+from tests.support import depth, histories
 
-BUNDLES = 40
+BUNDLES = 10
+"""`make histories` plays twenty times as many."""
 HISTORIES = 100
 """In each bundle."""
 PROFILES = (None, HASTE, None, ELECTIONS)
@@ -25,18 +27,22 @@ UNCLEAN = Profile(unclean=6, storms=(3, 7))
 
 
 @pytest.mark.parametrize("bundle", depth.seeds(BUNDLES))
-def test_histories(bundle: int) -> None:
+def test_histories(bundle: int, record_property: Callable[[str, object], None]) -> None:
     profile = PROFILES[bundle % len(PROFILES)]
-    void = 0
+    counts = Counter({histories.HISTORIES: HISTORIES})
     for seed in range(bundle * HISTORIES, (bundle + 1) * HISTORIES):
         simulation = Simulation(seed, profile)
-        violations = simulation.run().violations
-        assert not violations, f"seed {seed}, {profile}: {violations[0]}"
-        void += simulation.is_void
-    assert void <= HISTORIES // 10
+        checker = simulation.run()
+        assert not checker.violations, f"seed {seed}, {profile}: {checker.violations[0]}"
+        counts["of them void"] += simulation.is_void
+        counts["s played"] += simulation.now_ms // 1000
+        counts["faults"] += simulation.faults.count
+        counts["records acknowledged"] += len(checker.acknowledged)
+    histories.played(record_property, "one partition's replication", counts)
+    assert counts["of them void"] <= HISTORIES // 10
 
 
-@pytest.mark.parametrize("bundle", depth.seeds(4))
+@pytest.mark.parametrize("bundle", depth.seeds(1))
 def test_unclean_elections_lose_and_never_diverge(bundle: int) -> None:
     lost = 0
     for seed in range(bundle * HISTORIES, (bundle + 1) * HISTORIES):

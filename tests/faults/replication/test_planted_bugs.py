@@ -19,7 +19,10 @@ RARE = {"leader takes fetches of any epoch", "takes in who has lost something si
     "name", [pytest.param(name, marks=[depth.deep] if name in RARE else []) for name in BUGS]
 )
 def test_bug_is_caught(name: str) -> None:
-    assert first_caught(name) is not None, name
+    """And it is the bug that was caught: the same history without it is well."""
+    seed = first_caught(name)
+    assert seed is not None, name
+    assert not play(seed, BUGS[name].profile), f"{name}: seed {seed} without it"
 
 
 def first_caught(name: str) -> int | None:
