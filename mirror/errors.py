@@ -24,7 +24,7 @@ MillstreamError
 from __future__ import annotations
 
 from logd.client import TopicPartition
-from logd.errors import MillstreamError
+from logd.errors import ErrorCode, KafkaError, MillstreamError
 
 
 class MirrorError(MillstreamError):
@@ -110,3 +110,10 @@ class OutOfSequence(MirrorError):
     """
 
     retriable = True
+
+
+def of_setting(error: KafkaError, key: str, factor: int) -> KafkaError:
+    """A refused replication factor with the setting that it comes from; any other error as it is."""
+    if error.code != ErrorCode.INVALID_REPLICATION_FACTOR:
+        return error
+    return KafkaError(error.code, f"{error.message} (set by {key}={factor})")

@@ -33,7 +33,9 @@ from logd.client import (
     NewTopic,
     TopicPartition,
 )
+from logd.errors import KafkaError
 from logd.records import Headers, NewRecord
+from mirror.errors import of_setting
 
 TOPIC_ID_HEADER = "topic-id"
 REMOTE_TOPIC_ID_HEADER = "remote-topic-id"
@@ -138,7 +140,10 @@ class OffsetSyncs:
     async def open(self) -> Mapping[TopicPartition, OffsetSync]:
         """Create the topic if need be and read it to its end: the latest sync of every partition."""
         new = NewTopic(self._topic, 1, self._replication_factor, {"cleanup.policy": "compact"})
-        await Admin(self._client).create_topics([new], exist_ok=True)
+        try:
+            await Admin(self._client).create_topics([new], exist_ok=True)
+        except KafkaError as e:
+            raise of_setting(e, "offset-syncs.topic.replication.factor", self._replication_factor) from None
         await self._read()
         await self._producer.start()
         return self._latest

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from logd.client import Admin, NewTopic, TopicMetadata
 from logd.errors import BROKER_AWAY, KafkaError
 from mirror.config import LinkSettings
+from mirror.errors import of_setting
 from mirror.filters import copied_configs
 
 log = logging.getLogger(__name__)
@@ -99,7 +100,7 @@ class RemoteTopics:
                 except BROKER_AWAY:
                     raise
                 except KafkaError as e:
-                    refused[name] = e
+                    refused[name] = of_setting(e, "replication.factor", topic.replication_factor)
         return refused
 
     async def _alter(self, topics: Sequence[str], configs: Mapping[str, Configs]) -> dict[str, KafkaError]:

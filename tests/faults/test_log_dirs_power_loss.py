@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from logd.storage.names import FUTURE_FOLDER_SUFFIX
 from logd.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -68,6 +69,9 @@ class History:
         self.intact = True
         self.deaths: list[str] = []
         self.moved = 0
+        """Partitions that were elsewhere at a life's end."""
+        self.begun_amid = 0
+        """Lives that found the copy of a move on the disk, which the one before had died in."""
 
     def play(self) -> None:
         """All of it; the last life has to end every move."""
@@ -81,6 +85,7 @@ class History:
         """One life, which ends at an operation on the disk, or by a clean stop."""
         self.disk.crashed, self.disk.crash_at = False, crash_at
         paths = [self.disk.root / name for name in FOLDERS]
+        self.begun_amid += any(self.disk.root.glob(f"*/*{FUTURE_FOLDER_SUFFIX}"))
         life = Life(
             self.disk,
             self.rng,
@@ -101,14 +106,17 @@ class History:
             }
             mover = Mover(self.world, broker, random.Random(self.rng.random()))
             homes = places(broker)
-            await run_together(
-                [actor.run(steps) for actor in (*everybody(self.world, broker), mover)],
-                self.disk,
-                refusal=Unexpected,
-            )
-            if crash_at is None:
-                await until_moved(broker)
-            self.moved += sum(homes.get(key) != path for key, path in places(broker).items())
+            try:
+                await run_together(
+                    [actor.run(steps) for actor in (*everybody(self.world, broker), mover)],
+                    self.disk,
+                    refusal=Unexpected,
+                )
+                if crash_at is None:
+                    await until_moved(broker)
+            finally:
+                now = places(broker)
+                self.moved += sum(now[key] != homes[key] for key in homes.keys() & now.keys())
 
         try:
             life.run(work)
@@ -126,8 +134,13 @@ class History:
         self.disk = PowerLossDisk(self.disk.after_power_loss(target), self.rng)
 
 
-def places(broker: SimulatedBroker) -> dict[tuple[str, int], Path]:
-    return {key: partition.folder.path for key, partition in broker.catalog.partitions.items()}
+def places(broker: SimulatedBroker) -> dict[tuple[bytes, int], Path]:
+    """Where each partition is, by its topic's id: one that was made anew has not moved."""
+    catalog = broker.catalog
+    return {
+        (catalog.topics[topic].topic_id, index): partition.folder.path
+        for (topic, index), partition in catalog.partitions.items()
+    }
 
 
 def audit_homes(broker: SimulatedBroker) -> None:
@@ -161,6 +174,7 @@ def test_history(seed: int, tmp_path: Path) -> None:
 
 
 @depth.deep
-def test_partitions_do_move(tmp_path: Path) -> None:
-    history = play(1000, tmp_path / "disk")
-    assert history.moved or play(1001, tmp_path / "another").moved
+def test_partitions_do_move_and_machines_die_amid_it(tmp_path: Path) -> None:
+    histories = [play(seed, tmp_path / str(seed)) for seed in (1000, 1001)]
+    assert sum(history.moved for history in histories) > 0
+    assert sum(history.begun_amid for history in histories) > 0

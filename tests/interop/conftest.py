@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.interop.clients.base import LIBRARIES, Client, load
 from tests.support.logd_process import LogdProcess
+from tests.support.other_languages import go_program, node_modules
 
 _numbers = itertools.count()
 
@@ -40,3 +42,21 @@ def new_name() -> Callable[[str], str]:
 def client(request: pytest.FixtureRequest) -> Client:
     """Every library in turn."""
     return load(request.param)
+
+
+@pytest.fixture(scope="session")
+def franz_go() -> Path:
+    """The compiled program."""
+    return go_program("franz-go", "go")
+
+
+@pytest.fixture(scope="session")
+def sarama() -> Path:
+    """The compiled program."""
+    return go_program("sarama", "sarama")
+
+
+@pytest.fixture(scope="session")
+def installed() -> Path:
+    """The folder of node's installed packages."""
+    return node_modules()

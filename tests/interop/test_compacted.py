@@ -15,8 +15,10 @@ import pytest
 
 from logd.records import build_batch, decode_records, iter_batches
 from tests.interop.transactions.clients.base import LIBRARIES, load
+from tests.support import java
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
+from tests.support.other_languages import NODE, PROBE_SECONDS, seen_by
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
@@ -77,6 +79,42 @@ def test_from_the_beginning_to_the_end(
         assert {b"%d " % n + FILLER for n in range(RECORDS - KEYS, RECORDS)} <= set(values)
     else:
         assert len(values) == KEYS + 1
+
+
+@deep
+@pytest.mark.timeout(PROBE_SECONDS)
+@pytest.mark.parametrize(("topic", "isolation"), [("keys", "uncommitted"), ("producers", "committed")])
+@pytest.mark.parametrize("library", ["franz_go", "sarama", "kafkajs"])
+def test_other_languages_read_it_in_order(
+    cleaned: LogdProcess, request: pytest.FixtureRequest, library: str, topic: str, isolation: str
+) -> None:
+    if library == "kafkajs":
+        program: list[str | Path] = ["node", NODE / "probe.js"]
+        environment = {"NODE_PATH": str(request.getfixturevalue("installed"))}
+    else:
+        program, environment = [request.getfixturevalue(library)], {}
+    with RawClient(cleaned.port) as client:
+        end = client.fetch(topic, 0).high_watermark
+    arguments = [cleaned.bootstrap, "read", topic, str(end), isolation]
+    values = seen_by([*program, *arguments], **environment)
+    assert values == [value.decode() for value in values_in(cleaned, topic)]
+
+
+@deep
+@java.needs_kafka
+@pytest.mark.parametrize(("topic", "isolation"), [("keys", "uncommitted"), ("producers", "committed")])
+def test_kafkas_own_consumer_reads_it_in_order(cleaned: LogdProcess, topic: str, isolation: str) -> None:
+    expected = [value.decode() for value in values_in(cleaned, topic)]
+    done = java.run_tool(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *("--bootstrap-server", cleaned.bootstrap),
+        *("--topic", topic),
+        "--from-beginning",
+        *("--max-messages", str(len(expected))),
+        *("--isolation-level", f"read_{isolation}"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == expected
 
 
 @pytest.mark.parametrize("topic", ["keys", "producers"])

@@ -6,55 +6,16 @@ and print what they saw.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
-from tests.support.other_languages import FETCH_SECONDS, NODE, go_program, node_modules
+from tests.support.other_languages import NODE, PROBE_SECONDS, seen_by
 
-RUN_SECONDS = 150
-
-pytestmark = [depth.deep, pytest.mark.timeout(FETCH_SECONDS + RUN_SECONDS + 30)]
-
-
-def seen_by(command: list[str | Path], **environment: str) -> Any:
-    """What a probe prints; AssertionError with what it complained of."""
-    done = subprocess.run(
-        command,
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=RUN_SECONDS,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.fixture(scope="session")
-def franz_go() -> Path:
-    """The compiled program."""
-    return go_program("franz-go", "go")
-
-
-@pytest.fixture(scope="session")
-def sarama() -> Path:
-    """The compiled program."""
-    return go_program("sarama", "sarama")
-
-
-@pytest.fixture(scope="session")
-def installed() -> Path:
-    """The folder of node's installed packages."""
-    return node_modules()
-
+pytestmark = [depth.deep, pytest.mark.timeout(PROBE_SECONDS)]
 
 SENT = ['0 "k" "v" h="1"', '1 null ""', '2 "" null', "3 null 900000-bytes"]
 """The records of every codec: offset, key, value, headers."""

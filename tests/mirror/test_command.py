@@ -319,3 +319,35 @@ def test_new_topics_are_taken_up_where_they_are_looked_for(
             link.wait_for(lambda copy=copy: topics_of(pair.dc2).get(copy) == 10)  # type: ignore[misc]
         assert link.stop() == 0
     assert [name for name in topics_of(pair.dc1) if name.startswith(f"dc2.{prefix}")] == [f"dc2.{prefix}-0"]
+
+
+@deep
+def test_a_copy_may_keep_its_topics_name(pair: Pair, new_name: NewName, tmp_path: Path) -> None:
+    topic = new_name()
+    filled(pair.dc1, topic)
+    policy = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    config = written(tmp_path, pair.properties(topic) | {"replication.policy.class": policy})
+    for count, start in ((10, 0), (5, 10)):
+        if start:
+            filled(pair.dc1, topic, count=count, start=start)
+        status, output = mirror("run", config, "--until-caught-up")
+        assert (status, f"dc1->dc2: {count} records" in output) == (0, True), output
+    copies = {name: count for name, count in topics_of(pair.dc2).items() if topic in name}
+    assert copies == {topic: 15}
+    status, output = compared(pair, "--topic", topic)
+    assert status == 0, output
+
+
+@deep
+@pytest.mark.parametrize("key", ["replication.factor", "offset-syncs.topic.replication.factor"])
+def test_more_replicas_than_brokers_are_refused_by_the_settings_name(
+    pair: Pair, new_name: NewName, tmp_path: Path, key: str
+) -> None:
+    topic, other = new_name(), f"one-{new_name()}"  # whose topic of syncs is not there yet
+    filled(pair.dc1, topic)
+    properties = {name.replace("dc2", other): value for name, value in pair.properties(topic).items()}
+    config = written(tmp_path, properties | {"clusters": f"dc1, {other}", key: "2"})
+    status, output = mirror("run", config, "--until-caught-up")
+    assert (status, "Traceback" in output) == (1, False), output
+    assert f"{key}=2" in output
+    assert f"dc1.{topic}" not in topics_of(pair.dc2)

@@ -5,18 +5,22 @@ its batches give fewer records than the target has.
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from logd.client import Admin, BatchFetcher, Client, TopicPartition
 from logd.records import NewRecord, Record
 from mirror.errors import PositionUnprovable
-from mirror.link import Link
+from tests.mirror import without_syncs
 from tests.mirror.conftest import QUICK_LOGD_CLEANER
-from tests.mirror.pair import Pair, produce
+from tests.mirror.pair import Pair, produce, target_ends
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
@@ -40,18 +44,18 @@ def cleaning(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Iterator[P
 @deep
 @pytest.mark.parametrize("policy", ["compact", "delete"])
 def test_a_compacted_topic_goes_on_though_copied_records_cannot_be_counted(
-    cleaning: Pair, new_name: Callable[[], str], policy: str
+    cleaning: Pair, new_name: Callable[[], str], policy: str, tmp_path: Path
 ) -> None:
     """One that is not compacted any more does not: what is missing there may have been any record."""
-    asyncio.run(killed_and_compacted(cleaning, new_name(), policy))
+    asyncio.run(killed_and_compacted(cleaning, new_name(), policy, tmp_path))
 
 
-async def killed_and_compacted(pair: Pair, topic: str, policy: str) -> None:
+async def killed_and_compacted(pair: Pair, topic: str, policy: str, folder: Path) -> None:
     await pair.create(topic, **CLEANED)
     await fill(pair, topic, range(SYNCED))
     assert await pair.copy(topic) == SYNCED
     await fill(pair, topic, range(SYNCED, 2 * SYNCED))
-    await copy_and_be_killed(pair, topic, SYNCED)
+    await copy_and_be_killed(pair, topic, 2 * SYNCED, folder)
     await configure(pair, topic, "compact")
     await fill(pair, topic, [2 * SYNCED])  # which closes the segment before it
     await until_compacted(pair.dc1, topic)
@@ -77,17 +81,24 @@ def numbered(number: int) -> NewRecord:
     return 1_700_000_000_000 + number * 60_000, key, b"%d" % number, ()
 
 
-async def copy_and_be_killed(pair: Pair, topic: str, records: int) -> None:
-    """No sync is written of what is copied now."""
-    settings = replace(pair.link(topic), emit_offset_syncs_interval_seconds=1e9)
-    async with Link(settings) as link:
-        running = asyncio.create_task(link.run())
+async def copy_and_be_killed(pair: Pair, topic: str, end: int, folder: Path) -> None:
+    """A mirror copies up to this end of the target, writes no sync of it, and is killed."""
+    config, log = folder / "mm2.properties", folder / "mirror.log"
+    config.write_text("".join(f"{key} = {value}\n" for key, value in pair.properties(topic).items()))
+    process = start_without_syncs(config, log)
+    try:
         async with asyncio.timeout(60):
-            while link.status()[TopicPartition(topic, 0)].records < records:
-                done, _ = await asyncio.wait([running], timeout=0.01)
-                assert not done, running.result()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+            while (await target_ends(pair, topic))[0] < end:
+                assert process.poll() is None, log.read_text()
+    finally:
+        process.kill()
+        assert process.wait() == -signal.SIGKILL, log.read_text()
+
+
+def start_without_syncs(config: Path, log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", without_syncs.__name__, config]
+        return subprocess.Popen(command, stdout=output, stderr=output)
 
 
 async def configure(pair: Pair, topic: str, policy: str) -> None:

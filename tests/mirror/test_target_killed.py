@@ -97,6 +97,7 @@ def read(bootstrap: str, topic: str) -> Found:
 
 
 def assert_copied(source: Found, target: Found, committed: Found) -> None:
+    assert target.keys() == committed.keys()
     for partition, records in target.items():
         history = committed[partition]
         places = [history.index(record) for record in records]

@@ -1,8 +1,8 @@
 """A topology with three stores per task, its input, and what must come out; also a program to be killed.
 
-    python counting.py BOOTSTRAP PREFIX STATE_DIR
+    python -m tests.streams.counting BOOTSTRAP PREFIX STATE_DIR [SETTING=MS ...]
 
-prints ``running`` once its tasks run and works until it is killed.
+prints ``running`` once its tasks run and works until it is killed, or kills itself (see `dying`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from logd.client import Admin, BatchProducer, Client, NewTopic, TopicPartition
 from logd.client import BatchFetcher as Fetcher
 from streams import KafkaStreams, State, StreamsBuilder, TimeWindows, Topology, Windowed
+from tests.streams import dying
 
 PARTITIONS = 2
 HOUR_MS = 3_600_000
@@ -147,8 +148,10 @@ def contents(app: KafkaStreams) -> tuple[dict[tuple[str, int], int], dict[str, d
     return hours, totals
 
 
-async def main(bootstrap: str, prefix: str, state_dir: str) -> None:
-    app = application(bootstrap, prefix, state_dir, pause=5e-5)
+async def main(bootstrap: str, prefix: str, state_dir: str, *settings: str) -> None:
+    given = {name: int(ms) for name, _, ms in (setting.partition("=") for setting in settings)}
+    dying.die()
+    app = application(bootstrap, prefix, state_dir, pause=5e-5, **given)
     app.add_state_listener(lambda new, old: print("running", flush=True) if new is State.RUNNING else None)
     await app.run_until_signalled()
 

@@ -1,8 +1,13 @@
-"""A topology of joins, its input, and what must come out of it."""
+"""A topology of joins, its input, and what must come out of it; also a program, to be killed (see `dying`).
+
+python -m tests.streams.joining BOOTSTRAP PREFIX STATE_DIR
+"""
 
 from __future__ import annotations
 
+import asyncio
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +16,7 @@ from typing import Any, NamedTuple
 from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from streams import JoinWindows, KafkaStreams, StreamsBuilder, Topology
 from streams.serdes import Json
+from tests.streams import dying
 
 PARTITIONS = {"left": 2, "right": 2, "orders": 2, "customers": 3, "pairs": 2, "bought": 2}
 WINDOW = 50
@@ -54,6 +60,7 @@ def application(bootstrap: str, prefix: str, state_dir: Path, **settings: Any) -
             "commit_interval_ms": 20,
             "poll_ms": 20,
             "session_timeout_ms": 6000,
+            "group_instance_id": "one",  # a restart need not wait for the killed one's session to end
             "emit_interval_ms_kstreams_outer_join_spurious_results_fix": 0,
             **settings,
         },
@@ -135,3 +142,12 @@ async def read(bootstrap: str, prefix: str, name: str) -> list[tuple[str, Any, i
                     if fetched.next_offset >= ends[fetched.tp].offset:
                         waiting.discard(fetched.tp)
         return found
+
+
+async def main(bootstrap: str, prefix: str, state_dir: str) -> None:
+    dying.die()
+    await application(bootstrap, prefix, Path(state_dir), commit_interval_ms=5).run_until_signalled()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,24 +1,24 @@
-"""Joins on a broker, through repartition topics, over commits that break off and restores."""
+"""Joins on a broker, through repartition topics, over kills in a commit and restores."""
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from logd.client import BatchProducer, GroupMember
-from streams import JoinWindows, StreamsBuilder, StreamsError, TopologyError
+from streams import JoinWindows, StreamsBuilder, TopologyError
 from tests.streams import joining
+from tests.streams.dying import run_until_dead
 from tests.streams.running import NewName, run
-from tests.streams.test_kills import crash_at
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
 
-async def catch_up(bootstrap: str, prefix: str, state: Path, **settings: Any) -> None:
-    async with joining.application(bootstrap, prefix, state, **settings) as app:
+async def catch_up(bootstrap: str, prefix: str, state: Path) -> None:
+    async with joining.application(bootstrap, prefix, state) as app:
         await app.wait_until_caught_up()
 
 
@@ -46,34 +46,21 @@ def joined_rows(rows: list[tuple[str, str, Any, int]]) -> dict[str, Any]:
 
 @depth.deep
 @pytest.mark.parametrize("fresh_state", [False, True], ids=["state kept", "state gone"])
-@pytest.mark.parametrize(
-    ("owner", "method", "call", "after"),
-    depth.first(2, [(GroupMember, "commit", 1, False), (BatchProducer, "send_batch", 9, True)]),
-)
-def test_joins_are_exact_when_a_commit_breaks_off(
-    logd: LogdProcess,
-    tmp_path: Path,
-    new_name: NewName,
-    monkeypatch: pytest.MonkeyPatch,
-    owner: type,
-    method: str,
-    call: int,
-    after: bool,
-    fresh_state: bool,
+@pytest.mark.parametrize("at", ["positions to be committed:2", "batch sent:10"])
+def test_joins_are_exact_when_killed_in_a_commit(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, at: str, fresh_state: bool
 ) -> None:
     prefix, bootstrap = new_name("joins"), logd.bootstrap
     # No deletions: at least once, one may go unsaid. Where a key came and went after the last commit, its
-    # table has nothing to tell of it, but the commit that broke off had told of it already.
+    # table has nothing to tell of it, but the commit in which it died had told of it already.
     events, rows = joining.make_events(400, seed=3), [row for row in random_rows(4) if row[2] is not None]
 
     async def case() -> None:
         await joining.prepare(bootstrap, prefix)
         await joining.put_events(bootstrap, prefix, events)
         await joining.put(bootstrap, prefix, rows)
-        with monkeypatch.context() as patch:
-            crash_at(patch, owner, method, call=call, after=after)
-            with pytest.raises(StreamsError):
-                await catch_up(bootstrap, prefix, tmp_path / "a", commit_interval_ms=5)
+        arguments = (bootstrap, prefix, str(tmp_path / "a"))
+        await asyncio.to_thread(run_until_dead, joining.__name__, at, tmp_path / "log", *arguments)
         state = tmp_path / ("b" if fresh_state else "a")
         await catch_up(bootstrap, prefix, state)
         await joining.close_windows(bootstrap, prefix)

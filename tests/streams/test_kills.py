@@ -15,25 +15,24 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import BatchProducer, Client, GroupMember
-from streams import State, StreamsError
+from logd.client import BatchProducer, Client
+from streams import State
 from streams.serdes import Json, Long
 from tests.streams import counting
+from tests.streams.dying import ROOT, run_until_dead
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.tracebacks import assert_no_tracebacks
-
-PROGRAM = Path(counting.__file__)
 
 
 def start_program(log: Path, *arguments: str) -> subprocess.Popen[str]:
     with log.open("ab") as errors:
         return subprocess.Popen(
-            [sys.executable, str(PROGRAM), *arguments],
+            [sys.executable, "-m", counting.__name__, *arguments],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            cwd=PROGRAM.parents[2],
+            cwd=ROOT,
         )
 
 
@@ -130,67 +129,21 @@ def test_a_strangers_changelog_records_are_undone(
     asyncio.run(run())
 
 
-class Crash(Exception):
-    """Raised where the process would have been killed."""
-
-
-def crash_at(monkeypatch: pytest.MonkeyPatch, owner: type, method: str, *, call: int, after: bool) -> None:
-    """Let the n-th call of a coroutine method raise, before or after it did its work."""
-    original, calls = getattr(owner, method), iter(range(call + 1))
-
-    async def crashing(*arguments: object, **keywords: object) -> object:
-        number = next(calls, None)
-        if number == call and not after:
-            raise Crash(method)
-        result = await original(*arguments, **keywords)
-        if number == call:
-            raise Crash(method)
-        return result
-
-    monkeypatch.setattr(owner, method, crashing)
+EARLY = ("batch to be sent:1", "batch sent:2", "positions to be committed:1", "positions committed:1")
+"""In the first commit: there is no state to be lost yet."""
+LATER = ("batch sent:8", "positions to be committed:3", "positions committed:3", "a store written:2")
 
 
 @depth.deep
-@pytest.mark.parametrize("fresh_state", [False, True], ids=["state kept", "state gone"])
 @pytest.mark.parametrize(
-    ("owner", "method", "call", "after"),
-    depth.first(
-        2,
-        [
-            (BatchProducer, "send_batch", 7, True),
-            (GroupMember, "commit", 2, False),
-            (BatchProducer, "send_batch", 0, False),
-            (BatchProducer, "send_batch", 1, True),
-            (GroupMember, "commit", 0, False),
-            (GroupMember, "commit", 0, True),
-            (GroupMember, "commit", 2, True),
-        ],
-    ),
+    ("at", "fresh_state"), [*((at, False) for at in (*EARLY, *LATER)), *((at, True) for at in LATER)]
 )
-def test_counts_are_exact_when_a_commit_breaks_off(
-    logd: LogdProcess,
-    tmp_path: Path,
-    new_name: Callable[[str], str],
-    monkeypatch: pytest.MonkeyPatch,
-    owner: type,
-    method: str,
-    call: int,
-    after: bool,
-    fresh_state: bool,
+def test_counts_are_exact_when_killed_in_a_commit(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str], at: str, fresh_state: bool
 ) -> None:
-    prefix = new_name("breaks")
+    prefix = new_name("dies")
     events = counting.make_events(3000, keys=50)
-
-    async def run() -> None:
-        await counting.prepare(logd.bootstrap, prefix, events)
-        with monkeypatch.context() as patch:
-            crash_at(patch, owner, method, call=call, after=after)
-            app = counting.application(
-                logd.bootstrap, prefix, str(tmp_path / "a"), pause=5e-5, commit_interval_ms=5
-            )
-            with pytest.raises(StreamsError):
-                async with app:
-                    await app.wait_until_caught_up()
-        await assert_exact(logd.bootstrap, prefix, tmp_path / ("b" if fresh_state else "a"), events)
-
-    asyncio.run(run())
+    asyncio.run(counting.prepare(logd.bootstrap, prefix, events))
+    arguments = (logd.bootstrap, prefix, str(tmp_path / "a"), "commit_interval_ms=5")
+    run_until_dead(counting.__name__, at, tmp_path / "log", *arguments)
+    asyncio.run(assert_exact(logd.bootstrap, prefix, tmp_path / ("b" if fresh_state else "a"), events))

@@ -7,10 +7,14 @@ a failure.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +22,9 @@ INTEROP = Path(__file__).parent.parent / "interop"
 NODE = INTEROP / "node"
 BUILT = INTEROP.parent.parent / "build" / "interop"
 FETCH_SECONDS = 180
+RUN_SECONDS = 150
+PROBE_SECONDS = FETCH_SECONDS + RUN_SECONDS + 30
+"""How long a test of a probe may take, which may be the first to fetch and compile it."""
 
 
 def need(*programs: str) -> None:
@@ -63,9 +70,33 @@ def go_program(name: str, module: str, package: str = ".") -> Path:
     need("go")
     program, folder = BUILT / name, INTEROP / module
     local = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
-    fetch(["go", "mod", "download"], folder, **local)
-    build(["go", "build", "-buildvcs=false", "-o", str(program), package], folder, **local)
+    with alone(BUILT):
+        fetch(["go", "mod", "download"], folder, **local)
+        build(["go", "build", "-buildvcs=false", "-o", str(program), package], folder, **local)
     return program
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Who comes while another builds there, or fetches, waits: what is up to date is left as it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def seen_by(command: list[str | Path], **environment: str) -> Any:
+    """What a probe prints; AssertionError with what it complained of."""
+    done = subprocess.run(
+        command,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=RUN_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def node_modules() -> Path:
@@ -73,9 +104,7 @@ def node_modules() -> Path:
     need("node", "npm")
     wanted, folder = NODE / "package.json", BUILT / "node"
     installed = folder / "installed.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(folder):
         if not installed.exists() or installed.read_bytes() != wanted.read_bytes():
             shutil.copy(wanted, folder)
             options = ["--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"]

@@ -1,5 +1,6 @@
 // Does with franz-go what programs do with a broker, and prints what it saw as JSON. Its arguments are the
-// bootstrap server and a prefix for the names of topics and groups.
+// bootstrap server and a prefix for the names of topics and groups; or the bootstrap server, "read", a topic, the
+// offset behind its last record, and "committed" or "uncommitted": then it prints the topic's values.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,6 +56,20 @@ func consume(topic string, count int, options ...kgo.Opt) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// read gives the values of a topic up to its end.
+func read(topic string, end int64, isolation kgo.IsolationLevel) (values []string) {
+	client := connect(kgo.ConsumeTopics(topic), fromStart, kgo.FetchIsolationLevel(isolation))
+	defer client.Close()
+	for next := int64(0); next < end; {
+		fetches := client.PollFetches(ctx)
+		check(fetches.Err())
+		for _, record := range fetches.Records() {
+			values, next = append(values, string(record.Value)), record.Offset+1
+		}
+	}
+	return values
 }
 
 func show(value []byte) string {
@@ -191,6 +207,15 @@ func administer(admin *kadm.Client) any {
 
 func main() {
 	defer cancel()
+	if prefix == "read" {
+		isolation := kgo.ReadUncommitted()
+		if os.Args[5] == "committed" {
+			isolation = kgo.ReadCommitted()
+		}
+		end := must(strconv.ParseInt(os.Args[4], 10, 64))
+		check(json.NewEncoder(os.Stdout).Encode(read(os.Args[3], end, isolation)))
+		return
+	}
 	admin := kadm.NewClient(connect())
 	defer admin.Close()
 	seen := map[string]any{"codecs": codecs(admin), "transactions": transactions(admin), "group": group(admin)}

@@ -1,6 +1,7 @@
 // Does with kafkajs what programs do with a broker, and prints what it saw as JSON.
 //
 //     node probe.js BOOTSTRAP PREFIX    names of topics and groups begin with PREFIX
+//     node probe.js BOOTSTRAP read TOPIC END committed|uncommitted    the values of a topic, up to an offset
 'use strict'
 const { Kafka, CompressionTypes, CompressionCodecs, ConfigResourceTypes, logLevel } = require('kafkajs')
 const snappy = require('snappyjs')
@@ -72,6 +73,19 @@ async function consume(topic, count, options = {}) {
   await until(() => seen.length >= count)
   await consumer.disconnect()
   return seen
+}
+
+// The values of a topic's only partition up to its end.
+async function read(topic, end, isolation) {
+  const values = []
+  let next = 0
+  const { look, until } = watch()
+  const message = ({ offset, value }) => { values.push(value.toString()); next = Number(offset) + 1; look() }
+  const options = { readUncommitted: isolation === 'uncommitted' }
+  const consumer = await join(topic, `${topic}-${isolation}`, message, undefined, options)
+  await until(() => next >= end)
+  await consumer.disconnect()
+  return values
 }
 
 async function connected(options) {
@@ -192,6 +206,11 @@ async function administer() {
 
 async function main() {
   setTimeout(() => { throw new Error('not done in time') }, DEADLINE_MS).unref()
+  if (prefix === 'read') {
+    const [topic, end, isolation] = process.argv.slice(4)
+    console.log(JSON.stringify(await read(topic, Number(end), isolation)))
+    return
+  }
   await admin.connect()
   const seen = { codecs: await codecs(), transactions: await transactions(), group: await group(), admin: await administer() }
   await admin.disconnect()

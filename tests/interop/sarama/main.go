@@ -1,5 +1,6 @@
 // Does with sarama what programs do with a broker, and prints what it saw as JSON. Its arguments are the
-// bootstrap server and a prefix for the names of topics and groups.
+// bootstrap server and a prefix for the names of topics and groups; or the bootstrap server, "read", a topic, the
+// offset behind its last record, and "committed" or "uncommitted": then it prints the topic's values.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,6 +79,25 @@ func consume(topic string, count int, isolation sarama.IsolationLevel) (lines []
 		}
 	}
 	return lines
+}
+
+// read gives the values of a topic's only partition up to its end.
+func read(topic string, end int64, isolation sarama.IsolationLevel) (values []string) {
+	config := settings()
+	config.Consumer.IsolationLevel = isolation
+	consumer := must(sarama.NewConsumer(brokers, config))
+	defer consumer.Close()
+	partition := must(consumer.ConsumePartition(topic, 0, sarama.OffsetOldest))
+	defer partition.Close()
+	for next := int64(0); next < end; {
+		select {
+		case message := <-partition.Messages():
+			values, next = append(values, string(message.Value)), message.Offset+1
+		case <-ctx.Done():
+			panic(fmt.Sprint("too late, with so many records: ", len(values)))
+		}
+	}
+	return values
 }
 
 func show(value []byte) string {
@@ -263,6 +284,15 @@ func administer(admin sarama.ClusterAdmin) any {
 
 func main() {
 	defer cancel()
+	if prefix == "read" {
+		isolation := sarama.ReadUncommitted
+		if os.Args[5] == "committed" {
+			isolation = sarama.ReadCommitted
+		}
+		end := must(strconv.ParseInt(os.Args[4], 10, 64))
+		check(json.NewEncoder(os.Stdout).Encode(read(os.Args[3], end, isolation)))
+		return
+	}
 	admin := must(sarama.NewClusterAdmin(brokers, settings()))
 	defer admin.Close()
 	seen := map[string]any{"codecs": codecs(admin), "transactions": transactions(admin), "group": group(admin)}

@@ -1,7 +1,7 @@
 """Each topic setting does what it says: given at creation, altered while running, or as the broker's default
 changed while running. A topic without it shows that the effect is the setting's.
 
-What the cleaner's settings do is tested with the cleaner, flush.messages and flush.ms with the flusher.
+What the cleaner's settings do is tested with the cleaner, flush.messages and flush.ms by the disk's syncs.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ CASES = (
     Case("preallocate", "true", allocates, {"segment.bytes": "1000000"}),
 )
 ELSEWHERE = {
-    *("flush.messages", "flush.ms"),  # tests/logd/broker/test_flusher.py
+    *("flush.messages", "flush.ms"),  # tests/logd/broker/test_durability.py
     *("delete.retention.ms", "max.compaction.lag.ms", "min.cleanable.dirty.ratio", "min.compaction.lag.ms"),
 }
 """Tested with what they steer."""

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from logd.broker.configs import Operation
-from logd.records import decode_records, iter_batches
+from logd.broker.coordinator import partition_for
+from logd.records import Codec, decode_records, iter_batches
 from logd.wire import encode_request
 from logd.wire.messages.api_versions import ApiVersionsRequest
+from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from logd.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -28,13 +30,14 @@ from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.init_producer_id import InitProducerIdRequest
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from logd.wire.messages.metadata import MetadataRequest
+from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from logd.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from tests.logd.api.test_configs import TOPIC, alter
+from tests.logd.api.test_configs import described as topic_config
 from tests.logd.broker.log_dirs import alter as move
 from tests.logd.broker.log_dirs import described, home
 from tests.support.logd_process import LogdProcess
@@ -92,6 +95,49 @@ class Broker(NamedTuple):
         self.fill(topic, 10)
         return sum(1 for _ in iter_batches(self.client.fetch(topic).records))
 
+    def partitions_by_default(self) -> int:
+        """Of a topic that is created without a number of them."""
+        name = f"t{next(_numbers)}"
+        asked = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+        (created,) = self.client.request(CreateTopicsRequest(topics=[asked]), 7).topics
+        assert created.error_code == 0
+        return self._partitions_of(name)
+
+    def _partitions_of(self, topic: str) -> int:
+        (found,) = self.client.request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12).topics
+        return len(found.partitions)
+
+    def coordinated_partitions(self, topic: str) -> int:
+        """Of a coordinator's topic."""
+        self._coordinate()
+        return self._partitions_of(topic)
+
+    def coordinated_config(self, topic: str, key: str) -> str | None:
+        """A setting of a coordinator's topic."""
+        self._coordinate()
+        value: str | None = topic_config(self.client, TOPIC, topic, key).value
+        return value
+
+    def _coordinate(self) -> None:
+        """Have both topics of coordinators made."""
+        for key_type in (0, 1):
+            request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["any"])
+            self.client.request(request, 6)
+
+    def offsets_codec(self) -> Codec:
+        """That of a batch with a group's offset."""
+        group = self._committed("")
+        partition = partition_for(group, self._partitions_of("__consumer_offsets"))
+        records = self.client.fetch("__consumer_offsets", partition=partition).records
+        return next(header.codec for _, header in iter_batches(records))
+
+    def joined(self, session_timeout_ms: int) -> int:
+        """The error of joining a group with this session timeout."""
+        group = f"g{next(_numbers)}"
+        self.client.request(FindCoordinatorRequest(coordinator_keys=[group]), 6)
+        code: int = self.client.request(_join(group, session_timeout_ms=session_timeout_ms), 3).error_code
+        return code
+
     def second_member(self) -> int:
         """The error with which a second member joins a group."""
         group = f"g{next(_numbers)}"
@@ -108,10 +154,18 @@ class Broker(NamedTuple):
 
     def long_metadata(self) -> int:
         """The error of committing an offset with 11 letters of metadata."""
-        group, topic = f"g{next(_numbers)}", self.topic()
+        return self._commit(f"g{next(_numbers)}", "hello world")
+
+    def _committed(self, metadata: str) -> str:
+        """A group with an offset."""
+        group = f"g{next(_numbers)}"
+        assert self._commit(group, metadata) == 0
+        return group
+
+    def _commit(self, group: str, metadata: str) -> int:
         self.client.request(FindCoordinatorRequest(coordinator_keys=[group]), 6)
-        partition = OffsetCommitRequestPartition(committed_offset=1, committed_metadata="hello world")
-        asked = OffsetCommitRequestTopic(name=topic, partitions=[partition])
+        partition = OffsetCommitRequestPartition(committed_offset=1, committed_metadata=metadata)
+        asked = OffsetCommitRequestTopic(name=self.topic(), partitions=[partition])
         answer = self.client.request(OffsetCommitRequest(group_id=group, topics=[asked]), 8)
         code: int = answer.topics[0].partitions[0].error_code
         return code
@@ -139,6 +193,17 @@ class Broker(NamedTuple):
         with ExitStack() as stack:
             raws = [stack.enter_context(RawClient(self.logd.port)) for _ in range(count)]
             return sum(_is_answered(raw) for raw in raws)
+
+    def taken_unaccepted(self) -> int:
+        """How many of 24 connections the kernel takes for the broker while that stands still."""
+        os.kill(self.logd.pid, signal.SIGSTOP)
+        with ExitStack() as stack:
+            stack.callback(os.kill, self.logd.pid, signal.SIGCONT)
+            socks = [stack.enter_context(socket.socket()) for _ in range(24)]
+            for sock in socks:
+                sock.setblocking(False)
+                sock.connect_ex(("127.0.0.1", self.logd.port))  # here done at once, or not before it goes on
+            return len(select.select([], socks, [])[1])
 
     def taken_unread(self) -> int:
         """Bytes of a request that the kernel takes for the broker while that stands still."""
@@ -255,15 +320,33 @@ class Broker(NamedTuple):
             wait_for(lambda count=count: self.rounds(topic) >= count)  # type: ignore[misc]
         return b"dead" in self._keys(topic)
 
-    def rounds_for_many_keys(self) -> int:
-        """Rounds of compaction that 9,000 keys take."""
-        topic = self.topic({**COMPACTED, "cleanup.policy": "delete"})
-        for start in range(0, 10_000, 1_000):
+    def rounds_for_many_keys(self, keys: int = 9_000) -> int:
+        """Rounds of compaction that so many thousands of keys take."""
+        topic = self.topic({**COMPACTED, "cleanup.policy": "delete", "min.compaction.lag.ms": "0"})
+        for start in range(0, keys + 1_000, 1_000):
             records: list[Any] = [(now_ms(), b"%d" % key, b"v", ()) for key in range(start, start + 1_000)]
             assert self.client.produce(topic, records).error_code == 0
-        self._compact(topic, 10_000)
-        wait_for(lambda: self._compacted_to(topic) == 9_000)
+        self._compact(topic, keys + 1_000)
+        wait_for(lambda: self._compacted_to(topic) == keys)
         return self.rounds(topic)
+
+    def is_compacted_when_young(self) -> bool:
+        """Whether a topic was compacted when another one, with records as young, has been twice."""
+        topic, control = self.topic(COMPACTED), self.topic({**COMPACTED, "min.compaction.lag.ms": "0"})
+        self.fill(topic, 40)
+        for count in (1, 2):  # by then the first has been the dirtier one
+            self.fill(control, 40)
+            wait_for(lambda count=count: self.rounds(control) >= count)  # type: ignore[misc]
+        return self.rounds(topic) > 0
+
+    def is_compacted_when_hardly_dirty(self) -> bool:
+        """Wait until a log a third of which is dirty is compacted."""
+        topic = self.topic({key: COMPACTED[key] for key in COMPACTED if key != "min.cleanable.dirty.ratio"})
+        self.fill(topic, 40)
+        wait_for(lambda: self.rounds(topic) > 0)
+        self.fill(topic, 20)
+        wait_for(lambda: self._compacted_to(topic) > 40)
+        return True
 
     def is_compacted_in_time(self) -> bool:
         """Wait until a log that is not dirty enough is compacted for the age of its records."""
@@ -334,11 +417,11 @@ class Broker(NamedTuple):
         return keys
 
 
-def _join(group: str, member: str = "") -> JoinGroupRequest:
+def _join(group: str, member: str = "", *, session_timeout_ms: int = 30_000) -> JoinGroupRequest:
     return JoinGroupRequest(
         group_id=group,
         member_id=member,
-        session_timeout_ms=30_000,
+        session_timeout_ms=session_timeout_ms,
         rebalance_timeout_ms=30_000,
         protocol_type="test",
         protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],

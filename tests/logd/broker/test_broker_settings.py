@@ -1,7 +1,7 @@
 """Each broker setting changes what it says: looked at where it is set, and where it is not.
 
-The settings stand on two brokers, none where it disturbs another; a third has none of them. Settings that
-other tests are about are not here again: `test_no_setting_is_without_a_test` knows them all.
+The settings stand on four brokers, none where it disturbs another; a fifth has none of them. Settings that
+other tests are about are not here again: `TESTED_IN` names the tests.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from logd.config import BROKER_SETTINGS
+from logd.config import BROKER_SETTINGS, TOPIC_SETTINGS
 from logd.errors import ErrorCode
+from logd.records import Codec
 from logd.storage.disk import PosixDisk
 from logd.storage.preallocation import preallocate
+from tests.logd.api.test_topic_configs import CASES as TOPIC_CASES
 from tests.logd.broker.broker_settings import HOUR_MS, Broker, now_ms
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
@@ -73,6 +75,21 @@ def jitter(broker: Broker) -> int:
     return broker.segments(HOUR_MS, segment_ms=str(HOUR_MS))
 
 
+OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+
+
+def of_topic(name: str, key: str) -> Look:
+    return lambda broker: broker.coordinated_config(name, key)
+
+
+def partitions_of(name: str) -> Look:
+    return lambda broker: broker.coordinated_partitions(name)
+
+
+def joined(session_timeout_ms: int) -> Look:
+    return lambda broker: broker.joined(session_timeout_ms)
+
+
 CASES = (
     Case("fine", "broker.rack", "r9", Broker.rack, equals("r9")),
     Case("fine", "fetch.max.bytes", 2_500, Broker.batches_fetched, equals(2)),
@@ -102,6 +119,9 @@ CASES = (
     Case("fine", "socket.receive.buffer.bytes", 4_096, Broker.taken_unread, lambda found: found < 50_000),
     Case(
         "coarse", "delete.topic.enable", "false", Broker.deletion, equals(ErrorCode.TOPIC_DELETION_DISABLED)
+    ),
+    Case(
+        "coarse", "log.cleaner.min.cleanable.ratio", 0.01, Broker.is_compacted_when_hardly_dirty, bool, True
     ),
     Case(
         "coarse",
@@ -139,6 +159,44 @@ CASES = (
         20_000,
         Broker.long_transaction,
         equals(ErrorCode.INVALID_TRANSACTION_TIMEOUT),
+    ),
+    Case(
+        "late",
+        "group.max.session.timeout.ms",
+        40_000,
+        joined(40_001),
+        equals(ErrorCode.INVALID_SESSION_TIMEOUT),
+    ),
+    Case(
+        "late",
+        "group.min.session.timeout.ms",
+        8_000,
+        joined(7_999),
+        equals(ErrorCode.INVALID_SESSION_TIMEOUT),
+    ),
+    Case(
+        "late",
+        "log.cleaner.dedupe.buffer.size",
+        1 << 20,
+        lambda broker: broker.rounds_for_many_keys(45_000),
+        equals(2),
+    ),
+    Case("late", "log.cleaner.min.compaction.lag.ms", HOUR_MS, Broker.is_compacted_when_young, equals(False)),
+    Case("late", "num.partitions", 3, Broker.partitions_by_default, equals(3)),
+    Case("late", "offsets.topic.compression.codec", 3, Broker.offsets_codec, equals(Codec.LZ4)),
+    Case("late", "offsets.topic.num.partitions", 3, partitions_of(OFFSETS), equals(3)),
+    Case("late", "offsets.topic.segment.bytes", 9_000, of_topic(OFFSETS, "segment.bytes"), equals("9000")),
+    Case("late", "socket.listen.backlog.size", 5, Broker.taken_unaccepted, equals(6)),
+    Case(
+        "late", "transaction.state.log.min.isr", 2, of_topic(TRANSACTIONS, "min.insync.replicas"), equals("2")
+    ),
+    Case("late", "transaction.state.log.num.partitions", 3, partitions_of(TRANSACTIONS), equals(3)),
+    Case(
+        "late",
+        "transaction.state.log.segment.bytes",
+        9_000,
+        of_topic(TRANSACTIONS, "segment.bytes"),
+        equals("9000"),
     ),
 )
 
@@ -185,13 +243,145 @@ def test_each_setting_changes_what_it_says(brokers: Brokers, case: Case) -> None
         assert not case.expected(found), f"{found}, also without the setting"
 
 
+TESTED_IN = {
+    "faults/cluster/test_coordinators.py::test_a_group_goes_on": ["offsets.topic.replication.factor"],
+    "faults/cluster/test_coordinators.py::test_transactions_are_whole": [
+        "transaction.state.log.replication.factor"
+    ],
+    "faults/cluster/test_partitions.py::test_two_do_not_reach_each_other": ["advertised.listeners"],
+    "faults/cluster/test_streams.py::test_sums_are_exact": ["default.replication.factor"],
+    "faults/test_broker_kill_and_power_loss.py::test_what_is_read_after_a_kill_outlasts_a_power_loss": [
+        "log.flush.interval.messages"
+    ],
+    "faults/test_frames.py::test_lengths_out_of_bounds": ["socket.request.max.bytes"],
+    "logd/api/test_admin_apis.py::test_pages_of_partitions": ["max.request.partition.size.limit"],
+    "logd/api/test_fetch_sessions.py::test_more_clients_than_slots": [
+        "max.incremental.fetch.session.cache.slots"
+    ],
+    "logd/api_transactions/test_brokers.py::test_an_id_expires": [
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        "transactional.id.expiration.ms",
+    ],
+    "logd/api_transactions/test_brokers.py::test_without_verification_a_batch_may_open_a_transaction": [
+        "transaction.partition.verification.enable"
+    ],
+    "logd/broker/cluster/test_closest.py::test_the_leader_serves_unless_another_rack_is_closer": [
+        "replica.selector.class"
+    ],
+    "logd/broker/cluster/test_handing_over.py::test_answers_are_not_waited_for_without_end": [
+        "controlled.shutdown.retry.backoff.ms"
+    ],
+    "logd/broker/cluster/test_replication.py::test_one_that_stays_behind_leaves_and_comes_back": [
+        "replica.lag.time.max.ms"
+    ],
+    "logd/broker/cluster/test_settings.py::test_brokers_talk_by_the_listener_that_is_named": [
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "listeners",
+    ],
+    "logd/broker/cluster/test_settings.py::test_fetchers_and_the_controller_go_by_kafkas_keys": [
+        "replica.fetch.backoff.ms",
+        "replica.fetch.max.bytes",
+        "replica.fetch.min.bytes",
+        "replica.fetch.response.max.bytes",
+        "replica.fetch.wait.max.ms",
+        "replica.socket.timeout.ms",
+    ],
+    "logd/broker/cluster/test_settings.py::test_leaders_are_given_back_to_preferred_replicas": [
+        "leader.imbalance.check.interval.seconds",
+        "leader.imbalance.per.broker.percentage",
+    ],
+    "logd/broker/cluster/test_settings.py::test_leaders_stay_where_they_are_not_to_be_given_back": [
+        "auto.leader.rebalance.enable"
+    ],
+    "logd/broker/cluster/test_settings.py::test_unclean_elections_are_allowed_while_running": [
+        "unclean.leader.election.enable"
+    ],
+    "logd/broker/cluster/test_shutdown.py::test_nothing_is_handed_over_where_that_is_set": [
+        "controlled.shutdown.enable",
+        "controlled.shutdown.max.retries",
+    ],
+    "logd/broker/cluster/test_throttles.py::test_a_follower_asks_for_less": [
+        "follower.replication.throttled.rate"
+    ],
+    "logd/broker/cluster/test_throttles.py::test_a_leader_gives_less": ["leader.replication.throttled.rate"],
+    "logd/broker/test_housekeeping.py::test_after_a_kill_only_what_came_after_the_last_flush_is_read_again": [
+        "millstream.flush.interval.ms"
+    ],
+    "logd/broker/test_housekeeping.py::test_old_records_go_by_time_and_what_is_kept_forever_stays": [
+        "log.retention.check.interval.ms"
+    ],
+    "logd/broker/test_journal_folder.py::test_a_lost_journal_is_begun_anew_only_when_told_so": [
+        "millstream.adopt.log.dirs"
+    ],
+    "logd/broker/test_leadership.py::test_who_waits_when_it_resigns_is_sent_elsewhere": [
+        "group.initial.rebalance.delay.ms"
+    ],
+    "logd/broker/test_log_dirs.py::test_new_partitions_go_where_fewest_are": ["log.dirs"],
+    "logd/broker/test_log_dirs_moves.py::test_a_restart_in_the_middle_begins_again": [
+        "replica.alter.log.dirs.io.max.bytes.per.second"
+    ],
+    "logd/broker/test_many_partitions.py"
+    "::test_partitions_in_use_share_few_descriptors_and_idle_ones_have_none": [
+        "millstream.open.files.idle.ms",
+        "millstream.open.files.max",
+    ],
+    "logd/broker/test_many_partitions.py::test_so_many_bytes_are_flushed_before_their_time": [
+        "millstream.flush.interval.bytes"
+    ],
+    "logd/broker/test_round_settings.py::test_a_silent_producer_is_forgotten_in_time": [
+        "producer.id.expiration.ms"
+    ],
+    "logd/broker/test_round_settings.py::test_committed_offsets_are_kept_so_long": [
+        "offsets.retention.minutes"
+    ],
+    "logd/broker/test_round_settings.py::test_how_often_a_cleaner_looks": [
+        "log.cleaner.backoff.ms",
+        "log.cleaner.enable",
+    ],
+    "logd/broker/test_round_settings.py::test_records_are_forced_to_the_disk_in_time": [
+        "log.flush.interval.ms",
+        "log.flush.scheduler.interval.ms",
+    ],
+    "logd/broker/test_round_settings.py::test_so_many_jobs_run_at_one_time": ["background.threads"],
+    "logd/broker/test_rounds.py::test_housekeeping_goes_on": ["log.flush.offset.checkpoint.interval.ms"],
+    "logd/broker/test_rounds.py::test_offsets_go_on_to_expire": ["offsets.retention.check.interval.ms"],
+    "logd/broker/test_rounds.py::test_transactions_go_on_to_time_out": [
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+    ],
+    "logd/broker/test_truncation.py"
+    "::test_high_watermarks_are_written_by_the_clock_where_there_are_several_replicas": [
+        "replica.high.watermark.checkpoint.interval.ms"
+    ],
+    "logd/config/test_load.py::test_stock_kraft_properties_are_taken": ["controller.listener.names"],
+    "logd/config/test_settings.py::test_the_finest_unit_of_retention_wins": [
+        "log.retention.hours",
+        "log.retention.minutes",
+    ],
+    "logd/server/test_process.py::test_one_line_when_ready": ["node.id"],
+    "logd/server/test_receive_memory.py::test_what_is_half_received_is_bounded": ["queued.max.request.bytes"],
+    "logd/server/test_sending.py::test_a_response_larger_than_every_buffer_arrives_whole": [
+        "millstream.fetch.send"
+    ],
+    "logd/server/test_sending.py::test_an_idle_connection_is_closed": ["connections.max.idle.ms"],
+    "logd/server/test_sending.py::test_too_many_connections": ["max.connections.per.ip"],
+    "millstream/testing/test_broker.py::test_settings_hold": ["auto.create.topics.enable"],
+}
+"""Settings by the test that fails where they do not do what they say: those that have no case here."""
+
+
 def test_no_setting_is_without_a_test() -> None:
-    """One that does nothing has to say so."""
-    tests = Path(__file__).parents[2]
-    text = "\n".join(path.read_text() for path in sorted(tests.rglob("*.py")))
-    named = set(re.findall(r"[a-z]+(?:\.[a-z0-9]+)*", text))
-    assert [
-        key
-        for key, setting in BROKER_SETTINGS.items()
-        if key not in named and "ithout effect" not in setting.doc
-    ] == []
+    """One that does nothing has to say so; what is a topic's default has its case in `test_topic_configs`."""
+    by_topics = {TOPIC_SETTINGS[case.key].broker_keys[0] for case in TOPIC_CASES}
+    elsewhere = [key for keys in TESTED_IN.values() for key in keys]
+    tested = [*{case.key for case in CASES}, *elsewhere]
+    assert sorted(tested) == sorted(set(tested)), "each once"
+    wanted = {key for key, setting in BROKER_SETTINGS.items() if "ithout effect" not in setting.doc}
+    assert wanted - by_topics == set(tested) - by_topics
+
+
+@pytest.mark.parametrize("test", TESTED_IN)
+def test_what_is_said_to_test_a_setting_is_there(test: str) -> None:
+    file, _, name = test.partition("::")
+    text = (Path(__file__).parents[2] / file).read_text()
+    assert re.search(rf"^(async )?def {name}\(", text, re.MULTILINE)

@@ -1,16 +1,28 @@
 """Settings of what a broker does by the clock, where only the disk or the log can tell: the broker runs in a
-thread of the test.
+thread of the test, or by a clock of its own.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from logd.broker.compaction import Compaction
 from logd.errors import ErrorCode
 from logd.records import build_batch
 from logd.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from logd.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from tests.faults.simulation import NOW, Client, Life, SimulatedBroker, new_disk, repeatable
 from tests.logd.broker.test_durability import Disk, Running, disk, make
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -54,3 +66,72 @@ def producers(client: RawClient) -> list[int]:
     asked = TopicRequest(name="t", partition_indexes=[0])
     (topic,) = client.request(DescribeProducersRequest(topics=[asked]), 0).topics
     return [each.producer_id for each in topic.partitions[0].active_producers]
+
+
+def test_so_many_jobs_run_at_one_time(tmp_path: Path) -> None:
+    with Running(tmp_path, {"background.threads": "3"}) as logd:
+        assert logd.broker._executor.statistics()["running_max"] == 3  # type: ignore[attr-defined]
+
+
+def by_its_clock(
+    tmp_path: Path, work: Callable[[SimulatedBroker], Coroutine[Any, Any, None]], settings: dict[str, str]
+) -> None:
+    """One life of a broker whose time passes at once."""
+    rng = random.Random(1)
+    with repeatable(1):
+        Life(new_disk(tmp_path / "disk", rng), rng, began_ms=NOW, **settings).run(work)
+
+
+def test_committed_offsets_are_kept_so_long(tmp_path: Path) -> None:
+    async def work(broker: SimulatedBroker) -> None:
+        client = Client(broker)
+        await broker.catalog.create("t", 1, {})
+        await broker.groups.ensure_topic()
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+        topics = [OffsetCommitRequestTopic(name="t", partitions=[partition])]
+        answer = await client.request(OffsetCommitRequest(group_id="g", topics=topics), 8)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+        await asyncio.sleep(115)
+        assert await committed(client) == 5
+        await asyncio.sleep(10)
+        assert await committed(client) == -1
+
+    settings = {"offsets.retention.minutes": "2", "offsets.retention.check.interval.ms": "1000"}
+    by_its_clock(tmp_path, work, settings)
+
+
+async def committed(client: Client) -> int:
+    topics = [OffsetFetchRequestTopic(name="t", partition_indexes=[0])]
+    answer = await client.request(OffsetFetchRequest(group_id="g", topics=topics), 7)
+    offset: int = answer.topics[0].partitions[0].committed_offset
+    return offset
+
+
+@pytest.mark.parametrize(
+    ("settings", "looks"),
+    [
+        ({"log.cleaner.backoff.ms": "500"}, range(19, 22)),
+        ({"log.cleaner.backoff.ms": "5000"}, range(1, 4)),
+        ({"log.cleaner.enable": "false"}, range(1)),
+    ],
+)
+def test_how_often_a_cleaner_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], looks: range
+) -> None:
+    """In ten seconds, with nothing to compact."""
+    looked = 0
+    look = Compaction.look
+
+    async def counted(compaction: Compaction) -> None:
+        nonlocal looked
+        looked += 1
+        await look(compaction)
+
+    async def work(broker: SimulatedBroker) -> None:
+        nonlocal looked
+        looked = 0
+        await asyncio.sleep(10)
+        assert looked in looks
+
+    monkeypatch.setattr(Compaction, "look", counted)
+    by_its_clock(tmp_path, work, {"log.cleaner.enable": "true", **settings})
