@@ -106,6 +106,10 @@ class CachedStore:
                 found[key] = entry
         return [(key, *found[key]) for key in sorted(found)]
 
+    def timestamp(self, key: bytes) -> int | None:
+        """As of when (ms) the key's value is, None if it is absent."""
+        return self._entries.timestamp(key)
+
     def peek(self, key: bytes) -> Entry | None:
         """As `lookup`, for who asks from outside: what is not in memory is not kept there."""
         if key in self._entries:
