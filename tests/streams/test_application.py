@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import shutil
 import time
@@ -16,6 +17,8 @@ import pytest
 from logd.client import Admin, Client, NewTopic, TopicPartition
 from logd.errors import ConfigError, KafkaError
 from streams import (
+    ErrorContext,
+    ErrorResponse,
     KafkaStreams,
     State,
     StreamsBuilder,
@@ -271,8 +274,9 @@ def test_dead_letters(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str
     run(case)
 
 
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 def test_a_record_too_large_to_send(
-    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str], guarantee: str
 ) -> None:
     name = new_name("large")
     builder = StreamsBuilder(key_serde=str, value_serde=bytes)
@@ -282,19 +286,63 @@ def test_a_record_too_large_to_send(
         "bootstrap_servers": logd.bootstrap,
         "state_dir": str(tmp_path),
         "max_request_size": 10_000,
+        "processing_guarantee": guarantee,
     }
 
     async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1, f"{name}-dead": 1})
         await produce(logd.bootstrap, f"{name}-in", (b"a", b"x"), (b"b", b"far too large"), (b"c", b"y"))
         with pytest.raises(StreamsError, match="not accepted"):
             async with KafkaStreams(builder.build(), **settings) as app:
                 await app.wait_until_caught_up()
-        settings["production_exception_handler"] = log_and_continue
+        settings["production_exception_handler"] = set_aside
         async with KafkaStreams(builder.build(), **settings) as app:
             await app.wait_until_caught_up()
             assert app.summary()["dropped_records"] == 1
         assert set(await counting.read_last(logd.bootstrap, f"{name}-out", partitions=1)) == {b"a", b"c"}
+        assert await counting.read_all(logd.bootstrap, f"{name}-dead", partitions=1) == [(b"b", b"13000")]
+
+    run(case)
+
+
+def set_aside(error: Exception, context: ErrorContext) -> ErrorResponse:
+    """The key of a refused record and how long its value is go to ``<name>-dead``."""
+    assert (context.node, context.task_id) == ("KSTREAM-SINK-0000000002", "0_0")
+    letter = context.dead_letter(context.topic.replace("-out", "-dead"))
+    assert letter.value is not None
+    letter = dataclasses.replace(letter, value=b"%d" % len(letter.value))
+    return ErrorResponse(answer="continue", dead_letters=(letter,))
+
+
+def test_a_record_that_only_the_broker_refuses(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    """At least once its dead letter is part of the same commit; exactly once the transaction has failed."""
+    name = new_name("refused")
+    builder = StreamsBuilder(key_serde=str, value_serde=bytes)
+    builder.stream(f"{name}-in").map_values(lambda value: value * 1000).to(f"{name}-out", value_serde=bytes)
+    settings: dict[str, Any] = {
+        "application_id": name,
+        "bootstrap_servers": logd.bootstrap,
+        "state_dir": str(tmp_path),
+        "production_exception_handler": set_aside,
+    }
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-dead": 1})
+        async with Client(logd.bootstrap) as client:
+            small = {"max.message.bytes": "10000"}
+            await Admin(client).create_topics([NewTopic(f"{name}-out", 1, 1, small)])
+        await produce(logd.bootstrap, f"{name}-in", (b"b", b"far too large"))
+        with pytest.raises(StreamsError, match="MESSAGE_TOO_LARGE"):
+            async with KafkaStreams(
+                builder.build(), **settings, processing_guarantee="exactly_once_v2"
+            ) as app:
+                await app.wait_until_caught_up()
+        async with KafkaStreams(builder.build(), **settings) as app:
+            await app.wait_until_caught_up()
+            assert app.summary()["dropped_records"] == 1
+        assert await counting.read_all(logd.bootstrap, f"{name}-dead", partitions=1) == [(b"b", b"13000")]
 
     run(case)
 
