@@ -137,6 +137,13 @@ class CachedStore:
             if entry is not None:
                 yield key, *entry, len(key) + (len(data) or self._mean_bytes)
 
+    def approximate_num_entries(self) -> int:
+        """About how many keys are on the disk, as RocksDB estimates, or in a store in memory; without what
+        was not committed.
+        """
+        estimate = self.backend.properties().get("estimate-num-keys")
+        return sum(1 for _ in self.backend.scan()) if estimate is None else int(estimate)
+
     def _decoded(self, stored: bytes) -> Entry:
         data, timestamp = split(stored)
         return self._entries.codec.decode(data), timestamp

@@ -20,6 +20,8 @@ from streams import (
     ErrorContext,
     ErrorResponse,
     KafkaStreams,
+    Processor,
+    Record,
     State,
     StreamsBuilder,
     StreamsConfig,
@@ -368,6 +370,39 @@ def test_changes_of_a_store_that_are_more_than_a_topic_takes_at_once(
             await app.wait_until_caught_up()
         changelog = await counting.read_last(logd.bootstrap, f"{name}-large-changelog", partitions=1)
         assert len(changelog) == 15
+
+    run(case)
+
+
+class Committing(Processor[str, int]):
+    """Asks for a commit once it has noted the record in the task's folder."""
+
+    def process(self, record: Record[str, int]) -> None:
+        with open(self.context.state_dir / "noted", "a") as noted:
+            noted.write(f"{self.context.application_id} {record.key}\n")
+        self.context.commit()
+
+
+def test_a_processor_asks_for_a_commit(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    """The interval is an hour; what a cached table has comes out at commits only."""
+    name = new_name("asked")
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    stream = builder.stream(f"{name}-in")
+    stream.group_by_key().count().to_stream().to(f"{name}-out")
+    stream.process(Committing)
+    settings: dict[str, Any] = {"application_id": name, "bootstrap_servers": logd.bootstrap}
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+        async with KafkaStreams(
+            builder.build(), **settings, state_dir=str(tmp_path), commit_interval_ms=3_600_000
+        ):
+            while not await counting.read_all(logd.bootstrap, f"{name}-out", partitions=1):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            assert (tmp_path / name / "0_0" / "noted").read_text() == f"{name} a\n"
 
     run(case)
 
