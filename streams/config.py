@@ -414,7 +414,7 @@ def _converted(key: str, value: Any, hint: Any) -> Any:
 
 def _named_serde(key: str, name: str) -> Any:
     """A serde by Kafka's name of its class, or by ``module:name``; of a class of serdes one is made."""
-    found = _named(key, SERDES.get(name, name), SERDES)
+    found = _named(key, SERDES.get(name, name), SERDES, "module:name of a serde or type")
     serde = importlib.import_module("streams.serdes").Serde
     if not (isinstance(found, type) and issubclass(found, serde)):
         return found
@@ -424,11 +424,11 @@ def _named_serde(key: str, name: str) -> Any:
         raise ConfigError(key, name, "a serde itself, module:name, as its class takes arguments") from error
 
 
-def _named(key: str, name: str, known: Collection[str]) -> Any:
+def _named(key: str, name: str, known: Collection[str], form: str = "module:function") -> Any:
     """What ``module:name`` says; ``known`` are the names that are looked up elsewhere."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        allowed = "module:name of one in Python, or one of " + ", ".join(known)
+        allowed = f"{form}, or one of " + ", ".join(known)
         raise ConfigError(key, name, allowed) from error

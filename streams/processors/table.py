@@ -155,6 +155,21 @@ def table_source(store_name: Callable[[], str | None], old_values: OldValues) ->
         look = OutOfOrderUpdates(store, wiring.task).look
         # The store is asked only about updates that are older than another: no key has a later one.
         newest = wiring.task.stream_time
+        encode, update = store.encode_key, store.update
+
+        def process_cached(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            nonlocal newest
+            if key is None:
+                dropped()
+                return
+            if timestamp < newest:
+                look(key, timestamp)
+            else:
+                newest = timestamp
+            update(encode(key), value, timestamp, headers)  # as `keep` does, with a call less for each record
+
+        if store.spec.cached:
+            return process_cached
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             nonlocal newest

@@ -88,7 +88,7 @@ def test_ones_own_go_by_module_and_name(name: str, kind: type) -> None:
         ("default.key.serde", f"{SERDES}VoidSerde", r"module:name.*Serdes\$StringSerde"),
         ("default.value.serde", "com.example.OrderSerde", r"module:name.*Serdes\$StringSerde"),
         ("default.value.serde", "streams.serdes:Avro", "a serde itself"),
-        ("default.timestamp.extractor", f"{EXTRACTORS}UsePartitionTime", "module:name.*Wallclock"),
+        ("default.timestamp.extractor", f"{EXTRACTORS}UsePartitionTime", "module:function.*Wallclock"),
         ("default.dsl.store", "memory", "one of rocksDB, in_memory"),
         ("dsl.store.suppliers.class", "com.example.Stores", "InMemoryDslStoreSuppliers"),
     ],
