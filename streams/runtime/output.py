@@ -124,7 +124,8 @@ class Output:
                     await self._send(topic, partition, [record], running)
             else:
                 # Dead letters are part of the same commit, and of the same transaction.
-                self._acks += await self._refused(topic, partition, records, running, error)
+                letters = await self._refused(topic, partition, records, running, error)
+                self._acks += letters
         else:
             sent = SentRecords(topic, partition, records, running, ack)
             ack.add_done_callback(sent.let_go)
