@@ -60,6 +60,7 @@ from streams.runtime.restore_listener import StateRestoreListener
 from streams.runtime.status import State
 from streams.serdes import Serde, Window, Windowed
 from streams.state import VersionedRecord
+from streams.timestamps import log_and_skip_on_invalid_timestamp, wallclock_timestamp
 from streams.topology import Topology
 
 __all__ = [
@@ -113,4 +114,6 @@ __all__ = [
     "Windowed",
     "log_and_continue",
     "log_and_fail",
+    "log_and_skip_on_invalid_timestamp",
+    "wallclock_timestamp",
 ]

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -18,6 +18,7 @@ from logd.client.security.keys import is_security_key
 from logd.errors import ConfigError
 from streams.handlers import ExceptionHandler, log_and_continue, log_and_fail
 from streams.optimization import NO_OPTIMIZATION, optimization_rules
+from streams.timestamps import log_and_skip_on_invalid_timestamp, wallclock_timestamp
 
 _log = logging.getLogger(__name__)
 
@@ -129,6 +130,17 @@ class StreamsConfig:
     topology_optimization: str = NO_OPTIMIZATION
     """``none``, ``all``, or of ``reuse.ktable.source.topics``, ``merge.repartition.topics`` and
     ``single.store.self.join`` some, divided by commas. `StreamsBuilder.build` takes it from here."""
+    default_key_serde: Any = None
+    """A serde, or a type that stands for one, of keys where the program names none: `StreamsBuilder` takes it
+    from here. In a file the class of Kafka's, or ``module:name``."""
+    default_value_serde: Any = None
+    """The same of values."""
+    default_timestamp_extractor: Callable[[Any, Any, int], int] | None = None
+    """Gives the time (ms) of inputs' records of key, value and the record's own, where a source has none."""
+    default_dsl_store: Literal["rocksDB", "in_memory"] = "rocksDB"
+    """Where stores are kept that the program does not say it of; versioned ones are kept in RocksDB."""
+    dsl_store_suppliers_class: str = ""
+    """The same by the class of Kafka's (KIP-954), which counts if both are given."""
     ensure_explicit_internal_resource_naming: bool = False
     """Whether stores and internal topics that nobody gave a name are refused (KIP-1111)."""
     client: Mapping[str, Any] = field(default_factory=dict)
@@ -142,6 +154,14 @@ class StreamsConfig:
     def exactly_once(self) -> bool:
         """Whether transactions are written."""
         return self.processing_guarantee == "exactly_once_v2"
+
+    @property
+    def topology_defaults(self) -> dict[str, Any]:
+        """What `Topology.with_defaults` is to be given."""
+        in_memory = self.default_dsl_store == "in_memory"
+        if self.dsl_store_suppliers_class:
+            in_memory = self.dsl_store_suppliers_class == IN_MEMORY_SUPPLIERS
+        return {"timestamp_extractor": self.default_timestamp_extractor, "in_memory": in_memory}
 
     @property
     def commit_every_ms(self) -> int:
@@ -169,6 +189,12 @@ class StreamsConfig:
         for name, hint in get_type_hints(type(self)).items():
             self._check(name, hint)
         optimization_rules(self.topology_optimization)
+        if self.dsl_store_suppliers_class not in ("", ROCKSDB_SUPPLIERS, IN_MEMORY_SUPPLIERS):
+            raise ConfigError(
+                "dsl.store.suppliers.class",
+                self.dsl_store_suppliers_class,
+                f"{ROCKSDB_SUPPLIERS} or {IN_MEMORY_SUPPLIERS}; Materialized(persistent=) is for one store",
+            )
         if self.exactly_once and self.isolation_level != "read_committed":
             raise ConfigError(
                 "isolation.level", self.isolation_level, "read_committed, which exactly_once_v2 needs"
@@ -199,6 +225,8 @@ class StreamsConfig:
             raise ConfigError(key, value, "one of " + ", ".join(get_args(hint)))
         if hint == ExceptionHandler and not callable(value):
             raise ConfigError(key, value, "a function, such as streams.log_and_continue")
+        if name == "default_timestamp_extractor" and not (value is None or callable(value)):
+            raise ConfigError(key, value, "a function, such as streams.wallclock_timestamp")
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any], *, foreign: Collection[str] = ()) -> Self:
@@ -232,9 +260,8 @@ _ROLES = ("admin.", "producer.", "consumer.", "main.consumer.", "restore.consume
 
 _IDLE = """
     built.in.metrics.version
-    default.client.supplier default.dsl.store default.key.serde default.list.key.serde.inner
+    default.client.supplier default.list.key.serde.inner
     default.list.key.serde.type default.list.value.serde.inner default.list.value.serde.type
-    default.timestamp.extractor default.value.serde dsl.store.suppliers.class
     log.summary.interval.ms num.stream.threads
     processor.wrapper.class rack.aware.assignment.non_overlap_cost rack.aware.assignment.strategy
     rack.aware.assignment.tags rack.aware.assignment.traffic_cost rocksdb.config.setter
@@ -335,7 +362,42 @@ HANDLERS: Mapping[str, ExceptionHandler] = {
 """Exception handlers by their names in a properties file."""
 
 
+SERDES: Mapping[str, str] = {
+    f"org.apache.kafka.common.serialization.Serdes${java}Serde": f"streams.serdes:{ours}"
+    for java, ours in (
+        ("Boolean", "Boolean"),
+        ("ByteArray", "Bytes"),
+        ("ByteBuffer", "Bytes"),
+        ("Bytes", "Bytes"),
+        ("Double", "Double"),
+        ("Float", "Float"),
+        ("Integer", "Integer"),
+        ("Long", "Long"),
+        ("Short", "Short"),
+        ("String", "String"),
+        ("UUID", "Uuid"),
+    )
+}
+"""Kafka's serdes by the names of their classes, as ``module:name``."""
+
+_PROCESSOR = "org.apache.kafka.streams.processor."
+EXTRACTORS: Mapping[str, Callable[[Any, Any, int], int] | None] = {
+    f"{_PROCESSOR}FailOnInvalidTimestamp": None,
+    f"{_PROCESSOR}LogAndSkipOnInvalidTimestamp": log_and_skip_on_invalid_timestamp,
+    f"{_PROCESSOR}WallclockTimestampExtractor": wallclock_timestamp,
+}
+"""Kafka's timestamp extractors by the names of their classes; None is what is done without one."""
+
+_SUPPLIERS = "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers$"
+ROCKSDB_SUPPLIERS = f"{_SUPPLIERS}RocksDBDslStoreSuppliers"
+IN_MEMORY_SUPPLIERS = f"{_SUPPLIERS}InMemoryDslStoreSuppliers"
+
+
 def _converted(key: str, value: Any, hint: Any) -> Any:
+    if isinstance(value, str) and key in ("default.key.serde", "default.value.serde"):
+        return _named_serde(key, value)
+    if isinstance(value, str) and key == "default.timestamp.extractor":
+        return EXTRACTORS[value] if value in EXTRACTORS else _named(key, value, EXTRACTORS)
     if hint in (int, int | None):
         try:
             return int(value)
@@ -346,15 +408,27 @@ def _converted(key: str, value: Any, hint: Any) -> Any:
             raise ConfigError(key, value, "true or false")
         return value.lower() == "true"
     if hint == ExceptionHandler and isinstance(value, str):
-        return HANDLERS[value] if value in HANDLERS else _named_handler(key, value)
+        return HANDLERS[value] if value in HANDLERS else _named(key, value, HANDLERS)
     return value
 
 
-def _named_handler(key: str, name: str) -> Any:
-    """The function that ``module:name`` says."""
+def _named_serde(key: str, name: str) -> Any:
+    """A serde by Kafka's name of its class, or by ``module:name``; of a class of serdes one is made."""
+    found = _named(key, SERDES.get(name, name), SERDES, "module:name of a serde or type")
+    serde = importlib.import_module("streams.serdes").Serde
+    if not (isinstance(found, type) and issubclass(found, serde)):
+        return found
+    try:
+        return found()
+    except TypeError as error:
+        raise ConfigError(key, name, "a serde itself, module:name, as its class takes arguments") from error
+
+
+def _named(key: str, name: str, known: Collection[str], form: str = "module:function") -> Any:
+    """What ``module:name`` says; ``known`` are the names that are looked up elsewhere."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        allowed = "module:function, or one of " + ", ".join(HANDLERS)
+        allowed = f"{form}, or one of " + ", ".join(known)
         raise ConfigError(key, name, allowed) from error

@@ -34,7 +34,10 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorResponse:
-    """A handler's answer, and records it wants written. Dead letters are part of the commit of their task."""
+    """A handler's answer, and records it wants written.
+
+    Dead letters are part of the commit of their task; one that is refused itself is left out, and logged.
+    """
 
     answer: ExceptionAnswer
     dead_letters: tuple[DeadLetter, ...] = ()
@@ -44,9 +47,13 @@ class ErrorResponse:
 class ErrorContext:
     """An error, and the input record that was being worked on.
 
-    ``topic``, ``partition``, ``offset``, ``timestamp`` (ms), ``headers``, ``key`` and ``value`` (bytes as
-    read) are the input's: "", -1 and None where there is none, as in a schedule. ``record`` is what the node
-    was given, a `streams.Record` of Python values; None for an input that cannot be deserialized.
+    Of a record that the broker refuses, or that is too large to be sent, the input is not known any more:
+    ``topic``, ``partition``, ``timestamp``, ``headers``, ``key`` and ``value`` are those of the refused
+    record, where it was sent to, and ``offset`` is -1.
+
+    Else ``topic``, ``partition``, ``offset``, ``timestamp`` (ms), ``headers``, ``key`` and ``value`` (bytes
+    as read) are the input's: "", -1 and None where there is none, as in a schedule. ``record`` is what the
+    node was given, a `streams.Record` of Python values; None for an input that cannot be deserialized.
     """
 
     error: Exception

@@ -11,6 +11,8 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
@@ -50,7 +52,7 @@ class TopologyTestDriver:
     """Runs a topology without a broker. Use it as a context manager, or `close` it.
 
     ``start``: the wall clock. ``windowed_emit_interval_ms``: how often windows that closed are emitted, by
-    the wall clock; with each record unless given.
+    the wall clock; with each record unless given. ``application_id`` is what processors are told.
     """
 
     def __init__(
@@ -61,9 +63,12 @@ class TopologyTestDriver:
         handlers: Handlers | None = None,
         outer_join_emit_interval_ms: int = 0,
         windowed_emit_interval_ms: int = 0,
+        application_id: str = "topology-test-driver",
     ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
+        self._application_id = application_id
+        self._folder: TemporaryDirectory[str] | None = None
         self._coroutines = CoroutineThread()
         self._offsets: dict[str, itertools.count[int]] = {}
         self._output: dict[str, deque[Row]] = {}
@@ -94,6 +99,8 @@ class TopologyTestDriver:
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
             written=WrittenInOrder,
             coroutines=self._coroutines,
+            application_id=application_id,
+            state_dir=self._state_dir,
         )
         self._task.idle.step_max_ms = None
         for source in everything.sources:
@@ -102,12 +109,26 @@ class TopologyTestDriver:
                 self._waiting[topic] = deque()
         self._task.idle.look(self._now)
 
+    def _state_dir(self) -> Path:
+        """What processors are told: a temporary folder, made when the first of them asks."""
+        if self._folder is None:
+            self._folder = TemporaryDirectory(prefix="topology-test-driver-")
+        return Path(self._folder.name)
+
     def _global_store(
         self, part: Subtopology, stores: dict[str, CachedStore], on_bad_record: ExceptionHandler
     ) -> GlobalStore:
         (source,), (name,) = part.sources, part.stores
         store = stores.pop(name)
-        processor = GlobalProcessor(part, store, lambda: self._now) if source.by_processor else None
+        processor = None
+        if source.by_processor:
+            processor = GlobalProcessor(
+                part,
+                store,
+                lambda: self._now,
+                application_id=self._application_id,
+                state_dir=self._state_dir,
+            )
         return GlobalStore(store, source, on_bad_record, processor=processor)
 
     # -- topics
@@ -273,6 +294,8 @@ class TopologyTestDriver:
                 each.close()
         finally:
             self._coroutines.close()
+            if self._folder is not None:
+                self._folder.cleanup()
 
     def __enter__(self) -> Self:
         return self

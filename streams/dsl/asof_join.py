@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.dsl.arity import joiner_takes_key
-from streams.dsl.options import StreamJoined
+from streams.dsl.options import StreamJoined, keeping
 from streams.dsl.stream import Stream
 from streams.dsl.windowing import check_idle_timeout
 from streams.errors import TopologyError
@@ -70,9 +70,9 @@ def join_streams_as_of(
 def _stores(
     join: AsOfJoin, key_serde: Serde[Any], right_serde: Serde[Any], options: StreamJoined
 ) -> list[StoreSpec]:
-    kept: dict[str, Any] = {
+    as_told: dict[str, Any] = {
         "cached": False,
-        "persistent": options.persistent,
+        **keeping(options.persistent),
         "logged": options.logging,
         "changelog_config": options.changelog_config,
     }
@@ -83,12 +83,12 @@ def _stores(
             key_serde=key_serde,
             value_serde=right_serde,
             retention_ms=join.as_of.retention_ms,
-            **kept,
+            **as_told,
         )
     ]
     if join.waiting_store is not None:
         keys, values = WaitingKeys(key_serde), BufferedSerde()
         stores.append(
-            StoreSpec(name=join.waiting_store, kind="waiting", key_serde=keys, value_serde=values, **kept)
+            StoreSpec(name=join.waiting_store, kind="waiting", key_serde=keys, value_serde=values, **as_told)
         )
     return stores

@@ -39,14 +39,21 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
 
     ``key_serde`` and ``value_serde`` are used wherever an operator needs one and none is known. To a type
     checker, too, streams and tables have the types that are given here or there; Any where none is.
+    ``config``: the application's settings, which are built with, and whose ``default.key.serde`` and
+    ``default.value.serde`` count where these are not given. As Kafka's ``StreamsBuilder(TopologyConfig)``.
     """
 
     def __init__(
         self,
+        config: StreamsConfig | None = None,
         *,
         key_serde: SerdeOf[DefaultK] | None = None,
         value_serde: SerdeOf[DefaultV] | None = None,
     ) -> None:
+        self._config = config
+        if config is not None:
+            key_serde = config.default_key_serde if key_serde is None else key_serde
+            value_serde = config.default_value_serde if value_serde is None else value_serde
         self._internal = InternalStreamsBuilder(Graph(), serde_for(key_serde), serde_for(value_serde))
 
     @overload
@@ -260,13 +267,22 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
 
         ``topology_optimization``: ``none``, ``all`` or rules divided by commas, as Kafka's setting of that
         name. ``ensure_explicit_internal_resource_naming``: refuse stores and internal topics that were given
-        no name (KIP-1111). Both are taken from ``config`` unless they are given here.
+        no name (KIP-1111). Both are taken from ``config``, the builder's own unless given, if they are not
+        given here. It also says what ``default.timestamp.extractor`` and ``default.dsl.store`` are.
         """
+        config = self._config if config is None else config
         setting = topology_optimization or (
             NO_OPTIMIZATION if config is None else config.topology_optimization
         )
         rules = optimization_rules(setting)
-        topology = Topology(optimized(self._internal.graph, rules), optimization=rules).finished()
+        topology = Topology(
+            optimized(self._internal.graph, rules),
+            optimization=rules,
+            has_default_serdes=self._config is not None,
+        )
+        topology = (
+            topology.finished() if config is None else topology.with_defaults(**config.topology_defaults)
+        )
         strict = ensure_explicit_internal_resource_naming
         if config is not None and strict is None:
             strict = config.ensure_explicit_internal_resource_naming

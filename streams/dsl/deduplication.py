@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.dsl.options import Materialized
+from streams.dsl.options import Materialized, keeping
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
 from streams.processors.deduplicate import deduplicate
@@ -46,7 +46,7 @@ def deduplicated(
             kind="window",
             key_serde=ids,
             value_serde=Long(),
-            persistent=materialized.persistent,
+            **keeping(materialized.persistent),
             logged=materialized.logging,
             cached=False,
             retention_ms=_retention_ms(store, within_ms + grace_ms + 1, materialized.retention),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streams.dsl.options import Materialized
+from streams.dsl.options import Materialized, keeping
 from streams.errors import TopologyError
 from streams.graph import (
     Graph,
@@ -92,12 +92,14 @@ class InternalStreamsBuilder:
             if kind != "key_value":
                 raise TopologyError(f"store {name}: history_retention is for stores without windows")
             kind = "versioned_key_value"
+        # Kafka's suppliers have no versioned stores: they are in memory only if the program says so.
+        persistent = materialized.persistent if history is None else materialized.persistent is not False
         return StoreSpec(
             name=name,
             kind=kind,
             key_serde=self.key_serde(node, materialized.key_serde, key_serde),
             value_serde=self.value_serde(node, materialized.value_serde, value_serde),
-            persistent=materialized.persistent,
+            **keeping(persistent),
             logged=materialized.logging,
             cached=materialized.caching,
             window_size_ms=window_size_ms,
@@ -160,5 +162,6 @@ def _first(node: str, what: str, candidates: tuple[SerdeLike | None, ...]) -> Se
         if serde is not None:
             return serde
     raise TopologyError(
-        f"{node} needs a {what} serde and none is known: say {what}_serde= here, or in StreamsBuilder()"
+        f"{node} needs a {what} serde and none is known: say {what}_serde= here, or in StreamsBuilder(); "
+        f"StreamsBuilder(config) takes default.{what}.serde"
     )

@@ -117,7 +117,7 @@ class StreamJoined:
     other_value_serde: SerdeLike | None = None
     name: str | None = None
     store: str | None = None
-    persistent: bool = True
+    persistent: bool | None = None
     logging: bool = True
     changelog_config: Mapping[str, str] = field(default_factory=dict)
 
@@ -127,10 +127,11 @@ class Materialized:
     """How a table is kept.
 
     `name`: the store's; also names the changelog topic, and the repartition topic if one is needed.
-    `persistent`: RocksDB, otherwise memory. `logging`: keep a changelog topic, so that a restart elsewhere
-    has the state; `changelog_config` goes to that topic. `caching`: downstream hears of the last value per
-    key at each commit, otherwise of every update. `retention`: window stores only, by stream time; at least
-    window size and grace, which is also the default.
+    `persistent`: RocksDB, or if False memory; what ``default.dsl.store`` says unless given. `logging`: keep
+    a changelog topic, so that a restart elsewhere has the state; `changelog_config` goes to that topic.
+    `caching`: downstream hears of the last value per key at each commit, otherwise of every update.
+    `retention`: window stores only, by stream time; at least window size and grace, which is also the
+    default.
     `history_retention`: makes it a versioned store (KIP-889), which needs a name; what a key was is known so
     far back of stream time, and updates may come so late. `segment_interval`: versions are forgotten by
     segments so long; Kafka's choice unless given. Versioned stores have no cache.
@@ -139,7 +140,7 @@ class Materialized:
     name: str | None = None
     key_serde: SerdeLike | None = None
     value_serde: SerdeLike | None = None
-    persistent: bool = True
+    persistent: bool | None = None
     logging: bool = True
     caching: bool = True
     retention: Duration | None = None
@@ -156,6 +157,11 @@ class Materialized:
             )
         if self.segment_interval is not None and milliseconds(self.segment_interval) < 1:
             raise TopologyError(f"Materialized: segment_interval is {self.segment_interval}, less than 1 ms")
+
+
+def keeping(persistent: bool | None) -> dict[str, Any]:
+    """What the option `persistent` says of a store's spec."""
+    return {"persistent": persistent is not False, "by_default": persistent is None}
 
 
 def as_materialized(store: str | Materialized | None) -> Materialized:

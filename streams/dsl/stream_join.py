@@ -8,7 +8,7 @@ from typing import Any
 
 from streams.dsl.arity import joiner_takes_key
 from streams.dsl.internal_builder import InternalStreamsBuilder
-from streams.dsl.options import StreamJoined
+from streams.dsl.options import StreamJoined, keeping
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
 from streams.graph import Names, StreamJoin
@@ -158,9 +158,9 @@ def _copartitioned(left: Stream, right: Stream, serdes: _Serdes, name: str | Non
 def _stores(
     names: _Names, serdes: _Serdes, windows: JoinWindows, options: StreamJoined, *, unmatched: str | None
 ) -> list[StoreSpec]:
-    kept: dict[str, Any] = {
+    as_told: dict[str, Any] = {
         "cached": False,
-        "persistent": options.persistent,
+        **keeping(options.persistent),
         "logged": options.logging,
         "changelog_config": options.changelog_config,
     }
@@ -171,13 +171,13 @@ def _stores(
         value_serde=serdes.left,
         window_size_ms=windows.size_ms,
         retention_ms=windows.size_ms + windows.grace_ms,
-        **kept,
+        **as_told,
     )
     stores = [left, replace(left, name=names.right_store, value_serde=serdes.right)]
     if unmatched is not None:
         values = UnmatchedValues(serdes.left, serdes.right)
         keys = UnmatchedKeys(serdes.key)
         stores.append(
-            StoreSpec(name=unmatched, kind="outer_join", key_serde=keys, value_serde=values, **kept)
+            StoreSpec(name=unmatched, kind="outer_join", key_serde=keys, value_serde=values, **as_told)
         )
     return stores

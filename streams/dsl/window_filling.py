@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.dsl.options import Materialized
+from streams.dsl.options import Materialized, keeping
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
 from streams.processors.fill_windows import Filling, fill_windows
@@ -34,7 +34,7 @@ def filled(stream: Stream, filling: Filling, name: str | None, materialized: Mat
             kind="key_value",
             key_serde=key_serde.inner,
             value_serde=StartAndValue(value_serde),
-            persistent=materialized.persistent,
+            **keeping(materialized.persistent),
             logged=materialized.logging,
             cached=False,
             changelog_config=materialized.changelog_config,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streams.graph.defaults import with_defaults
 from streams.graph.graph import Graph, Repartition, StreamJoin
 from streams.graph.names import Names, RepartitionNames, checked
 from streams.graph.node import (
@@ -32,4 +33,5 @@ __all__ = [
     "TopicChooser",
     "checked",
     "optimized",
+    "with_defaults",
 ]

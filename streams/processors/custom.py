@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from streams.errors import TopologyError
@@ -38,6 +39,24 @@ class ProcessorContext:
     def task_id(self) -> str:
         """``<sub-topology>_<partition>``."""
         return self._task.task_id
+
+    @property
+    def application_id(self) -> str:
+        """``application.id``."""
+        return self._task.application_id
+
+    @property
+    def state_dir(self) -> Path:
+        """The task's own folder on this machine, which is there when this returns.
+
+        What you put there is deleted when the task has not been here for ``state.cleanup.delay.ms``, and does
+        not follow it elsewhere.
+        """
+        return self._task.state_dir()
+
+    def commit(self) -> None:
+        """Ask for a commit as soon as can be: behind the records that are at work now, of all tasks here."""
+        self._task.commit_requested = True
 
     @property
     def stream_time(self) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from streams.processors.change import Change
+from streams.processors.out_of_order import OutOfOrderUpdates
 from streams.processors.record import Headers, Process, many
 from streams.processors.versioned import as_late_as, version_keeper
 from streams.processors.wiring import Operator, Wiring
@@ -130,7 +131,10 @@ def _stepped(step: Step, key: Any, entry: Entry | None) -> Entry | None:
 
 
 def table_source(store_name: Callable[[], str | None], old_values: OldValues) -> Operator:
-    """Keep each update in the store, if the table needs one, and pass it on (at the commit, if cached)."""
+    """Keep each update in the store, if the table needs one, and pass it on (at the commit, if cached).
+
+    One that is older than what the table has is applied as well, with a warning.
+    """
 
     def build(wiring: Wiring) -> Process:
         name = store_name()
@@ -145,17 +149,52 @@ def table_source(store_name: Callable[[], str | None], old_values: OldValues) ->
 
             return pass_on
 
-        keep = keeper(wiring, name, old_values)
+        keep, store = keeper(wiring, name, old_values), wiring.store(name)
+        if isinstance(store, VersionedStore):
+            return _with_key(keep, dropped)
+        look = OutOfOrderUpdates(store, wiring.task).look
+        # The store is asked only about updates that are older than another: no key has a later one.
+        newest = wiring.task.stream_time
+        encode, update = store.encode_key, store.update
 
-        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        def process_cached(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            nonlocal newest
             if key is None:
                 dropped()
+                return
+            if timestamp < newest:
+                look(key, timestamp)
             else:
-                keep(key, value, timestamp, headers)
+                newest = timestamp
+            update(encode(key), value, timestamp, headers)  # as `keep` does, with a call less for each record
+
+        if store.spec.cached:
+            return process_cached
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            nonlocal newest
+            if key is None:
+                dropped()
+                return
+            if timestamp < newest:
+                look(key, timestamp)
+            else:
+                newest = timestamp
+            keep(key, value, timestamp, headers)
 
         return process
 
     return build
+
+
+def _with_key(keep: Process, dropped: Callable[[], None]) -> Process:
+    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            dropped()
+        else:
+            keep(key, value, timestamp, headers)
+
+    return process
 
 
 def keeper(wiring: Wiring, store_name: str, old_values: OldValues) -> Process:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
-from streams.errors import TopologyError
+from streams.errors import StreamsError, TopologyError
 from streams.processors.coroutines import Coroutines
 from streams.processors.metrics import NodeMetrics
 from streams.processors.punctuation import Punctuation, PunctuationQueue, PunctuationType
@@ -62,6 +63,10 @@ class Place(NamedTuple):
     raw_record: Callable[[int], RawRecord | None]
 
 
+def _no_folder() -> Path:
+    raise StreamsError("there is no state folder here")
+
+
 def _fail(node: str, error: Exception, record: object) -> None:
     raise error
 
@@ -71,6 +76,11 @@ class TaskState:
     """Where a task is; operators read it, the task writes it."""
 
     task_id: str = ""
+    application_id: str = ""
+    state_dir: Callable[[], Path] = _no_folder
+    """Makes the task's folder, if it is not there."""
+    commit_requested: bool = False
+    """Whether a processor asks for a commit; the commit takes it back."""
     stream_time: int = -1
     wall_clock: int = 0
     windowed_emit_interval_ms: int = 0

@@ -75,12 +75,6 @@ _ANSWERED = {
 """What to ask a store of a kind for."""
 
 
-def approximate_num_entries(store: CachedStore) -> int:
-    """About how many keys are on the disk, as RocksDB estimates, or in a store in memory."""
-    estimate = store.backend.properties().get("estimate-num-keys")
-    return sum(1 for _ in store.backend.scan()) if estimate is None else int(estimate)
-
-
 def _key_bytes(store: CachedStore, key: Any) -> bytes:
     try:
         data: bytes = store.spec.key_serde.serialize(key)

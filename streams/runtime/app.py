@@ -222,9 +222,17 @@ class KafkaStreams:
         await look_after_a_kill(self._folder, topology, self._restorer)
         self._member = self._make_member()
         self._probing = Probing(self._member)
-        self._output = Output(self._producer, self._names, written, config.production_exception_handler)
+        sink_topics = SinkTopics(self._client, self._names, written)
+        self._output = Output(
+            self._producer,
+            self._names,
+            written,
+            config.production_exception_handler,
+            find_count=sink_topics.find_count,
+            dead_letter_topic=dead_letters,
+        )
         buffer = InputBuffer(config.input_buffer_max_bytes)
-        self._opener = self._make_opener(buffer, SinkTopics(self._client, self._names, written))
+        self._opener = self._make_opener(buffer, sink_topics)
         self._standbys = self._make_standbys()
         self._loop = self._make_loop(buffer)
         self._loop.on_change = self._tasks_changed

@@ -25,8 +25,28 @@ class Buildable(Protocol):
 def built_for(config: StreamsConfig, topology: Topology | Buildable) -> Topology:
     """The topology to be run; TopologyError for what is none, or has names that the settings refuse.
 
-    What is built already stays as it is: rules that it was not built by are warned of.
+    What is built already is given the timestamp extractor and the kind of stores that it does not say
+    itself. Of rules that it was not built by, and of default serdes that its builder did not know, is warned.
     """
+    built = _built(config, topology)
+    given = [key for key, serde in _default_serdes(config).items() if serde is not None]
+    if given and not built.has_default_serdes:
+        log.warning(
+            "%s: without effect on a topology whose serdes are known already: begin it with "
+            "StreamsBuilder(config)",
+            ", ".join(given),
+        )
+    return built
+
+
+def _default_serdes(config: StreamsConfig) -> dict[str, object]:
+    return {
+        "default.key.serde": config.default_key_serde,
+        "default.value.serde": config.default_value_serde,
+    }
+
+
+def _built(config: StreamsConfig, topology: Topology | Buildable) -> Topology:
     if not isinstance(topology, Topology):
         if not isinstance(topology, Buildable):
             raise TopologyError(
@@ -42,4 +62,4 @@ def built_for(config: StreamsConfig, topology: Topology | Buildable) -> Topology
         )
     if config.ensure_explicit_internal_resource_naming:
         topology.generated_names.refuse()
-    return topology
+    return topology.with_defaults(**config.topology_defaults)

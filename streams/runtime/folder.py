@@ -56,6 +56,12 @@ class StateFolder:
         """Where a task's stores are."""
         return self.path / str(id) / "rocksdb"
 
+    def made_for(self, id: TaskId) -> Path:
+        """A task's own folder, which is there afterwards."""
+        folder = self.path / str(id)
+        folder.mkdir(exist_ok=True)
+        return folder
+
     @property
     def global_stores(self) -> Path:
         """Where the stores of global tables are."""

@@ -7,6 +7,7 @@ them. It reads and writes its own store only, forwards to nobody and has no sche
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from streams.errors import StreamsError, TopologyError
@@ -29,11 +30,21 @@ class _GlobalState(TaskState):
 class GlobalProcessor:
     """One store's, made and called in the worker."""
 
-    def __init__(self, subtopology: Subtopology, store: CachedStore, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        subtopology: Subtopology,
+        store: CachedStore,
+        clock: Callable[[], int],
+        *,
+        application_id: str,
+        state_dir: Callable[[], Path],
+    ) -> None:
         (source,) = subtopology.sources
         self._topic = source.topics[0]
         self._clock = clock
-        self._state = _GlobalState(task_id=TASK_ID, wall_clock=clock())
+        self._state = _GlobalState(
+            task_id=TASK_ID, wall_clock=clock(), application_id=application_id, state_dir=state_dir
+        )
         self._program = wire(subtopology, {store.name: store}, state=self._state, handlers=Handlers())
         self._head = self._program.heads[source.name]
 

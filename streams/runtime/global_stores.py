@@ -23,7 +23,7 @@ from streams.runtime.restore import DELETE_RETENTION, FETCHED_AHEAD_BYTES, MAX_F
 from streams.runtime.task import Clock
 from streams.runtime.worker import Worker
 from streams.state import CachedStore, RocksMemory, open_store
-from streams.topology import Topology
+from streams.topology import Subtopology, Topology
 
 log = logging.getLogger(__name__)
 
@@ -231,8 +231,21 @@ class GlobalStores:
                 source,
                 self._config.deserialization_exception_handler,
                 cache_max_bytes=self._config.statestore_cache_max_bytes,
-                processor=GlobalProcessor(part, store, self._clock) if source.by_processor else None,
+                processor=self._processor(part, store) if source.by_processor else None,
             )
+
+    def _processor(self, part: Subtopology, store: CachedStore) -> GlobalProcessor:
+        return GlobalProcessor(
+            part,
+            store,
+            self._clock,
+            application_id=self._config.application_id,
+            state_dir=self._made_folder,
+        )
+
+    def _made_folder(self) -> Path:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return self._folder
 
     async def _partitions(self) -> tuple[list[TopicPartition], dict[str, bytes]]:
         metadata = await self._client.metadata(list(self._by_topic), allow_missing=True)

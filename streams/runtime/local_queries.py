@@ -18,7 +18,7 @@ from streams.graph import ProcessorNode
 from streams.queries.answer import Answer
 from streams.queries.position import Position, PositionBound
 from streams.queries.query import Query
-from streams.queries.reading import UnknownQuery, approximate_num_entries, read
+from streams.queries.reading import UnknownQuery, read
 from streams.queries.result import FailureReason, QueryResult, StateQueryResult
 from streams.queries.view import VIEWS, StoreView
 from streams.runtime.global_stores import GlobalStores
@@ -242,7 +242,7 @@ class _Stores:
 
     def count(self) -> Answer[int]:
         """All partitions' entries."""
-        counts = self._ask(approximate_num_entries, None)
+        counts = self._ask(CachedStore.approximate_num_entries, None)
         return counts.then(lambda found: sum(count for _, count in found))
 
     def _ask(

@@ -232,6 +232,8 @@ class TaskOpener:
             ),
             coroutines=self._coroutines,
             between_runs=self._worker.answer,
+            application_id=self._config.application_id,
+            state_dir=partial(self._folder.made_for, id),
         )
         ends = await self._ends(inputs)
         positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}

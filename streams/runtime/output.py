@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from logd.errors import ErrorCode, KafkaError, TransactionError
 from logd.records import NewRecord
 from streams.errors import SerializationError
-from streams.handlers import ErrorContext, ExceptionHandler, answering
+from streams.handlers import DeadLetter, ErrorContext, ExceptionHandler, answering
 from streams.runtime.producing import Producer
 from streams.runtime.running import RunningTask
 from streams.runtime.topics import TopicNames
@@ -38,17 +38,38 @@ is looked at about once, however long the next commit takes to come.
 """
 
 
-class SentRecords(NamedTuple):
-    """Records on their way to a partition."""
+@dataclass(slots=True, eq=False)
+class SentRecords:
+    """Records on their way to a partition, and the task that wrote them.
+
+    `records` are kept for the production handler, and let go once they are acknowledged.
+    """
 
     topic: str
     partition: int
-    records: int
+    records: Sequence[NewRecord]
+    running: RunningTask
     ack: asyncio.Future[int | None]
+    are_dead_letters: bool = False
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether the broker has them."""
+        return self.ack.done() and not self.ack.cancelled() and self.ack.exception() is None
+
+    def let_go(self, ack: asyncio.Future[int | None]) -> None:
+        """Forget the records if all went well."""
+        if self.is_acknowledged:
+            self.records = ()
 
 
 class Output:
-    """The way from tasks' rows to the producer. ``counts``: partitions of every topic written."""
+    """The way from tasks' rows to the producer.
+
+    ``counts``: partitions of every topic written; ``find_count`` finds those of another one that dead letters
+    go to, and raises StreamsError where that does not exist. ``dead_letter_topic``: where the handlers write
+    them that do not say where.
+    """
 
     def __init__(
         self,
@@ -56,11 +77,16 @@ class Output:
         names: TopicNames,
         counts: Mapping[str, int],
         on_bad_record: ExceptionHandler,
+        *,
+        find_count: Callable[[str], Awaitable[int]],
+        dead_letter_topic: str | None = None,
     ) -> None:
         self._producer = producer
         self._names = names
         self._counts = counts
+        self._find_count = find_count
         self._decide = answering(on_bad_record)
+        self._dead_letter_topic = dead_letter_topic
         self._acks: list[SentRecords] = []
         self._settle_at = SETTLED_AT
         self.dropped = 0
@@ -82,11 +108,11 @@ class Output:
             running.has_sent = True
             name = self._names.topic(topic)
             for partition, records in self._producer.partitioned(name, rows, self._counts[name]).items():
-                await self._send(name, partition, records)
+                await self._send(name, partition, records, running)
         for (topic, partition), rows in running.task.take_placed_output().items():
-            await self._send(self._names.topic(topic), partition, [*rows])
+            await self._send(self._names.topic(topic), partition, [*rows], running)
 
-    async def _send(self, topic: str, partition: int, records: list[NewRecord]) -> None:
+    async def _send(self, topic: str, partition: int, records: list[NewRecord], running: RunningTask) -> None:
         try:
             ack = await self._producer.send(topic, partition, records)
         except TransactionError:
@@ -95,17 +121,21 @@ class Output:
             # A record larger than the producer takes: nothing of the list is queued.
             if len(records) > 1:
                 for record in records:
-                    await self._send(topic, partition, [record])
+                    await self._send(topic, partition, [record], running)
             else:
-                self._refused(topic, partition, 1, error)
+                # Dead letters are part of the same commit, and of the same transaction.
+                letters = await self._refused(topic, partition, records, running, error)
+                self._acks += letters
         else:
-            self._acks.append(SentRecords(topic, partition, len(records), ack))
+            sent = SentRecords(topic, partition, records, running, ack)
+            ack.add_done_callback(sent.let_go)
+            self._acks.append(sent)
             if len(self._acks) >= self._settle_at:
                 self._let_go_acknowledged()
 
     def _let_go_acknowledged(self) -> None:
         """Forget what was acknowledged: only the others have something to say to the next commit."""
-        self._acks = [each for each in self._acks if not _is_acknowledged(each.ack)]
+        self._acks = [each for each in self._acks if not each.is_acknowledged]
         self._settle_at = max(SETTLED_AT, 2 * len(self._acks))
 
     def take_sent(self) -> list[SentRecords]:
@@ -114,25 +144,84 @@ class Output:
         return sent
 
     async def settle(self, sent: Sequence[SentRecords]) -> None:
-        """Wait until all of it is acknowledged; raises what the production handler fails on."""
+        """Wait until all of it is acknowledged, and dead letters for what is refused as well; raises what the
+        production handler fails on.
+        """
         await asyncio.gather(*(each.ack for each in sent), return_exceptions=True)
-        for topic, partition, records, ack in sent:
+        letters: list[SentRecords] = []
+        for each in sent:
             try:
-                await ack
+                await each.ack
             except KafkaError as error:
-                self._refused(topic, partition, records, error)
+                if each.are_dead_letters:
+                    self._letters_refused(each.topic, len(each.records), error)
+                else:
+                    letters += await self._refused(
+                        each.topic, each.partition, each.records, each.running, error
+                    )
+        if letters:
+            await self.settle(letters)
 
-    def _refused(self, topic: str, partition: int, count: int, error: KafkaError) -> None:
+    async def _refused(
+        self,
+        topic: str,
+        partition: int,
+        records: Sequence[NewRecord],
+        running: RunningTask,
+        error: KafkaError,
+    ) -> list[SentRecords]:
+        """Ask the production handler about each of the records; the dead letters that were sent for them."""
         if error.code not in RECORDS_FAULT:
             raise error
         problem = SerializationError(f"not accepted: {error}", topic, partition)
-        # Which input it was made of is not known any more: the context has no record, nor its bytes.
-        response = self._decide(ErrorContext(error=problem, node="", task_id=""))
-        if response.answer == "fail":
-            raise problem from error
-        self.dropped += count
+        node, letters = self._written_by(running, topic), list[DeadLetter]()
+        for timestamp, key, value, headers in records:
+            # Which input it was made of is not known any more: the context tells of the record itself.
+            context = ErrorContext(
+                error=problem,
+                node=node,
+                task_id=str(running.task.id),
+                topic=topic,
+                partition=partition,
+                timestamp=timestamp,
+                headers=tuple(headers),
+                key=key,
+                value=value,
+                dead_letter_topic=self._dead_letter_topic,
+            )
+            response = self._decide(context)
+            if response.answer == "fail":
+                raise problem from error
+            letters += response.dead_letters
+        self.dropped += len(records)
         log.warning("%s-%d: records left out: %s", topic, partition, error)
+        return await self._send_letters(letters, running)
 
+    def _written_by(self, running: RunningTask, topic: str) -> str:
+        """The name of the sink that writes to a topic; of all that may have, if there are several."""
+        sinks = running.task.subtopology.sinks
+        named = [sink.name for sink in sinks if sink.topic and self._names.topic(sink.topic) == topic]
+        return ", ".join(named or [sink.name for sink in sinks if sink.topic is None])
 
-def _is_acknowledged(ack: asyncio.Future[int | None]) -> bool:
-    return ack.done() and not ack.cancelled() and ack.exception() is None
+    async def _send_letters(self, letters: Iterable[DeadLetter], running: RunningTask) -> list[SentRecords]:
+        sent: list[SentRecords] = []
+        for letter in letters:
+            topic = self._names.topic(letter.topic)
+            count = self._counts.get(topic) or await self._find_count(letter.topic)
+            rows: list[NewRecord] = [(letter.timestamp, letter.key, letter.value, letter.headers)]
+            ((partition, _),) = self._producer.partitioned(topic, rows, count).items()
+            try:
+                ack = await self._producer.send(topic, partition, rows)
+            except TransactionError:
+                raise
+            except KafkaError as error:
+                self._letters_refused(topic, 1, error)
+            else:
+                sent.append(SentRecords(topic, partition, rows, running, ack, are_dead_letters=True))
+        return sent
+
+    def _letters_refused(self, topic: str, count: int, error: KafkaError) -> None:
+        """Nobody is asked again: the answer would be another dead letter."""
+        if error.code not in RECORDS_FAULT:
+            raise error
+        log.error("%s: %d dead letters are refused themselves, and left out: %s", topic, count, error)

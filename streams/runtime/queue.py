@@ -7,6 +7,7 @@ be empty when everything up to it was fetched and processed.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -23,6 +24,9 @@ from streams.processors.record import InputRecord, Process, run_of
 from streams.processors.wiring import RawRecord, TaskState, no_raw_record
 from streams.runtime.input_buffer import InputBuffer
 from streams.serdes import Serde
+from streams.timestamps import log_and_skip_on_invalid_timestamp
+
+log = logging.getLogger(__name__)
 
 BadInput = Callable[[str, SerializationError, Exception, RawRecord], None]
 """Takes node, problem, its cause and the record that cannot be deserialized; raises unless it is left out."""
@@ -308,8 +312,18 @@ class InputQueue:
             self._bad.extend(_among(records, problems))
         if (extract := self.source.timestamp_extractor) is not None:
             decoded = [self._extracted(extract, each) for each in decoded]
+        if self.source.timestamp_extractor is log_and_skip_on_invalid_timestamp:
+            decoded = self._with_valid_times(decoded)
         self._check_times(decoded)
         return decoded
+
+    def _with_valid_times(self, decoded: list[InputRecord]) -> list[InputRecord]:
+        valid = [each for each in decoded if each[0] >= 0]
+        for timestamp, _, _, _, offset in decoded if len(valid) < len(decoded) else ():
+            if timestamp < 0:
+                log.warning("%s offset %d: left out, its timestamp is %d", self.tp, offset, timestamp)
+                self._metrics.dropped()
+        return valid
 
     def _extracted(self, extract: TimestampExtractor, record: InputRecord) -> InputRecord:
         timestamp, key, value, headers, offset = record

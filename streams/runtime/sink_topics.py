@@ -32,6 +32,12 @@ class SinkTopics:
         found = self.counts.get(name)
         return found if found is not None else self._ask(name)
 
+    async def find_count(self, topic: str) -> int:
+        """As `count`, in the event loop."""
+        name = self._names.topic(topic)
+        found = self.counts.get(name)
+        return found if found is not None else await self._look_up(name)
+
     def _ask(self, name: str) -> int:
         asked = asyncio.run_coroutine_threadsafe(self._look_up(name), self._loop)
         try:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from logd.client import TopicPartition
@@ -99,6 +100,8 @@ class Task:
         topic_name: Callable[[str], str] = lambda topic: topic,
         coroutines: Coroutines | None = None,
         between_runs: Callable[[], None] = lambda: None,
+        application_id: str = "",
+        state_dir: Callable[[], Path] | None = None,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -120,6 +123,9 @@ class Task:
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
             coroutines=coroutines,
         )
+        self._state.application_id = application_id
+        if state_dir is not None:
+            self._state.state_dir = state_dir
         for store in self.stores.values():
             store.set_clocks(times.stores)
         self._program = wire(
@@ -292,8 +298,10 @@ class Task:
 
     @property
     def wants_commit(self) -> bool:
-        """Whether windows are to be closed on idle inputs, and first what caches hold back is to go on."""
-        return self.idle.is_confirmed and self._holds_back_changes
+        """Whether a processor asks for a commit; or windows are to be closed on idle inputs, and first what
+        caches hold back is to go on.
+        """
+        return self._state.commit_requested or (self.idle.is_confirmed and self._holds_back_changes)
 
     @property
     def _holds_back_changes(self) -> bool:
@@ -367,7 +375,8 @@ class Task:
     def needs_commit(self) -> bool:
         """Whether anything happened since the last commit."""
         return (
-            self.held > 0
+            self._state.commit_requested
+            or self.held > 0
             or self.idle.has_closed
             or any(store.needs_drain or store.pending for store in self.stores.values())
             or any(queue.position != self._committed[tp] for tp, queue in self.queues.items())
@@ -375,6 +384,7 @@ class Task:
 
     def flush(self) -> Flush:
         """Drain the stores and say what to send; what they forward is in `take_output`, to be called next."""
+        self._state.commit_requested = False  # what is drained may ask for the next one
         with self._during("changes of tables, forwarded at a commit"):
             self._program.drain()
         self.idle.has_closed = False

@@ -108,6 +108,10 @@ class CachedStore:
                 found[key] = entry
         return [(key, *found[key]) for key in sorted(found)]
 
+    def timestamp(self, key: bytes) -> int | None:
+        """As of when (ms) the key's value is, None if it is absent."""
+        return self._entries.timestamp(key)
+
     def peek(self, key: bytes) -> Entry | None:
         """As `lookup`, for who asks from outside: what is not in memory is not kept there."""
         if key in self._entries:
@@ -134,6 +138,13 @@ class CachedStore:
             entry = self._decoded(data) if which == second else self._entries.lookup(key)
             if entry is not None:
                 yield key, *entry, len(key) + (len(data) or self._mean_bytes)
+
+    def approximate_num_entries(self) -> int:
+        """About how many keys are on the disk, as RocksDB estimates, or in a store in memory; without what
+        was not committed.
+        """
+        estimate = self.backend.properties().get("estimate-num-keys")
+        return sum(1 for _ in self.backend.scan()) if estimate is None else int(estimate)
 
     def _decoded(self, stored: bytes) -> Entry:
         data, timestamp = split(stored)

@@ -110,6 +110,10 @@ class Entries(ABC):
         """Value and timestamp of a key, None if absent. Changing the value in place changes nothing here."""
 
     @abstractmethod
+    def timestamp(self, key: bytes) -> int | None:
+        """The timestamp of a key's value, None if it is absent; cheaper than `lookup` where that decodes."""
+
+    @abstractmethod
     def borrow(self, key: bytes) -> Entry | None:
         """As `lookup`, for a caller who may `give_back` the value."""
 
@@ -166,6 +170,10 @@ class ValueEntries(Entries):
         return None if stored is None else (self.codec.decode(stored[0]), stored[1])  # type: ignore[arg-type]
 
     borrow = lookup
+
+    def timestamp(self, key: bytes) -> int | None:
+        entry = self.lookup(key)
+        return None if entry is None else entry[1]
 
     def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         dirty, entries = self.dirty, self._entries
@@ -277,12 +285,20 @@ class SerializedEntries(Entries):
     def lookup(self, key: bytes) -> Entry | None:
         if key in self._given_back:
             self._serialize(key)
-        entry = self._entries.get(key, _UNKNOWN)
-        if entry is _UNKNOWN:
-            entry = self._entries[key] = self._load(key)
+        entry = self._serialized(key)
         if entry is None or entry[0] is None:
             return None
         return self.codec.decode(entry[0]), entry[1]
+
+    def _serialized(self, key: bytes) -> Serialized | None:
+        entry = self._entries.get(key, _UNKNOWN)
+        if entry is _UNKNOWN:
+            entry = self._entries[key] = self._load(key)
+        return entry  # type: ignore[no-any-return]
+
+    def timestamp(self, key: bytes) -> int | None:
+        entry = self._given_back.get(key) or self._serialized(key)
+        return None if entry is None or entry[0] is None else entry[1]
 
     def borrow(self, key: bytes) -> Entry | None:
         return self._given_back.get(key) or self.lookup(key)

@@ -51,9 +51,45 @@ class SessionStore(TimedStore, Generic[K, V]):
             if entry is not None:
                 yield Window(start, end), entry[0]
 
+    def backward_find_sessions(
+        self, key: K, earliest_end: int, latest_start: int
+    ) -> Iterator[tuple[Window, V]]:
+        """As `find_sessions`, the latest end first (KIP-617)."""
+        return reversed([*self.find_sessions(key, earliest_end, latest_start)])
+
+    def find_sessions_range(
+        self, lower: K | None, upper: K | None, earliest_end: int, latest_start: int
+    ) -> Iterator[tuple[Windowed[K], V]]:
+        """As `find_sessions`, of the keys from ``lower`` to ``upper``, both included, in byte order of key,
+        end and start; None is no bound.
+        """
+        earliest_end = max(earliest_end, self.found_from)
+        for stored_key, value in self.scan_keys(lower, upper):
+            end, start = session_bounds(stored_key)
+            if end >= earliest_end and start <= latest_start:
+                yield self._decode_key(stored_key), value
+
+    def backward_find_sessions_range(
+        self, lower: K | None, upper: K | None, earliest_end: int, latest_start: int
+    ) -> Iterator[tuple[Windowed[K], V]]:
+        """As `find_sessions_range`, from the last to the first."""
+        return reversed([*self.find_sessions_range(lower, upper, earliest_end, latest_start)])
+
     def fetch(self, key: K) -> Iterator[tuple[Window, V]]:
         """All sessions of a key, by their ends."""
         return self.find_sessions(key, 0, FOREVER)
+
+    def backward_fetch(self, key: K) -> Iterator[tuple[Window, V]]:
+        """As `fetch`, the latest end first."""
+        return self.backward_find_sessions(key, 0, FOREVER)
+
+    def fetch_range(self, lower: K | None, upper: K | None) -> Iterator[tuple[Windowed[K], V]]:
+        """All sessions of the keys from ``lower`` to ``upper``, as `find_sessions_range` has them."""
+        return self.find_sessions_range(lower, upper, 0, FOREVER)
+
+    def backward_fetch_range(self, lower: K | None, upper: K | None) -> Iterator[tuple[Windowed[K], V]]:
+        """As `fetch_range`, from the last to the first."""
+        return self.backward_find_sessions_range(lower, upper, 0, FOREVER)
 
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
         """Every session not expired, in byte order of key, end and start."""

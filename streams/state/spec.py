@@ -29,7 +29,8 @@ class StoreSpec:
     """A store's name, types and keeping.
 
     `key_serde`, `value_serde`: serdes, or types that stand for some (`SerdeLike`); serdes once it is made.
-    `persistent`: RocksDB, otherwise memory. `logged`: has a changelog topic, otherwise a restart loses it.
+    `persistent`: RocksDB, otherwise memory; `by_default` if nobody has said so, and ``default.dsl.store`` may
+    say otherwise. `logged`: has a changelog topic, otherwise a restart loses it.
     `cached`: downstream hears of the last value per key at each commit, otherwise of every update.
     `window_size_ms`: window stores only. `retention_ms`: window and session stores, those of joins too; a
     window is forgotten once one is put that starts `retention_ms` later, a session once one is put that ends
@@ -56,6 +57,7 @@ class StoreSpec:
     segment_interval_ms: int = 0
     changelog_config: Mapping[str, str] = field(default_factory=dict)
     source_topic: str | None = None
+    by_default: bool = False
 
     def __post_init__(self) -> None:
         for name in ("key_serde", "value_serde"):  # a type stands for its serde here too

@@ -8,7 +8,7 @@ is purged (`runtime.purge`), not by the broker's clock, which would delete histo
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from streams.state.backend import Backend
@@ -125,6 +125,20 @@ class TimedStore(CachedStore):
     @property
     @abstractmethod
     def _oldest_emitted(self) -> int: ...
+
+    def scan_keys(self, lower: Any, upper: Any) -> Iterator[tuple[bytes, Any]]:
+        """Stored keys and values of the keys from ``lower`` to ``upper``, both included, in byte order of
+        what is stored; None is no bound. Of the moment at which it is begun, with what is past retention.
+        """
+        serialize, key_of = self.spec.key_serde.serialize, self.key_of
+        first = b"" if lower is None else serialize(lower)
+        last = None if upper is None else serialize(upper)
+        # Behind a key stands a time, whose first byte is below 0x80. A key that another one begins with sorts
+        # among those of the other.
+        end = last and max(last[:size] + b"\x80" for size in range(1, len(last) + 1))
+        for stored_key, value, _ in self.scan(first or None, end or None):
+            if first <= (key := key_of(stored_key)) and (last is None or key <= last):
+                yield stored_key, value
 
     def closed(self, first: int, last: int) -> list[bytes]:
         """The stored keys whose times (ms) are from ``first`` to ``last``, by time and key."""

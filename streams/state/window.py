@@ -59,12 +59,42 @@ class WindowStore(TimedStore, Generic[K, V]):
             if self.key_of(stored_key) == raw:  # a longer key may sort in between
                 yield self._window(window_start(stored_key)), value
 
+    def backward_fetch(self, key: K, start_from: int, start_to: int) -> Iterator[tuple[Window, V]]:
+        """As `fetch`, the latest window first (KIP-617)."""
+        return reversed([*self.fetch(key, start_from, start_to)])
+
+    def fetch_range(
+        self, lower: K | None, upper: K | None, start_from: int = 0, start_to: int = FOREVER
+    ) -> Iterator[tuple[Windowed[K], V]]:
+        """As `fetch`, of the keys from ``lower`` to ``upper``, both included, in byte order of key and start;
+        None is no bound.
+        """
+        first = max(start_from, self.oldest)
+        for stored_key, value in self.scan_keys(lower, upper):
+            if first <= window_start(stored_key) <= start_to:
+                yield self.decode_key(stored_key), value
+
+    def backward_fetch_range(
+        self, lower: K | None, upper: K | None, start_from: int = 0, start_to: int = FOREVER
+    ) -> Iterator[tuple[Windowed[K], V]]:
+        """As `fetch_range`, from the last to the first."""
+        return reversed([*self.fetch_range(lower, upper, start_from, start_to)])
+
+    def fetch_all(self, start_from: int, start_to: int) -> Iterator[tuple[Windowed[K], V]]:
+        """As `fetch_range`, of all keys."""
+        return self.fetch_range(None, None, start_from, start_to)
+
+    def backward_fetch_all(self, start_from: int, start_to: int) -> Iterator[tuple[Windowed[K], V]]:
+        """As `fetch_all`, from the last to the first."""
+        return self.backward_fetch_range(None, None, start_from, start_to)
+
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
         """Every window not expired, in byte order of key and start."""
-        oldest = self.oldest
-        for stored_key, value, _ in self.scan():
-            if window_start(stored_key) >= oldest:
-                yield self.decode_key(stored_key), value
+        return self.fetch_range(None, None)
+
+    def backward_all(self) -> Iterator[tuple[Windowed[K], V]]:
+        """As `all`, from the last to the first."""
+        return self.backward_fetch_range(None, None)
 
     def _encode_key(self, key: Windowed[K]) -> bytes:
         return window_key(self.spec.key_serde.serialize(key.key), key.window.start)

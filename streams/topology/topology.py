@@ -20,6 +20,7 @@ from streams.graph import (
     StreamPartitioner,
     TimestampExtractor,
     TopicChooser,
+    with_defaults,
 )
 from streams.processors.custom import Processor, run_processor
 from streams.serdes import Serde, SerdeLike, serde_for
@@ -54,9 +55,12 @@ class Topology:
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         optimization: frozenset[str] = frozenset(),
+        has_default_serdes: bool = False,
     ) -> None:
         self.optimization = optimization
         """The rules of ``topology.optimization`` that it was built by."""
+        self.has_default_serdes = has_default_serdes
+        """Whether ``default.key.serde`` and ``default.value.serde`` were known where it was begun."""
         self._graph = Graph() if graph is None else graph
         self._key_serde = serde_for(key_serde)
         self._value_serde = serde_for(value_serde)
@@ -221,6 +225,17 @@ class Topology:
             generated = GeneratedNames.of(stores.values(), internal, graph.names.generated)
             self._parts = _Parts(nodes, tuple(graph.copartitions), parts, stores, generated)
         return self
+
+    def with_defaults(self, *, timestamp_extractor: TimestampExtractor | None, in_memory: bool) -> Topology:
+        """The finished topology with this where it says nothing of its own, as `graph.with_defaults` has it;
+        TopologyError if it cannot work.
+        """
+        graph = with_defaults(self._graph, timestamp_extractor=timestamp_extractor, in_memory=in_memory)
+        if graph is self._graph:
+            return self.finished()
+        return Topology(
+            graph, optimization=self.optimization, has_default_serdes=self.has_default_serdes
+        ).finished()
 
     @property
     def _all(self) -> _Parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import shutil
 import time
@@ -16,7 +17,11 @@ import pytest
 from logd.client import Admin, Client, NewTopic, TopicPartition
 from logd.errors import ConfigError, KafkaError
 from streams import (
+    ErrorContext,
+    ErrorResponse,
     KafkaStreams,
+    Processor,
+    Record,
     State,
     StreamsBuilder,
     StreamsConfig,
@@ -271,8 +276,9 @@ def test_dead_letters(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str
     run(case)
 
 
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 def test_a_record_too_large_to_send(
-    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str], guarantee: str
 ) -> None:
     name = new_name("large")
     builder = StreamsBuilder(key_serde=str, value_serde=bytes)
@@ -282,19 +288,63 @@ def test_a_record_too_large_to_send(
         "bootstrap_servers": logd.bootstrap,
         "state_dir": str(tmp_path),
         "max_request_size": 10_000,
+        "processing_guarantee": guarantee,
     }
 
     async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1, f"{name}-dead": 1})
         await produce(logd.bootstrap, f"{name}-in", (b"a", b"x"), (b"b", b"far too large"), (b"c", b"y"))
         with pytest.raises(StreamsError, match="not accepted"):
             async with KafkaStreams(builder.build(), **settings) as app:
                 await app.wait_until_caught_up()
-        settings["production_exception_handler"] = log_and_continue
+        settings["production_exception_handler"] = set_aside
         async with KafkaStreams(builder.build(), **settings) as app:
             await app.wait_until_caught_up()
             assert app.summary()["dropped_records"] == 1
         assert set(await counting.read_last(logd.bootstrap, f"{name}-out", partitions=1)) == {b"a", b"c"}
+        assert await counting.read_all(logd.bootstrap, f"{name}-dead", partitions=1) == [(b"b", b"13000")]
+
+    run(case)
+
+
+def set_aside(error: Exception, context: ErrorContext) -> ErrorResponse:
+    """The key of a refused record and how long its value is go to ``<name>-dead``."""
+    assert (context.node, context.task_id) == ("KSTREAM-SINK-0000000002", "0_0")
+    letter = context.dead_letter(context.topic.replace("-out", "-dead"))
+    assert letter.value is not None
+    letter = dataclasses.replace(letter, value=b"%d" % len(letter.value))
+    return ErrorResponse(answer="continue", dead_letters=(letter,))
+
+
+def test_a_record_that_only_the_broker_refuses(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    """At least once its dead letter is part of the same commit; exactly once the transaction has failed."""
+    name = new_name("refused")
+    builder = StreamsBuilder(key_serde=str, value_serde=bytes)
+    builder.stream(f"{name}-in").map_values(lambda value: value * 1000).to(f"{name}-out", value_serde=bytes)
+    settings: dict[str, Any] = {
+        "application_id": name,
+        "bootstrap_servers": logd.bootstrap,
+        "state_dir": str(tmp_path),
+        "production_exception_handler": set_aside,
+    }
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-dead": 1})
+        async with Client(logd.bootstrap) as client:
+            small = {"max.message.bytes": "10000"}
+            await Admin(client).create_topics([NewTopic(f"{name}-out", 1, 1, small)])
+        await produce(logd.bootstrap, f"{name}-in", (b"b", b"far too large"))
+        with pytest.raises(StreamsError, match="MESSAGE_TOO_LARGE"):
+            async with KafkaStreams(
+                builder.build(), **settings, processing_guarantee="exactly_once_v2"
+            ) as app:
+                await app.wait_until_caught_up()
+        async with KafkaStreams(builder.build(), **settings) as app:
+            await app.wait_until_caught_up()
+            assert app.summary()["dropped_records"] == 1
+        assert await counting.read_all(logd.bootstrap, f"{name}-dead", partitions=1) == [(b"b", b"13000")]
 
     run(case)
 
@@ -320,6 +370,39 @@ def test_changes_of_a_store_that_are_more_than_a_topic_takes_at_once(
             await app.wait_until_caught_up()
         changelog = await counting.read_last(logd.bootstrap, f"{name}-large-changelog", partitions=1)
         assert len(changelog) == 15
+
+    run(case)
+
+
+class Committing(Processor[str, int]):
+    """Asks for a commit once it has noted the record in the task's folder."""
+
+    def process(self, record: Record[str, int]) -> None:
+        with open(self.context.state_dir / "noted", "a") as noted:
+            noted.write(f"{self.context.application_id} {record.key}\n")
+        self.context.commit()
+
+
+def test_a_processor_asks_for_a_commit(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    """The interval is an hour; what a cached table has comes out at commits only."""
+    name = new_name("asked")
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    stream = builder.stream(f"{name}-in")
+    stream.group_by_key().count().to_stream().to(f"{name}-out")
+    stream.process(Committing)
+    settings: dict[str, Any] = {"application_id": name, "bootstrap_servers": logd.bootstrap}
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+        async with KafkaStreams(
+            builder.build(), **settings, state_dir=str(tmp_path), commit_interval_ms=3_600_000
+        ):
+            while not await counting.read_all(logd.bootstrap, f"{name}-out", partitions=1):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            assert (tmp_path / name / "0_0" / "noted").read_text() == f"{name} a\n"
 
     run(case)
 

@@ -57,6 +57,10 @@ class Broker:
         return first
 
 
+async def _no_topic(topic: str) -> int:
+    raise AssertionError(f"{topic} is not written")
+
+
 class Producer:
     """A `TransactionalProducer` and a `BatchProducer` whose acknowledgements come when told."""
 
@@ -178,7 +182,7 @@ class Application:
         producer: Any = self.transactions if exactly_once else self.producers[0]
         names: Any = SimpleNamespace(topic=lambda topic: topic)
         member: Any = self.member
-        self.output = Output(producer, names, {"out": 1}, lambda _: "fail")
+        self.output = Output(producer, names, {"out": 1}, lambda _: "fail", find_count=_no_topic)
         guarantee = (
             ExactlyOnce(self.transactions, member)
             if exactly_once

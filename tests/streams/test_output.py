@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from logd.errors import ErrorCode, KafkaError
-from streams.errors import SerializationError
+from streams.errors import SerializationError, StreamsError
+from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue
 from streams.runtime.output import SENDS_MAX, SETTLED_AT, Output
+from tests.streams.running import until
 from tests.support.depth import deep
 
 Ack = asyncio.Future[int | None]
@@ -22,34 +24,66 @@ NOT_LEADER = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 class Producer:
-    """Acknowledges when told."""
+    """Acknowledges when told. ``refuses`` a record at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, refuses: Callable[[Any], bool] = lambda record: False) -> None:
         self.acks: list[Ack] = []
+        self.sent: list[tuple[str, int, list[Any]]] = []
+        self._refuses = refuses
 
     def partitioned(self, topic: str, records: list[Any], count: int) -> dict[int, list[Any]]:
-        return {0: records}
+        return {count - 1: records}
 
     async def send(self, topic: str, partition: int, records: list[Any]) -> Ack:
+        if any(map(self._refuses, records)):
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+        self.sent.append((topic, partition, records))
         self.acks.append(asyncio.get_running_loop().create_future())
         return self.acks[-1]
 
 
 class Application:
-    """An output with a producer, and a task that has written a record for each call of `send`."""
+    """An output with a producer, and a task that has written a record, or ``rows``, for each `send`."""
 
-    def __init__(self, handler: Callable[[SerializationError], Any] = lambda _: "continue") -> None:
-        self.producer = Producer()
+    def __init__(
+        self,
+        handler: Callable[[SerializationError], Any] = lambda _: "continue",
+        *,
+        producer: Producer | None = None,
+        rows: list[Any] | None = None,
+        dead_letter_topic: str | None = None,
+    ) -> None:
+        self.producer = producer or Producer()
         self.told: list[str] = []
+        self.contexts: list[ErrorContext] = []
 
-        def note(error: SerializationError) -> Any:
+        def note(error: Exception, context: ErrorContext) -> Any:
             self.told.append(str(error))
-            return handler(error)
+            self.contexts.append(context)
+            return log_and_continue(error, context) if dead_letter_topic else handler(error)  # type: ignore[arg-type]
 
-        names = SimpleNamespace(topic=lambda topic: topic)
-        self.output = Output(self.producer, names, {"t": 1}, note)  # type: ignore[arg-type]
-        task = SimpleNamespace(take_output=lambda: {"t": [(0, b"k", b"v", ())]}, take_placed_output=dict)
+        self.output = Output(
+            self.producer,  # type: ignore[arg-type]
+            SimpleNamespace(topic=lambda topic: f"app-{topic}" if topic == "internal" else topic),  # type: ignore[arg-type]
+            {"t": 1, "dead": 3},
+            note,
+            find_count=self._find,
+            dead_letter_topic=dead_letter_topic,
+        )
+        task = SimpleNamespace(
+            take_output=lambda: {"t": rows or [(0, b"k", b"v", ())]},
+            take_placed_output=dict,
+            id="0_1",
+            subtopology=SimpleNamespace(
+                sinks=[SimpleNamespace(name="other", topic="else"), SimpleNamespace(name="sink", topic="t")]
+            ),
+        )
         self._task = SimpleNamespace(task=task)
+
+    async def _find(self, topic: str) -> int:
+        if topic != "late":
+            raise StreamsError(f"topic {topic!r} does not exist")
+        return 2
 
     async def send(self, count: int = 1) -> list[Ack]:
         before = len(self.producer.acks)
@@ -169,6 +203,129 @@ def test_a_refusal_that_came_long_before_the_commit_fails_it() -> None:
                 ack.set_result(0)
         assert not application.told
         with pytest.raises(SerializationError, match="not accepted"):
+            await application.settle()
+
+    run(test)
+
+
+# -- what the handler is told, and its dead letters
+
+ROWS = [(5, b"a", b"1", (("h", b"x"),)), (6, b"b", b"far too large", ()), (7, None, b"3", ())]
+
+
+def told(context: ErrorContext) -> tuple[Any, ...]:
+    return context.key, context.value, context.headers, context.timestamp
+
+
+def test_the_handler_is_told_each_record_that_the_broker_refuses() -> None:
+    async def test() -> None:
+        application = Application(rows=ROWS)
+        (ack,) = await application.send()
+        ack.set_exception(KafkaError(ErrorCode.INVALID_TIMESTAMP))
+        await application.settle()
+        assert list(map(told, application.contexts)) == [
+            (key, value, headers, timestamp) for timestamp, key, value, headers in ROWS
+        ]
+        assert {
+            (each.node, each.task_id, each.topic, each.partition, each.offset)
+            for each in application.contexts
+        } == {("sink", "0_1", "t", 0, -1)}
+        assert application.output.dropped == 3
+
+    run(test)
+
+
+def test_the_handler_is_told_the_record_that_is_too_large_to_be_sent() -> None:
+    async def test() -> None:
+        producer = Producer(refuses=lambda record: len(record[2]) > 5)
+        application = Application(producer=producer, rows=ROWS)
+        await application.send()
+        assert list(map(told, application.contexts)) == [(b"b", b"far too large", (), 6)]
+        assert [record for _, _, records in producer.sent for record in records] == [ROWS[0], ROWS[2]]
+
+    run(test)
+
+
+def test_records_are_let_go_once_they_are_acknowledged() -> None:
+    """They are kept for the handler only, and the next commit may be far away."""
+
+    async def test() -> None:
+        application = Application()
+        acks = await application.send(2)
+        sent = application.output.take_sent()
+        acks[0].set_result(0)
+        acks[1].set_exception(TOO_LARGE)
+        await asyncio.sleep(0)
+        assert [len(each.records) for each in sent] == [0, 1]
+        await application.output.settle(sent)
+
+    run(test)
+
+
+def test_dead_letters_are_acknowledged_before_the_commit() -> None:
+    async def test() -> None:
+        application = Application(dead_letter_topic="dead")
+        (ack,) = await application.send()
+        ack.set_exception(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
+        committing = asyncio.create_task(application.settle())
+        await until(lambda: len(application.producer.acks) > 1)
+        topic, partition, ((_, key, value, headers),) = application.producer.sent[1]
+        assert (topic, partition, key, value) == ("dead", 2, b"k", b"v")
+        assert dict(headers)["__streams.errors.topic"] == b"t"
+        await asyncio.sleep(0)
+        assert not committing.done(), "the letter is still on its way"
+        application.producer.acks[1].set_result(0)
+        await committing
+
+    run(test)
+
+
+def test_dead_letters_for_what_is_too_large_to_be_sent_go_with_the_same_commit() -> None:
+    letter = DeadLetter(topic="late", key=b"b", value=b"", timestamp=1)
+    response = ErrorResponse(answer="continue", dead_letters=(letter,))
+
+    async def test() -> None:
+        producer = Producer(refuses=lambda record: len(record[2]) > 5)
+        application = Application(lambda _: response, producer=producer, rows=ROWS)
+        await application.send()
+        assert producer.sent[1] == ("late", 1, [(1, b"b", b"", ())])
+        sent = application.output.take_sent()
+        assert [each.topic for each in sent] == ["t", "late", "t"]
+
+    run(test)
+
+
+@pytest.mark.parametrize("by_broker", [True, False])
+def test_a_dead_letter_that_is_refused_is_not_asked_about_again(
+    by_broker: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The answer would be another one, and so on."""
+
+    async def test() -> None:
+        producer = Producer(refuses=lambda record: not by_broker)
+        application = Application(producer=producer, dead_letter_topic="dead")
+        await application.send()
+        committing = asyncio.create_task(application.settle())
+        while not committing.done():
+            for ack in producer.acks:
+                if not ack.done():
+                    ack.set_exception(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
+            await asyncio.sleep(0)
+        await committing
+        assert len(application.told) == 1
+
+    run(test)
+    assert "dead: 1 dead letters are refused themselves, and left out" in caplog.text
+
+
+def test_a_dead_letter_for_a_topic_that_does_not_exist_fails_the_commit() -> None:
+    letter = DeadLetter(topic="nowhere", key=b"b", value=b"", timestamp=1)
+
+    async def test() -> None:
+        application = Application(lambda _: ErrorResponse(answer="continue", dead_letters=(letter,)))
+        (ack,) = await application.send()
+        ack.set_exception(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
+        with pytest.raises(StreamsError, match="'nowhere' does not exist"):
             await application.settle()
 
     run(test)

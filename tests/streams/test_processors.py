@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logd.client import TopicPartition
 from streams import KStream, Processor, ProcessorContext, Record, StreamsBuilder, TopologyError
+from streams.runtime.task import Task, TaskId
 from streams.serdes import Long, String
 from streams.state import KeyValueStore, StoreSpec
 from streams.testing import TopologyTestDriver
@@ -166,3 +169,67 @@ def test_metadata_times_and_children() -> None:
         driver.input_topic("in").pipe_all([("a", 1), ("b", 2)], start=10, step=5)
         assert driver.output_topic("out").read_key_values() == [("x", 5), ("x", 5)]
     assert seen == [("0_0", 0, 10), ("0_0", 1, 15), "closed"]
+
+
+class Committing(Processor[str, int]):
+    """Asks for a commit with each value of 1."""
+
+    def process(self, record: Record[str, int]) -> None:
+        if record.value == 1:
+            self.context.commit()
+
+
+def test_a_commit_that_is_asked_for_is_wanted_until_it_comes() -> None:
+    (part,) = pipeline(Committing).build().subtopologies
+    task = Task(TaskId(0, 0), part, {}, clock=lambda: 0)
+    tp = TopicPartition("in", 0)
+    task.add_input(tp, part.sources[0], position=0, end=2)
+    for offset, value in enumerate((0, 1)):
+        assert not task.wants_commit
+        task.add(tp, [(offset, 0, b"k", Long().serialize(value), ())], offset + 1, 2)
+        task.process()
+    assert task.wants_commit
+    assert task.needs_commit
+    task.written(task.flush(), {})
+    assert not task.wants_commit
+    assert not task.needs_commit
+    task.close()
+
+
+def test_a_schedule_may_ask_for_a_commit_where_nothing_else_needs_one() -> None:
+    class Ticking(Committing):
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            context.schedule(10, lambda now: context.commit(), on="wall_clock")
+
+    now = 0
+    (part,) = pipeline(Ticking).build().subtopologies
+    task = Task(TaskId(0, 0), part, {}, clock=lambda: now)
+    task.punctuate()
+    assert not task.needs_commit
+    now = 10
+    task.punctuate()
+    assert task.wants_commit
+    assert task.needs_commit
+    task.close()
+
+
+def test_processors_know_application_and_folder() -> None:
+    seen: list[Any] = []
+
+    class Look(Processor[str, int]):
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            seen.extend((context.application_id, context.state_dir))
+            (context.state_dir / "mine").write_text("x")
+
+        def process(self, record: Record[str, int]) -> None:
+            seen.append((self.context.state_dir / "mine").read_text())
+            self.context.commit()
+
+    with TopologyTestDriver(pipeline(Look), application_id="a") as driver:
+        driver.input_topic("in").pipe_input("k", 1)
+    application, folder, text = seen
+    assert (application, text) == ("a", "x")
+    assert isinstance(folder, Path)
+    assert not folder.exists()

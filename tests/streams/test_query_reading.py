@@ -20,7 +20,7 @@ from streams.queries.query import (
     WindowKeyQuery,
     WindowRangeQuery,
 )
-from streams.queries.reading import UnknownQuery, approximate_num_entries, read
+from streams.queries.reading import UnknownQuery, read
 from streams.serdes import Window, Windowed
 from streams.state import (
     CachedStore,
@@ -238,5 +238,5 @@ def test_entries_are_estimated(on_disk: bool, tmp_path: Path) -> None:
     for number in range(10):
         store.put(str(number), number)
     commit(store)
-    assert approximate_num_entries(store) == 10
+    assert store.approximate_num_entries() == 10
     store.close()
