@@ -32,6 +32,7 @@ from logd.errors import ConfigError, ErrorCode, KafkaError, MillstreamError, err
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster, moving
 from logd.metadata.zookeeper.clock import boottime
+from logd.metadata.zookeeper.registration import refuse_foreign_brokers
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from logd.metadata.zookeeper.znodes import Endpoint, Registration
@@ -81,13 +82,15 @@ class Shared:
     async def open(self, broker: Broker, folders: Mapping[Path, FolderIdentity]) -> str:
         """Reach ZooKeeper; the id of the cluster that is kept there, a new one for new log folders.
 
-        ConfigError, Unreachable, NotAllowed, BadZnode, UnfinishedMove; FolderMismatch where a folder is of
-        another cluster. Nothing is written then: a chroot that was mistyped does not become a cluster.
+        ConfigError, Unreachable, NotAllowed, BadZnode, UnfinishedMove, ForeignBroker; FolderMismatch where a
+        folder is of another cluster. Nothing is written then: a chroot that was mistyped does not become a
+        cluster.
         """
         listener_of(broker)
         self._session = await Session(self._zookeeper, clock=self._clock).open(create_chroot=False)
         try:
             await moving.refuse_unfinished(self._session)
+            await refuse_foreign_brokers(self._session)
             _refuse_foreign(folders, await cluster.find_cluster_id(self._session), self.connect)
             await self._session.ensure_chroot()
             return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
@@ -339,6 +342,7 @@ def registration_of(broker: Broker) -> Registration:
             Endpoint(each.listener, each.host, each.port, "PLAINTEXT") for each in broker.endpoints
         ),
         rack=broker.config.broker_rack,
+        is_logd=True,
     )
 
 

@@ -11,6 +11,7 @@ ZooKeeperError
 ├── BadVersion          somebody else has changed it: read again
 ├── ControllerMoved     a newer controller has been elected: stop deciding, nothing was written
 ├── DuplicateBrokerId   another broker is registered under the id: stop
+├── ForeignBroker       a broker of Apache Kafka is there: do not join, nothing was written
 ├── ChrootTaken         a single node cannot be moved there: take another chroot, or do as it says
 ├── UnfinishedMove      a single node is on its way there: finish its move first
 ├── BadZnode            what is written there cannot be acted on: names path, value and remedy
@@ -107,6 +108,23 @@ class DuplicateBrokerId(ZooKeeperError):
         return (
             f"broker.id={self.broker_id}: a broker with this id is registered already ({self.registered}); "
             "give this one another id, or stop that one"
+        )
+
+
+class ForeignBroker(ZooKeeperError):
+    """Another software's broker is registered: its controller and ours would undo each other's work."""
+
+    def __init__(self, connect: str, broker_id: int, registered: str) -> None:
+        super().__init__(connect, broker_id, registered)
+        self.connect = connect
+        self.broker_id = broker_id
+        self.registered = registered
+
+    def __str__(self) -> str:
+        return (
+            f"zookeeper.connect={self.connect}: broker {self.broker_id} of that cluster ({self.registered}) "
+            "is Apache Kafka's, which logd cannot share a cluster with: have zookeeper.connect end with a "
+            "path of its own, such as /millstream"
         )
 
 

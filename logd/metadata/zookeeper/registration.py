@@ -16,6 +16,7 @@ from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.errors import (
     ConnectionLost,
     DuplicateBrokerId,
+    ForeignBroker,
     NodeExists,
     ZooKeeperError,
 )
@@ -103,6 +104,15 @@ async def _registered(session: Session, broker_id: int, data: bytes) -> Register
                     _shown(broker_id, found[0]),
                 )
                 await watch.changed()
+
+
+async def refuse_foreign_brokers(session: Session) -> None:
+    """ForeignBroker where one is registered that is no logd; BadZnode."""
+    ids = sorted(int(name) for name in await session.find_children(paths.BROKER_IDS) if name.isdecimal())
+    values = await session.find_all([paths.broker(broker_id) for broker_id in ids])
+    for broker_id, value in zip(ids, values, strict=True):
+        if value is not None and not znodes.decode_registration(broker_id, value[0]).is_logd:
+            raise ForeignBroker(session.settings.connect, broker_id, _shown(broker_id, value[0]))
 
 
 def _shown(broker_id: int, data: bytes) -> str:

@@ -83,13 +83,15 @@ class Registration:
     """What a broker says of itself in `/brokers/ids/N`. `features` as they came: nothing acts on them.
 
     ``is_shutting_down`` is ours, as `millstream_is_shutting_down`, and only there where it is true: Kafka's
-    controllers forget it, with the next one of them the broker is as any other.
+    controllers forget it, with the next one of them the broker is as any other. ``is_logd`` is ours, too, as
+    `millstream_logd`: what has it not is a broker of Apache Kafka.
     """
 
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
     jmx_port: int = -1
     is_shutting_down: bool = False
+    is_logd: bool = False
     features: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -112,6 +114,8 @@ def encode_registration(broker: Registration, now_ms: int) -> bytes:
         found["rack"] = broker.rack
     if broker.is_shutting_down:
         found[_SHUTTING_DOWN] = True
+    if broker.is_logd:
+        found[_LOGD] = True
     return _encode(found)
 
 
@@ -131,6 +135,7 @@ def decode_registration(broker_id: int, data: bytes) -> Registration:
         rack=found.rack,
         jmx_port=found.jmx_port,
         is_shutting_down=found.is_shutting_down,
+        is_logd=found.is_logd,
         features=found.features or {},
     )
 
@@ -279,11 +284,16 @@ class _ClusterId(msgspec.Struct):
 
 
 _SHUTTING_DOWN = "millstream_is_shutting_down"
+_LOGD = "millstream_logd"
 
 
 class _Registration(
     msgspec.Struct,
-    rename={"protocols": "listener_security_protocol_map", "is_shutting_down": _SHUTTING_DOWN},
+    rename={
+        "protocols": "listener_security_protocol_map",
+        "is_shutting_down": _SHUTTING_DOWN,
+        "is_logd": _LOGD,
+    },
 ):
     version: int
     jmx_port: int
@@ -293,6 +303,7 @@ class _Registration(
     rack: str | None = None
     protocols: dict[str, str] = {}
     is_shutting_down: bool = False
+    is_logd: bool = False
     features: dict[str, Any] | None = None
 
 

@@ -13,9 +13,11 @@ import pytest
 
 from logd.client import Admin, Client, NewTopic
 from logd.errors import ConfigError, KafkaError, MillstreamError
-from logd.metadata.zookeeper.errors import DuplicateBrokerId, Unreachable
+from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper.errors import DuplicateBrokerId, ForeignBroker, Unreachable
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.znodes import Endpoint, Registration
 from logd.storage import FolderMismatch
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
@@ -71,6 +73,19 @@ def _folder_without_journal(brokers: Brokers, folder: Path) -> Attempt:
     with (folder / "meta.properties").open("a") as file:
         file.write("metadata.journal.directory.id=AAAAAAAAAAAAAAAAAAAAAg\n")
     return brokers.made(2, log_dirs=own).start
+
+
+def _kafka_is_there(brokers: Brokers, folder: Path) -> Attempt:
+    async def start() -> None:
+        session = await Session(ZooKeeperSettings.of(brokers.zookeeper)).open()
+        kafkas = Registration(endpoints=(Endpoint("PLAINTEXT", "k", 9092, "PLAINTEXT"),))
+        try:
+            await session.create(paths.broker(9), znodes.encode_registration(kafkas, 0), ephemeral=True)
+            await brokers.made(2, log_dirs=str(folder)).start()
+        finally:
+            await session.close()
+
+    return start
 
 
 def _no_ensemble(brokers: Brokers, folder: Path) -> Attempt:
@@ -130,6 +145,13 @@ REFUSED = {
         "zookeeper.connect={zookeeper}: it is of a broker by itself, whose metadata.journal is in a folder "
         "that log.dirs lacks: add that and move it to ZooKeeper with `millstream cluster move-to-zookeeper`, "
         "start the broker without zookeeper.connect, or give it other log.dirs",
+    ),
+    "a broker of Apache Kafka": Refused(
+        _kafka_is_there,
+        ForeignBroker,
+        "zookeeper.connect={zookeeper}: broker 9 of that cluster (PLAINTEXT://k:9092) is Apache Kafka's, "
+        "which logd cannot share a cluster with: have zookeeper.connect end with a path of its own, such as "
+        "/millstream",
     ),
     "an ensemble that is down": Refused(
         _no_ensemble,
