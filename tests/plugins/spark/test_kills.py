@@ -13,14 +13,19 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from connect.api import RetriableError
+from logd.records import NewRecord
+from plugins.spark.calls import WriteRequest, WriteResult
 from plugins.spark.driver import SparkDriver
 from plugins.spark.environment import java_found
+from plugins.spark.manifest import Manifest
 from plugins.spark.sink import SparkSinkTask
 from plugins.spark.table import ParquetTable
 from tests.plugins.spark import dying
@@ -103,10 +108,15 @@ def children(pid: int, command: str) -> list[int]:
     return found
 
 
+def driver_of(driver: SparkDriver) -> int:
+    """The driver's process."""
+    assert driver.pid is not None
+    return driver.pid
+
+
 def java_of(driver: SparkDriver) -> int:
     """The JVM's process."""
-    assert driver.pid is not None
-    (java,) = children(driver.pid, "java")
+    (java,) = children(driver_of(driver), "java")
     return java
 
 
@@ -129,18 +139,6 @@ def start_without_python(driver: SparkDriver) -> None:
     killing.join()
 
 
-def kill_while_written(pid: int, path: Path) -> threading.Thread:
-    """A thread that waits for Spark to be at a file, and kills."""
-
-    def kill() -> None:
-        wait_for(lambda: dying.being_written(path), SPARK_SECONDS)
-        os.kill(pid, signal.SIGKILL)
-
-    thread = threading.Thread(target=kill, daemon=True)
-    thread.start()
-    return thread
-
-
 def run_until_done(task: SparkSinkTask, log: Log, topic: str, end: int) -> None:
     """As the worker does: what may be tried again is."""
     ends = log.ends(topic)
@@ -154,43 +152,105 @@ def run_until_done(task: SparkSinkTask, log: Log, topic: str, end: int) -> None:
     wait_for(done, SPARK_SECONDS)
 
 
-def test_spark_killed_is_started_again(
-    driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
-) -> None:
-    """The JVM in the midst of a file, and the driver process between files and commit, which goes through.
+@dataclass
+class Filled:
+    """A topic that grows, and the table it goes to."""
 
-    The next one starts while the process that looks for data sources is killed: ours was not found for good.
-    """
-    topic = new_name()
-    log.create(topic)
-    log.produce(topic, 0, *[delays(0, 100) * 20] * (MANY // 2000))
-    task = start_task(log, topic, tmp_path, **SCHEMA)
-    try:
-        driver.wait_ready()
-        starts = driver.starts
-        killing = kill_while_written(java_of(driver), tmp_path)
-        with pytest.raises(RetriableError, match="ended during write"):
-            task.run_once(log.ends(topic))
-        killing.join()
-        run_until_done(task, log, topic, MANY)
-        assert driver.starts == starts + 1
+    log: Log
+    topic: str
+    path: Path
+    records: int = 0
 
-        log.produce(topic, 0, delays(0, 5))
-        commit = task.table.commit
+    def produce(self, *batches: Sequence[NewRecord]) -> None:
+        self.log.produce(self.topic, 0, *batches)
+        self.records += sum(map(len, batches))
 
-        def kill_and_commit(manifest: object) -> None:
-            assert driver.pid is not None
-            os.kill(driver.pid, signal.SIGKILL)
-            commit(manifest)  # type: ignore[arg-type]
 
-        with pytest.MonkeyPatch.context() as patch:
+@pytest.fixture(scope="module")
+def filled(log: Log, tmp_path_factory: pytest.TempPathFactory) -> Filled:
+    """One for all deaths of Spark: each goes on where the one before left the table."""
+    found = Filled(log, "killed-again-and-again", tmp_path_factory.mktemp("table"))
+    log.create(found.topic)
+    return found
+
+
+def offsets_in(table: ParquetTable) -> list[int]:
+    """Of every row: read without Spark, which would take longer."""
+    import pyarrow.parquet as pq
+
+    found: list[int] = []
+    for file in table.files():
+        found += pq.ParquetFile(table.path / file.path).read(columns=["offset"])["offset"].to_pylist()
+    return found
+
+
+VICTIMS = {"driver": driver_of, "JVM": java_of}
+MOMENTS = ("idle", "before the write", "amid a file", "before the commit")
+
+
+@contextlib.contextmanager
+def killing(victim: int, moment: str, task: SparkSinkTask, driver: SparkDriver) -> Iterator[None]:
+    """Kill a process once, when the task gets there."""
+    left = [victim]
+
+    def kill() -> None:
+        while left:
+            os.kill(left.pop(), signal.SIGKILL)
+
+    def kill_while_written() -> None:
+        wait_for(lambda: dying.being_written(task.table.path), SPARK_SECONDS)
+        kill()
+
+    write, commit = driver.write, task.table.commit
+
+    def kill_and_write(request: WriteRequest) -> WriteResult:
+        kill()
+        return write(request)
+
+    def kill_and_commit(manifest: Manifest) -> None:
+        if manifest.files:
+            kill()
+        commit(manifest)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor() as pool:
+        if moment == "idle":
+            kill()
+            wait_for(lambda: driver.pid is None, SPARK_SECONDS)
+        elif moment == "before the write":
+            patch.setattr(driver, "write", kill_and_write)
+        elif moment == "amid a file":
+            watched = pool.submit(kill_while_written)
+        else:
             patch.setattr(task.table, "commit", kill_and_commit)
-            assert task.run_once(log.ends(topic)) == {(topic, 0): MANY + 5}
-        wait_for(lambda: driver.pid is None, SPARK_SECONDS)
-        start_without_python(driver)
-        log.produce(topic, 0, delays(0, 5))
-        run_until_done(task, log, topic, MANY + 10)
-        assert counts(driver, tmp_path) == {"n": MANY + 10, "offsets": MANY + 10}
-        assert driver.starts == starts + 2
+        yield
+        if moment == "amid a file":
+            watched.result()
+    assert not left
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_spark_killed_is_started_again(driver: SparkDriver, filled: Filled, victim: str, moment: str) -> None:
+    """What it was at is written by the next one. With all files there the commit goes through without it; and
+    the next one starts while the process that looks for data sources is killed: ours was not found for good.
+    """
+    log, topic, path = filled.log, filled.topic, filled.path
+    filled.produce(*([delays(0, 100) * 20] * (MANY // 2000) if moment == "amid a file" else [delays(0, 5)]))
+    driver.wait_ready()
+    pid, starts = VICTIMS[victim](driver), driver.starts
+    task = start_task(log, topic, path, **SCHEMA)
+    try:
+        with killing(pid, moment, task, driver):
+            run_until_done(task, log, topic, filled.records)
+        if moment == "before the commit":
+            wait_for(lambda: driver.pid is None, SPARK_SECONDS)
+            start_without_python(driver)
+            filled.produce(delays(0, 5))
+            run_until_done(task, log, topic, filled.records)
+        assert driver.starts == starts + 1
+        offsets = offsets_in(task.table)
+        assert len(offsets) == len(set(offsets)) == filled.records
     finally:
         task.stop()
+    start_task(log, topic, path, **SCHEMA).stop()
+    assert only_the_tables_own(task.table)
