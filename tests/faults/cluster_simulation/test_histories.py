@@ -19,7 +19,7 @@ from tests.faults.cluster_simulation.playing import playing
 from tests.faults.cluster_simulation.profile import PROFILES
 from tests.support import depth, histories
 
-BUNDLES = 6
+BUNDLES = 4
 """`make histories` plays twenty times as many."""
 HISTORIES = 8
 """In each bundle."""
