@@ -112,7 +112,7 @@ def test_values_of_another_serde_are_the_stores_not_the_records_fault(backend: B
 def test_a_commit_takes_the_last_value_of_each_key_once(backend: Backend) -> None:
     store = key_value_store(backend)
     heard: list[Any] = []
-    store.listener = lambda *change: heard.append(change)
+    store.listener = heard.extend
     for number in range(5):
         store.put("a", number, number)
     assert store.needs_drain
@@ -125,7 +125,7 @@ def test_a_commit_takes_the_last_value_of_each_key_once(backend: Backend) -> Non
 def test_a_listener_hears_what_a_key_had_at_the_last_commit(backend: Backend) -> None:
     store = key_value_store(backend)
     heard: list[Any] = []
-    store.listener, store.tells_old_values = lambda *change: heard.append(change), True
+    store.listener, store.tells_old_values = heard.extend, True
     store.put("a", 1, 1)
     store.put("a", 2, 2)
     store.drain()
@@ -140,7 +140,7 @@ def test_a_listener_hears_what_a_key_had_at_the_last_commit(backend: Backend) ->
 def test_the_last_change_decides_order_and_headers(backend: Backend) -> None:
     store = key_value_store(backend)
     heard: list[Any] = []
-    store.listener = lambda *change: heard.append(change)
+    store.listener = heard.extend
     for key, headers in [("a", ()), ("b", (("h", b"1"),)), ("a", (("h", b"2"),))]:
         store.update(key.encode(), 1, 0, headers)
         assert [each for each, _ in store.all()] == sorted({key, *(each for each, _ in store.all())})
@@ -154,7 +154,7 @@ def test_the_last_change_decides_order_and_headers(backend: Backend) -> None:
 def test_a_table_does_not_tell_that_what_never_was_is_gone(backend: Backend) -> None:
     store = key_value_store(backend)
     heard: list[Any] = []
-    store.listener, store.is_table = lambda *change: heard.append(change), True
+    store.listener, store.is_table = heard.extend, True
     store.put("a", 1)
     store.put("a", None)
     assert commit(store, 1) == {}
@@ -181,7 +181,7 @@ def test_repairs_are_written_to_the_changelog_again_before_anything_else(backend
     backend.write([(b"a", (7).to_bytes(8, "big") + (1).to_bytes(8, "big"))], 1)
     store = key_value_store(backend)
     heard: list[Any] = []
-    store.listener = lambda *change: heard.append(change)
+    store.listener = heard.extend
     store.repair([b"a", b"gone"])
     store.put("b", 2, 9)
     pending = commit(store, 2)
