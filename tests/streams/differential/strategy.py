@@ -101,7 +101,7 @@ class Topologies:
             for made in self.made
             if made.kind == operator.takes[n]
             and self._takes(operator, made.step)
-            # A named group that is aggregated besides is refused, and by Kafka too where it optimizes nothing.
+            # A named group that is aggregated besides is refused; by Kafka too where it optimizes nothing.
             and not (operator is OPERATORS["cogroup"] and made.step["name"])
             and not (self.optimized and operator in MISPLACED and self._is_rekeyed(made.step))
         ]
