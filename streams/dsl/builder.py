@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     DefaultK = TypeVar("DefaultK", default=Any)
     DefaultV = TypeVar("DefaultV", default=Any)
-    V = TypeVar("V", default=Any)
 else:
     from typing import TypeVar
 
-    DefaultK, DefaultV, V = TypeVar("DefaultK"), TypeVar("DefaultV"), TypeVar("V")
+    DefaultK, DefaultV = TypeVar("DefaultK"), TypeVar("DefaultV")
 K = TypeVar("K")
+V = TypeVar("V")
 
 
 class StreamsBuilder(Generic[DefaultK, DefaultV]):
@@ -87,7 +87,19 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         consumed: Consumed | None = None,
         *,
         key_serde: SerdeOf[K],
-        value_serde: SerdeOf[V] | None = None,
+        value_serde: None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        reset: OffsetReset | None = None,
+        name: str | None = None,
+    ) -> KStream[K, DefaultV]: ...
+    @overload
+    def stream(
+        self,
+        topics: str | Sequence[str],
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeOf[K],
+        value_serde: SerdeOf[V],
         timestamp_extractor: TimestampExtractor | None = None,
         reset: OffsetReset | None = None,
         name: str | None = None,
@@ -147,7 +159,19 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         consumed: Consumed | None = None,
         *,
         key_serde: SerdeOf[K],
-        value_serde: SerdeOf[V] | None = None,
+        value_serde: None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, DefaultV]: ...
+    @overload
+    def table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeOf[K],
+        value_serde: SerdeOf[V],
         timestamp_extractor: TimestampExtractor | None = None,
         name: str | None = None,
         store: str | Materialized | None = None,
@@ -186,6 +210,54 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         self._internal.graph.table_topics[store_name] = topic
         return KTable(table_of_updates(source, node, spec, materialized))
 
+    @overload
+    def global_table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: None = None,
+        value_serde: None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> GlobalKTable[DefaultK, DefaultV]: ...
+    @overload
+    def global_table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: None = None,
+        value_serde: SerdeOf[V],
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> GlobalKTable[DefaultK, V]: ...
+    @overload
+    def global_table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeOf[K],
+        value_serde: None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> GlobalKTable[K, DefaultV]: ...
+    @overload
+    def global_table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeOf[K],
+        value_serde: SerdeOf[V],
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> GlobalKTable[K, V]: ...
     def global_table(
         self,
         topic: str,

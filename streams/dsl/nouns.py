@@ -77,6 +77,7 @@ NewK = TypeVar("NewK")
 NewV = TypeVar("NewV")
 T = TypeVar("T")
 A = TypeVar("A")
+ForeignK = TypeVar("ForeignK")
 
 
 class KStream(Generic[K, V]):
@@ -1129,6 +1130,36 @@ class KTable(Generic[K, V]):
 
     # -- joins
 
+    @overload
+    def join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T], NewV],
+        *,
+        foreign_key: None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[ForeignK, T],
+        joiner: Callable[[V, T], NewV],
+        *,
+        foreign_key: Callable[[V], ForeignK | None],
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[ForeignK, T],
+        joiner: Callable[[V, T], NewV],
+        *,
+        foreign_key: Callable[[K, V], ForeignK | None],
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
     def join(
         self,
         other: KTable[Any, T],
@@ -1145,6 +1176,36 @@ class KTable(Generic[K, V]):
         """
         return self._joined(other, joiner, name, store, foreign_key)
 
+    @overload
+    def left_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T | None], NewV],
+        *,
+        foreign_key: None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[ForeignK, T],
+        joiner: Callable[[V, T | None], NewV],
+        *,
+        foreign_key: Callable[[V], ForeignK | None],
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[ForeignK, T],
+        joiner: Callable[[V, T | None], NewV],
+        *,
+        foreign_key: Callable[[K, V], ForeignK | None],
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
     def left_join(
         self,
         other: KTable[Any, T],

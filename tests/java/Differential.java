@@ -38,6 +38,9 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.Aggregator;
+import org.apache.kafka.streams.kstream.Branched;
+import org.apache.kafka.streams.kstream.BranchedKStream;
+import org.apache.kafka.streams.kstream.CogroupedKStream;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.Grouped;
@@ -52,19 +55,29 @@ import org.apache.kafka.streams.kstream.Merger;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.SessionWindowedCogroupedKStream;
 import org.apache.kafka.streams.kstream.SessionWindowedKStream;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.TimeWindowedCogroupedKStream;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.UnlimitedWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKeySupplier;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.RecordContext;
 import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.TopicNameExtractor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessorContext;
+import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
@@ -255,6 +268,25 @@ public class Differential {
         OPERATORS.put("reduce_rows", (b, s) -> reduceRows(s));
         OPERATORS.put("aggregate_rows", (b, s) -> aggregateRows(s));
         OPERATORS.put("suppress", (b, s) -> suppress(s));
+        OPERATORS.put("table_transform_values", (b, s) -> transformTable(s));
+        OPERATORS.put("process_values", (b, s) -> s.unnamed()
+            ? s.stream().processValues(Numberer::new)
+            : s.stream().processValues(Numberer::new, s.named()));
+        OPERATORS.put("split", (b, s) -> split(s));
+        OPERATORS.put("branch", (b, s) -> s.<Map<String, KStream<Object, Object>>>above(0).entrySet().stream()
+            .filter(each -> each.getKey().endsWith(s.node.get("branch").asText())).findFirst().get().getValue());
+        OPERATORS.put("cogroup", (b, s) -> s.<KGroupedStream<Object, Object>>above(0)
+            .cogroup(AGGREGATORS.get(s.f())).cogroup(s.above(1), AGGREGATORS.get(s.node.get("second").asText())));
+        OPERATORS.put("cogroup_windowed_by", (b, s) -> cogroupWindowed(s));
+        OPERATORS.put("cogroup_sessions_by", (b, s) ->
+            s.<CogroupedKStream<Object, Object>>above(0).windowedBy(sessionWindows(s)));
+        OPERATORS.put("cogroup_aggregate", (b, s) -> aggregateCogroup(s));
+        OPERATORS.put("cogroup_windowed_aggregate", (b, s) -> aggregateCogroupWindows(s));
+        OPERATORS.put("cogroup_session_aggregate", (b, s) -> aggregateCogroupSessions(s));
+        OPERATORS.put("to_chosen", (b, s) -> {
+            s.stream().to(new Chooser(s), s.produced());
+            return null;
+        });
         OPERATORS.put("to", (b, s) -> {
             s.stream().to(s.topics().get(0), s.produced());
             return null;
@@ -366,21 +398,95 @@ public class Differential {
             : s.unnamed() ? s.table().mapValues(v -> f.apply(v)) : s.table().mapValues(v -> f.apply(v), s.named());
     }
 
+    private static Object transformTable(Step s) {
+        ValueTransformerWithKeySupplier<Object, Object, Object> f = () -> new Transformer(s.f());
+        return s.hasStore()
+            ? s.unnamed()
+                ? s.table().transformValues(f, s.<KeyValueStore<Bytes, byte[]>>store(true))
+                : s.table().transformValues(f, s.<KeyValueStore<Bytes, byte[]>>store(true), s.named())
+            : s.unnamed() ? s.table().transformValues(f) : s.table().transformValues(f, s.named());
+    }
+
+    private static Object split(Step s) {
+        boolean named = s.node.get("named").asBoolean();
+        BranchedKStream<Object, Object> split = s.unnamed() ? s.stream().split() : s.stream().split(s.named());
+        split = named
+            ? split.branch(PREDICATES.get(s.f())::test, Branched.as("-x"))
+            : split.branch(PREDICATES.get(s.f())::test);
+        return !s.node.get("rest").asBoolean() ? split.noDefaultBranch()
+            : named ? split.defaultBranch(Branched.as("-rest"))
+            : split.defaultBranch();
+    }
+
+    private static Object cogroupWindowed(Step s) {
+        CogroupedKStream<Object, Object> group = s.above(0);
+        switch (s.node.get("windows").asText()) {
+            case "sliding": return group.windowedBy(slidingWindows(s));
+            case "unlimited": return group.windowedBy(unlimitedWindows(s));
+            default: return group.windowedBy(timeWindows(s));
+        }
+    }
+
+    private static Object aggregateCogroup(Step s) {
+        CogroupedKStream<Object, Object> group = s.above(0);
+        return s.hasStore()
+            ? s.unnamed()
+                ? group.aggregate(() -> "i", s.<KeyValueStore<Bytes, byte[]>>store(false))
+                : group.aggregate(() -> "i", s.named(), s.<KeyValueStore<Bytes, byte[]>>store(false))
+            : s.unnamed() ? group.aggregate(() -> "i") : group.aggregate(() -> "i", s.named());
+    }
+
+    private static Object aggregateCogroupWindows(Step s) {
+        TimeWindowedCogroupedKStream<Object, Object> group = s.above(0);
+        return s.hasStore()
+            ? s.unnamed()
+                ? group.aggregate(() -> "i", s.<WindowStore<Bytes, byte[]>>store(false))
+                : group.aggregate(() -> "i", s.named(), s.<WindowStore<Bytes, byte[]>>store(false))
+            : s.unnamed() ? group.aggregate(() -> "i") : group.aggregate(() -> "i", s.named());
+    }
+
+    private static Object aggregateCogroupSessions(Step s) {
+        SessionWindowedCogroupedKStream<Object, Object> group = s.above(0);
+        Merger<Object, Object> merger = (k, one, other) -> cut(text(one) + "&" + text(other));
+        return s.hasStore()
+            ? s.unnamed()
+                ? group.aggregate(() -> "i", merger, s.<SessionStore<Bytes, byte[]>>store(false))
+                : group.aggregate(() -> "i", merger, s.named(), s.<SessionStore<Bytes, byte[]>>store(false))
+            : s.unnamed() ? group.aggregate(() -> "i", merger) : group.aggregate(() -> "i", merger, s.named());
+    }
+
+    private static TimeWindows timeWindows(Step s) {
+        return TimeWindows
+            .ofSizeAndGrace(Duration.ofMillis(s.number("size")), Duration.ofMillis(s.number("grace")))
+            .advanceBy(Duration.ofMillis(s.number("advance")));
+    }
+
+    private static SlidingWindows slidingWindows(Step s) {
+        return SlidingWindows.ofTimeDifferenceAndGrace(
+            Duration.ofMillis(s.number("size")), Duration.ofMillis(s.number("grace")));
+    }
+
+    private static UnlimitedWindows unlimitedWindows(Step s) {
+        return UnlimitedWindows.of().startOn(Instant.ofEpochMilli(s.number("start")));
+    }
+
+    private static SessionWindows sessionWindows(Step s) {
+        return SessionWindows.ofInactivityGapAndGrace(
+            Duration.ofMillis(s.number("size")), Duration.ofMillis(s.number("grace")));
+    }
+
     private static Object windowed(Step s) {
         KGroupedStream<Object, Object> group = s.above(0);
-        Duration size = Duration.ofMillis(s.number("size"));
-        Duration grace = Duration.ofMillis(s.number("grace"));
-        TimeWindowedKStream<Object, Object> windowed = s.node.get("windows").asText().equals("sliding")
-            ? group.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(size, grace))
-            : group.windowedBy(
-                TimeWindows.ofSizeAndGrace(size, grace).advanceBy(Duration.ofMillis(s.number("advance"))));
+        String kind = s.node.get("windows").asText();
+        TimeWindowedKStream<Object, Object> windowed = kind.equals("sliding") ? group.windowedBy(slidingWindows(s))
+            : kind.equals("unlimited") ? group.windowedBy(unlimitedWindows(s))
+            : group.windowedBy(timeWindows(s));
         return s.node.get("final").asBoolean() ? windowed.emitStrategy(EmitStrategy.onWindowClose()) : windowed;
     }
 
     private static Object sessions(Step s) {
-        SessionWindowedKStream<Object, Object> windowed = s.<KGroupedStream<Object, Object>>above(0).windowedBy(
-            SessionWindows.ofInactivityGapAndGrace(
-                Duration.ofMillis(s.number("size")), Duration.ofMillis(s.number("grace"))));
+        SessionWindowedKStream<Object, Object> windowed =
+            s.<KGroupedStream<Object, Object>>above(0).windowedBy(sessionWindows(s));
         return s.node.get("final").asBoolean() ? windowed.emitStrategy(EmitStrategy.onWindowClose()) : windowed;
     }
 
@@ -509,7 +615,62 @@ public class Differential {
             : s.stream().<Object, Object>process(() -> new Teller(s.node), s.named(), stores);
     }
 
-    /** As `Teller` in tests/streams/differential/processors.py. */
+    // As those of the same names in tests/streams/differential/processors.py.
+
+    private static class Numberer implements FixedKeyProcessor<Object, Object, Object> {
+        private FixedKeyProcessorContext<Object, Object> context;
+        private int seen;
+
+        @Override
+        public void init(FixedKeyProcessorContext<Object, Object> context) {
+            this.context = context;
+        }
+
+        @Override
+        public void process(FixedKeyRecord<Object, Object> record) {
+            seen++;
+            Object value = record.value() == null ? null : cut(text(record.value()) + seen);
+            context.forward(record.withValue(value));
+        }
+    }
+
+    private static class Transformer implements ValueTransformerWithKey<Object, Object, Object> {
+        private final String f;
+
+        Transformer(String f) {
+            this.f = f;
+        }
+
+        @Override
+        public void init(org.apache.kafka.streams.processor.ProcessorContext context) { }
+
+        @Override
+        public Object transform(Object key, Object value) {
+            return MAPPERS.get(f).apply(value);
+        }
+
+        @Override
+        public void close() { }
+    }
+
+    private static class Chooser implements TopicNameExtractor<Object, Object> {
+        private final Step step;
+
+        Chooser(Step step) {
+            this.step = step;
+        }
+
+        @Override
+        public String extract(Object key, Object value, RecordContext context) {
+            return step.topics().get(PREDICATES.get(step.f()).test(key, value) ? 0 : 1);
+        }
+
+        @Override
+        public String toString() {
+            return "chooser";
+        }
+    }
+
     private static class Teller implements Processor<Object, Object, Object, Object> {
         private final JsonNode step;
         private ProcessorContext<Object, Object> context;

@@ -13,16 +13,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from logd.client import Admin, BatchProducer, Client, GroupMember, NewTopic
-from streams import KafkaStreams, Materialized, StreamsBuilder, StreamsError, TimeWindows, Topology
-from streams.serdes import Long, String
+from streams import KafkaStreams, StreamsError
+from streams.serdes import Long
 from streams.testing import TopologyTestDriver
 from tests.faults.streams import kill_points
 from tests.streams.counting import read_all
+from tests.streams.interleaved import ROWS_PER_STEP, Row, Work
 
 POINTS: dict[str, kill_points.Point] = {
     **kill_points.POINTS,
@@ -33,46 +34,7 @@ POINTS: dict[str, kill_points.Point] = {
 }
 PARTITIONS = 3
 INSTANCES_MAX = 3
-HOUR_MS = 3_600_000
 STEPS = 10
-ROWS_PER_STEP = 40
-INPUTS = ("numbers", "names")
-TABLES = {"sums": Long(), "hours": Long(), "named": String(), "counts": Long(), "shares": Long()}
-"""Topics that are written, and serdes of their values."""
-BEHIND_REPARTITION = ("counts", "shares")
-"""At least once, what is behind a repartition topic may count a record twice."""
-STORES = ("sums", "counts", "shares")
-
-
-class Row(NamedTuple):
-    """A record of an input."""
-
-    topic: str
-    key: str
-    value: int | None
-    timestamp: int
-
-
-def topology(prefix: str) -> Topology:
-    """Tables that do not depend on the order in which partitions and inputs are read."""
-    builder = StreamsBuilder(key_serde=str, value_serde=int)
-    numbers, names = builder.stream(f"{prefix}-numbers"), builder.table(f"{prefix}-names")
-    sums = numbers.group_by_key().reduce(lambda sum, number: sum + number, store="sums")
-    sums.to_stream().to(f"{prefix}-sums")
-    hours = numbers.group_by_key().windowed_by(TimeWindows(HOUR_MS, grace=1000 * HOUR_MS)).count()
-    hours.to_stream(key=lambda key, count: f"{key.key}@{key.window.start}").to(
-        f"{prefix}-hours", key_serde=str
-    )
-    named = sums.join(names, lambda sum, name: f"{sum} {name}")
-    named.to_stream().to(f"{prefix}-named", value_serde=str)
-    groups = numbers.group_by(lambda key, number: f"group {number % 7}")
-    counts = groups.count(store=Materialized(name="counts", caching=False))
-    counts.to_stream().to(f"{prefix}-counts")
-    shares = names.group_by(lambda key, name: (f"share {name % 5}", name))
-    shares.reduce(lambda sum, name: sum + name, lambda sum, name: sum - name, store="shares").to_stream().to(
-        f"{prefix}-shares"
-    )
-    return builder.build()
 
 
 class Crash(Exception):
@@ -82,7 +44,9 @@ class Crash(Exception):
 class Interleaving:
     """`run` it: AssertionError where what comes out is not what an uninterrupted run gives."""
 
-    def __init__(self, bootstrap: str, prefix: str, folder: Path, seed: int, guarantee: Any) -> None:
+    def __init__(
+        self, bootstrap: str, prefix: str, folder: Path, seed: int, guarantee: Any, work: Work
+    ) -> None:
         self.happened: list[str] = []
         """What happened, in its order, to print."""
         self._bootstrap = bootstrap
@@ -90,6 +54,7 @@ class Interleaving:
         self._folder = folder
         self._random = random.Random(seed)
         self._guarantee = guarantee
+        self._work = work
         self._standbys = self._random.randrange(2)
         self._rows: list[Row] = []
         self._apps: dict[str, KafkaStreams] = {}
@@ -98,15 +63,15 @@ class Interleaving:
     async def run(self) -> None:
         """All of it; what runs is closed in the end."""
         async with Client(self._bootstrap) as client, BatchProducer(client, linger_ms=0) as producer:
-            names = [f"{self._prefix}-{name}" for name in (*INPUTS, *TABLES)]
+            names = [f"{self._prefix}-{name}" for name in (*self._work.inputs, *self._work.tables)]
             await Admin(client).create_topics([NewTopic(name, PARTITIONS, 1) for name in names])
             try:
                 await self._start()
                 for _ in range(STEPS):
-                    await self._feed(producer)
+                    await self._feed(producer, self._next_rows())
                     await self._random.choice(self._kinds())()
-                await self._feed(producer)
-                await self._end()
+                await self._feed(producer, self._next_rows())
+                await self._end(producer)
             finally:
                 for app in self._apps.values():
                     await app.close()
@@ -121,23 +86,18 @@ class Interleaving:
 
     # -- what happens
 
-    async def _feed(self, producer: BatchProducer) -> None:
-        for _ in range(ROWS_PER_STEP):
-            row = self._row()
+    def _next_rows(self) -> list[Row]:
+        first, deletes = len(self._rows), self._guarantee == "exactly_once_v2"
+        return [self._work.row(self._random, first + n, deletes) for n in range(ROWS_PER_STEP)]
+
+    async def _feed(self, producer: BatchProducer, rows: Iterable[Row]) -> None:
+        for row in rows:
             self._rows.append(row)
             raw = row.key.encode()
             partition = producer.partition_for(row.topic, raw, PARTITIONS)
             value = None if row.value is None else Long().serialize(row.value)
             await producer.send(f"{self._prefix}-{row.topic}", partition, [(row.timestamp, raw, value, ())])
         await producer.flush()
-
-    def _row(self) -> Row:
-        number = len(self._rows)
-        topic = self._random.choice(("numbers", "numbers", "names"))
-        # At least once, a deletion may go unsaid where a commit breaks off.
-        deletes = topic == "names" and self._guarantee == "exactly_once_v2" and self._random.random() < 0.2
-        key, time = f"key {self._random.randrange(12)}", self._random.randrange(5 * HOUR_MS)
-        return Row(topic, key, None if deletes else number, time)
 
     async def _start(self) -> None:
         """Over new state, or that of one that is gone."""
@@ -190,7 +150,7 @@ class Interleaving:
 
     # -- the end
 
-    async def _end(self) -> None:
+    async def _end(self, producer: BatchProducer) -> None:
         """One instance remains, and comes to the end; then everything is compared."""
         for name in sorted(self._apps):
             with contextlib.suppress(StreamsError):
@@ -198,35 +158,37 @@ class Interleaving:
         await self._start()
         (app,) = self._apps.values()
         await app.wait_until_caught_up()
-        stores = {name: contents(app.stores(name)) for name in STORES}
+        await self._feed(producer, self._work.last)
+        await app.wait_until_caught_up()
+        stores = {name: contents(app.stores(name)) for name in self._work.stores}
         await app.close()
-        expected_tables, expected_stores = uninterrupted(self._prefix, self._rows)
-        for name, serde in TABLES.items():
+        expected_tables, expected_stores = uninterrupted(self._work, self._prefix, self._rows)
+        for name, serde in self._work.tables.items():
             rows = await read_all(self._bootstrap, f"{self._prefix}-{name}", partitions=PARTITIONS)
             values = [
                 (key.decode(), None if value is None else serde.deserialize(value)) for key, value in rows
             ]
             self._compare(name, values, expected_tables[name])
-        for name in self._exact(STORES):
-            assert stores[name] == expected_stores[name], f"the store {name}"
+        for name in self._work.stores:
+            if self._is_exact(name):
+                assert stores[name] == expected_stores[name], f"the store {name}"
 
-    def _exact(self, names: Any) -> list[str]:
-        once = self._guarantee == "exactly_once_v2"
-        return [name for name in names if once or name not in BEHIND_REPARTITION]
+    def _is_exact(self, name: str) -> bool:
+        return self._guarantee == "exactly_once_v2" or name not in self._work.only_once
 
     def _compare(self, name: str, values: list[tuple[str, Any]], expected: dict[str, Any]) -> None:
-        if name not in self._exact([name]):
+        if not self._is_exact(name):
             return
         found = {key: value for key, value in dict(values).items() if value is not None}
         assert found == expected, f"the table {name}"
-        if name == "counts":
+        if name == self._work.numbered:
             for key, count in expected.items():
                 told = [value for each, value in values if each == key]
                 assert told == list(range(1, count + 1)), f"{key}: gaps or duplicates"
 
     def _application(self, name: str) -> KafkaStreams:
         return KafkaStreams(
-            topology(self._prefix),
+            self._work.topology(self._prefix),
             application_id=f"{self._prefix}-app",
             bootstrap_servers=self._bootstrap,
             state_dir=str(self._folder / name),
@@ -237,18 +199,23 @@ class Interleaving:
             session_timeout_ms=6000,
             transaction_timeout_ms=2000,
             num_standby_replicas=self._standbys,
+            emit_interval_ms_kstreams_outer_join_spurious_results_fix=0,
+            emit_interval_ms_kstreams_windowed_aggregation=0,
         )
 
 
 def uninterrupted(
-    prefix: str, rows: list[Row]
+    work: Work, prefix: str, rows: list[Row]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
     """The tables and stores of one run."""
-    with TopologyTestDriver(topology(prefix)) as driver:
+    with TopologyTestDriver(work.topology(prefix)) as driver:
         for row in rows:
             driver.input_topic(f"{prefix}-{row.topic}").pipe_input(row.key, row.value, row.timestamp)
-        tables = {name: driver.output_topic(f"{prefix}-{name}").read_table() for name in TABLES}
-        return tables, {name: contents([driver.store(name)]) for name in STORES}
+        tables = {
+            name: driver.output_topic(f"{prefix}-{name}", key_serde=str, value_serde=serde).read_table()
+            for name, serde in work.tables.items()
+        }
+        return tables, {name: contents([driver.store(name)]) for name in work.stores}
 
 
 def contents(stores: list[Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The scripts of golden/rules and golden/windows on a broker, many in one application; two ways to play them.
+"""The scripts of golden/ on a broker, many in one application, and two ways to play them.
 
 *Step by step* a commit follows on each step, as in `TopologyTestDriver`, so that cached tables tell each
 update, and a step has one record, so that no two inputs are in a race. Compared is what each step writes:

@@ -1,6 +1,9 @@
 """Exactly once under kills: the process of ``millstream streams run`` is killed at each point of its commits;
 then sums are exact, and readers of committed records find nothing twice and nothing missing.
 
+RocksDB has written files by then, and one of the stores is on the disk after each write: what it has there is
+never ahead of the transaction, and all but the last of it need not be restored.
+
 `tests.faults.streams.random_kills` does it to three processes, for as long as you like.
 """
 
@@ -17,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from logd.client import BatchProducer, Client
-from streams import KafkaStreams
+from logd.client import BatchProducer, Client, TopicPartition
+from streams import KafkaStreams, StateRestoreListener
 from tests.faults.streams import summing
 from tests.faults.streams.audit import audit, last, read
 from tests.faults.streams.instance import Instance
@@ -33,6 +36,10 @@ PARTITIONS = 3
 SECONDS = 60.0
 PLACE = {"group.instance.id": "one", "transaction.timeout.ms": 1000}
 """What another process gets at once of a killed one, and the rest soon."""
+SMALL = {"buffered.records.per.partition": 50, "rocksdb.write.buffer.bytes": 1 << 20}
+LARGE = {summing.PADDING: "4000", summing.FLUSHED: "sums"}
+"""With these, commits are of few records, and RocksDB writes files after every few of them."""
+COMMITS = 12
 FIRST = "next transaction begun"
 NewName = Callable[[str], str]
 
@@ -69,9 +76,27 @@ def application(bootstrap: str, prefix: str, state_dir: Path, **settings: Any) -
     )
 
 
-async def run_to_the_end(bootstrap: str, prefix: str, state_dir: Path, **settings: Any) -> None:
-    """All there is in the inputs is processed; stores and outputs are exact."""
-    async with application(bootstrap, prefix, state_dir, **settings) as app:
+class Restores(StateRestoreListener):
+    """``offsets``: of all changelogs, markers among them; ``records``: those of them that were applied."""
+
+    def __init__(self) -> None:
+        self.offsets = self.records = 0
+
+    def on_restore_start(
+        self, tp: TopicPartition, store: str, starting_offset: int, ending_offset: int
+    ) -> None:
+        self.offsets += ending_offset
+
+    def on_restore_end(self, tp: TopicPartition, store: str, total_restored: int) -> None:
+        self.records += total_restored
+
+
+async def run_to_the_end(bootstrap: str, prefix: str, state_dir: Path, **settings: Any) -> Restores:
+    """All there is in the inputs is processed; stores and outputs are exact. What was restored for it."""
+    restores = Restores()
+    app = application(bootstrap, prefix, state_dir, **settings)
+    app.add_restore_listener(restores)
+    async with app:
         async with asyncio.timeout(SECONDS):
             await app.wait_until_caught_up()
         found = [
@@ -82,6 +107,7 @@ async def run_to_the_end(bootstrap: str, prefix: str, state_dir: Path, **setting
         numbers = await read(client, f"{prefix}-{summing.NUMBERS}", PARTITIONS)
         assert found == list(summing.sums(row for each in numbers for row in each))
         await audit(client, prefix, PARTITIONS)
+    return restores
 
 
 @contextmanager
@@ -93,12 +119,11 @@ def started(*arguments: Any, **keywords: Any) -> Iterator[Instance]:
         instance.kill()
 
 
-def killed_at(bootstrap: str, prefix: str, folder: Path, point: str) -> None:
-    """The process kills itself in its third commit or so, with work before and behind."""
+def killed_at(bootstrap: str, prefix: str, folder: Path, point: str, **environment: str) -> None:
+    """The process kills itself behind `COMMITS` commits, with work before and behind."""
     asyncio.run(feed(bootstrap, prefix, range(900)))
-    settings = {"commit.interval.ms": 10, "buffered.records.per.partition": 50, "poll.ms": 2, **PLACE}
-    number = 30 if POINTS[point][1] in ("send", "process") else 4
-    environment = {summing.KILL_AT: f"{point}:{number}"}
+    settings = {"commit.interval.ms": 10, "poll.ms": 2, **SMALL, **PLACE}
+    environment = {summing.KILL_AT: f"{point}:2:{COMMITS}", **LARGE, **environment}
     with started(bootstrap, folder, prefix=prefix, settings=settings, environment=environment) as killed:
         wait_for(lambda: killed.told["RUNNING"] > 0 or not killed.is_alive, SECONDS)
         fed = 900
@@ -133,8 +158,20 @@ def test_killed_at_a_point_of_a_commit(
     killed_at(logd.bootstrap, prefix, tmp_path / "killed", point)
     if fresh_state:
         shutil.rmtree(tmp_path / "killed")
-    asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / "killed"))
-    asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / "elsewhere"))
+    tail = asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / "killed"))
+    everything = asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / "elsewhere"))
+    assert fresh_state or 0 < tail.records < tail.offsets / 2
+    assert everything.records > everything.offsets / 2
+
+
+@depth.deep
+def test_state_ahead_of_the_transaction_is_found(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    prefix = new_name("ahead")
+    killed_at(logd.bootstrap, prefix, tmp_path, "offsets sent", **{summing.PLANTED: "yes"})
+    with pytest.raises(AssertionError):
+        asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path))
 
 
 @java.needs_kafka
@@ -143,7 +180,8 @@ def test_killed_at_points_of_a_commit_on_apache_kafka(tmp_path: Path) -> None:
         for number, point in enumerate(("offsets sent", "transaction ended")):
             prefix = f"killed-at-{number}"
             killed_at(kafka.bootstrap, prefix, tmp_path / prefix, point)
-            asyncio.run(run_to_the_end(kafka.bootstrap, prefix, tmp_path / prefix))
+            tail = asyncio.run(run_to_the_end(kafka.bootstrap, prefix, tmp_path / prefix))
+            assert 0 < tail.records < tail.offsets / 2
             asyncio.run(run_to_the_end(kafka.bootstrap, prefix, tmp_path / "elsewhere"))
 
 

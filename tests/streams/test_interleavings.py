@@ -13,14 +13,17 @@ import pytest
 
 from logd.client import OffsetAndMetadata, TopicPartition
 from streams.runtime.guarantees import Commit
+from tests.streams.interleaved import TABLES, WINDOWS, Work
 from tests.streams.interleavings import Interleaving
 from tests.streams.running import NewName, run
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
 
-def interleave(logd: LogdProcess, name: str, folder: Path, seed: int, guarantee: Any) -> None:
-    interleaving = Interleaving(logd.bootstrap, name, folder, seed, guarantee)
+def interleave(
+    logd: LogdProcess, name: str, folder: Path, seed: int, guarantee: Any, work: Work = TABLES
+) -> None:
+    interleaving = Interleaving(logd.bootstrap, name, folder, seed, guarantee, work)
     try:
         run(interleaving.run)
     finally:
@@ -33,6 +36,15 @@ def test_tables_are_those_of_one_run(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: Any, seed: int
 ) -> None:
     interleave(logd, new_name("interleaved"), tmp_path, seed, guarantee)
+
+
+@depth.deep
+@pytest.mark.parametrize("seed", depth.seeds(1))
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_windows_and_joins_are_those_of_one_run(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: Any, seed: int
+) -> None:
+    interleave(logd, new_name("interleaved"), tmp_path, seed, guarantee, WINDOWS)
 
 
 def positions_of_now(commit: Commit) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -1,8 +1,8 @@
 """The rules of streams on a live `logd`: what Kafka's test driver wrote, at least once and exactly once.
 
 `live_rules` says how they are played, and which comparison a case has: all are played step by step, those
-with one input also at once. test_rules.py and test_windows.py play the same scripts without a broker, and
-have Kafka write them.
+with one input also at once. test_rules.py, test_windows.py and test_versioned.py play the same scripts
+without a broker, and have Kafka write them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from streams import StreamsBuilder
-from tests.streams import test_rules, test_windows
+from tests.streams import test_rules, test_versioned, test_windows
 from tests.streams.live_rules import Case, Headers, Step, play_at_once, play_step_by_step, together
 from tests.streams.running import NewName, run
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
 DEPEND_ON_COMMITS = {
-    *("grouped-table", "grouped-table-reduce", "suppress-records"),
+    *("grouped-table", "grouped-table-reduce", "grouped-versions", "suppress-records"),
     *("session-cached", "session-count", "session-group-cached"),
 }
 """A cached table tells of fewer updates: added up as strings, filling a buffer, or of sessions that were."""
@@ -30,6 +30,7 @@ SECONDS = 400
 """For all cases, on a machine that has much else to do."""
 RULES = sorted(test_rules.PROGRAMS)
 WINDOWS = sorted(path.stem for path in test_windows.GOLDEN.glob("*.txt"))
+VERSIONED = sorted(test_versioned.PROGRAMS.keys() - {"store"})
 SAMPLE = (
     *(
         "rule-grouped-table",
@@ -60,19 +61,32 @@ def piped(
 def rule(name: str) -> Case:
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     test_rules.PROGRAMS[name](builder)
-    steps = []
-    for line, wrote in test_rules.steps((test_rules.RULES / f"{name}.txt").read_text()):
-        match line.split(" "):
-            case ["pipe", topic, key, value, timestamp]:
-                steps.append(piped(topic, key, value, timestamp, wrote))
-            case ["wall", by]:
-                steps.append(Step(None, None, None, 0, (), int(by), wrote))
     return Case(
         name=f"rule-{name}",
         topology=builder.build(),
-        steps=steps,
+        steps=list(rule_steps((test_rules.RULES / f"{name}.txt").read_text())),
         depends_on_commits=name in DEPEND_ON_COMMITS,
         outer_join_emit_ms=1000 if name.endswith("-throttled") else 0,
+    )
+
+
+def rule_steps(script: str) -> Iterator[Step]:
+    for line, wrote in test_rules.steps(script):
+        match line.split(" "):
+            case ["pipe", topic, key, value, timestamp]:
+                yield piped(topic, key, value, timestamp, wrote)
+            case ["wall", by]:
+                yield Step(None, None, None, 0, (), int(by), wrote)
+
+
+def versioned(name: str) -> Case:
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    test_versioned.PROGRAMS[name](builder)
+    return Case(
+        name=f"versioned-{name}",
+        topology=builder.build(),
+        steps=list(rule_steps((test_versioned.SCRIPTS / f"{name}.txt").read_text())),
+        depends_on_commits=name in DEPEND_ON_COMMITS,
     )
 
 
@@ -135,11 +149,25 @@ def test_all_are_kafkas_step_by_step(
     run(whole, SECONDS)
 
 
+@depth.deep
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_versioned_tables_are_kafkas_step_by_step(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch, guarantee: Any
+) -> None:
+    chosen, settings = list(map(versioned, VERSIONED)), {"processing_guarantee": guarantee}
+
+    async def whole() -> None:
+        await play_step_by_step(logd.bootstrap, new_name("live"), tmp_path, chosen, monkeypatch, **settings)
+
+    run(whole)
+
+
 @pytest.mark.parametrize("guarantee", depth.first(1, ["exactly_once_v2", "at_least_once"]))
 def test_those_with_one_input_are_kafkas_at_once(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: Any
 ) -> None:
-    fitting = [case for case in cases() if case.fits_at_once]
+    everything = itertools.chain(cases(), map(versioned, VERSIONED))
+    fitting = [case for case in everything if case.fits_at_once]
     settings = {"processing_guarantee": guarantee}
 
     async def whole() -> None:

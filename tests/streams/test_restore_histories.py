@@ -2,31 +2,132 @@
 
 A history is commits of one batch or several, some of which break off, compaction to the utmost, tombstones
 whose time is over, markers and aborted transactions, a log start that moves, and restarts with the disk as of
-any earlier commit or with none. What writes and what restores are the real ones.
+any earlier commit or with none. What writes and what restores are the real ones. The keys of a history are a
+key-value store's, or stand for windows, sessions or versions of two keys.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from logd.records import Codec
 from streams.runtime.changes import BATCH_OVERHEAD, ChangelogWriter
 from streams.runtime.restore import restore_stores
-from streams.serdes import Long, String
-from streams.state import KeyValueStore, MemoryBackend, StoreSpec
+from streams.serdes import Window, Windowed
+from streams.state import (
+    KeyValueStore,
+    MemoryBackend,
+    SessionStore,
+    StoreKind,
+    StoreSpec,
+    VersionedStore,
+    WindowStore,
+)
+from streams.state.versions import key_of, valid_from_of
 from tests.streams.changelog_log import RETENTION_MS, TOPIC_ID, TP, Log
+from tests.support import depth
 
-SPEC = StoreSpec(name="s", kind="key_value", key_serde=String(), value_serde=Long())
 ONE_BATCH, SEVERAL = 100_000, BATCH_OVERHEAD + 60
 
 Changes = dict[str, int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of store, to be read and written by the histories' keys.
+
+    `place`: what such a key stands for in the store. `raw_place`: that of a key's bytes in the changelog.
+    """
+
+    store: Callable[[StoreSpec, MemoryBackend], Any]
+    spec: StoreSpec
+    place: Callable[[str], Any]
+    raw_place: Callable[[Any, bytes], Any]
+    get: Callable[[Any, Any], object]
+    put: Callable[[Any, Any, int | None], object]
+    all: Callable[[Any], dict[Any, int]]
+
+    def name_of(self, store: Any, raw: bytes) -> str:
+        """The history's key that has these bytes in the changelog."""
+        place = self.raw_place(store, raw)
+        return next(name for name in KEYS if self.place(name) == place)
+
+    def content(self, store: Any) -> dict[str, int]:
+        """What there is, by the history's keys."""
+        found = self.all(store)
+        return {name: found[self.place(name)] for name in KEYS if self.place(name) in found}
+
+
+KEYS = "abcdef"
+LONG_MS = 10**9
+"""Nothing is forgotten by its time."""
+
+
+def spec(kind: StoreKind, **more: Any) -> StoreSpec:
+    return StoreSpec(name="s", kind=kind, key_serde=str, value_serde=int, persistent=False, **more)
+
+
+def moment(name: str) -> tuple[str, int]:
+    """One of two keys, and one of three times of it."""
+    number = KEYS.index(name)
+    return "k" * (1 + number % 2), 10 * (number // 2)
+
+
+def versions(store: Any) -> dict[tuple[str, int], int]:
+    return {(key, each.timestamp): each.value for key in ("k", "kk") for each in store.versions(key)}
+
+
+def session(name: str) -> Windowed[str]:
+    key, start = moment(name)
+    return Windowed(key, Window(start, start + 5))
+
+
+KINDS = {
+    "key_value": Kind(
+        store=KeyValueStore,
+        spec=spec("key_value"),
+        place=lambda name: name,
+        raw_place=lambda store, raw: store.decode_key(raw),
+        get=lambda store, key: store.get(key),
+        put=lambda store, key, value: store.put(key, value, 5),
+        all=lambda store: dict(store.all()),
+    ),
+    "window": Kind(
+        store=WindowStore,
+        spec=spec("window", window_size_ms=10, retention_ms=LONG_MS),
+        place=lambda name: Windowed(moment(name)[0], Window(moment(name)[1], moment(name)[1] + 10)),
+        raw_place=lambda store, raw: store.decode_key(raw),
+        get=lambda store, window: store.get(window.key, window.window.start),
+        put=lambda store, window, value: store.put(window.key, window.window.start, value),
+        all=lambda store: dict(store.all()),
+    ),
+    "session": Kind(
+        store=SessionStore,
+        spec=spec("session", retention_ms=LONG_MS),
+        place=session,
+        raw_place=lambda store, raw: store.decode_key(raw),
+        get=lambda store, each: store.fetch_session(each.key, *each.window),
+        put=lambda store, each, value: store.put(each, value),
+        all=lambda store: dict(store.all()),
+    ),
+    "versioned": Kind(
+        store=VersionedStore,
+        spec=spec("versioned_key_value", history_retention_ms=LONG_MS),
+        place=moment,
+        raw_place=lambda store, raw: (key_of(raw).decode(), valid_from_of(raw)),
+        get=lambda store, version: store.get(*version),
+        put=lambda store, version, value: store.put(version[0], value, version[1]),
+        all=versions,
+    ),
+}
 
 
 class BrokenOff(Exception):
@@ -59,24 +160,25 @@ class Producer:
 class Application:
     """One store's task, its disks as of each commit, and what the store has to have."""
 
-    def __init__(self, *, exactly_once: bool) -> None:
+    def __init__(self, kind: Kind, *, exactly_once: bool) -> None:
         self.log = Log()
         self.now = 1_700_000_000_000
         self.state: dict[str, int] = {}
         self.gone: set[str] = set()
         """Keys that nothing is left of in the log, which only a disk has."""
+        self._kind = kind
         self._exactly_once = exactly_once
         self._cut: int | None = None
         self._disks: list[tuple[dict[bytes, bytes], int, int | None]] = []
 
     async def restart(self, disk: int) -> None:
         """With the disk as of that many commits ago; 0: with none."""
-        backend = MemoryBackend()
+        self._backend = backend = MemoryBackend()
         if 0 < disk <= len(self._disks):
             content, checkpoint, as_of = self._disks[-disk]
             backend.wipe(TOPIC_ID)
             backend.write(content.items(), checkpoint, as_of)
-        self.store: KeyValueStore[str, int] = KeyValueStore(SPEC, backend)
+        self.store: Any = self._kind.store(self._kind.spec, backend)
         cuts, ends = await restore_stores(
             self.log,  # type: ignore[arg-type]
             {TP: self.store},
@@ -88,7 +190,7 @@ class Application:
         self._running: Any = SimpleNamespace(
             changelogs={"s": TP}, cuts=cuts, ends=ends, task=SimpleNamespace(stores={"s": self.store})
         )
-        found = dict(self.store.all())
+        found = self._kind.content(self.store)
         missing = self.state.keys() - found.keys()
         assert missing <= self.gone, "nothing is lost that the log has"
         assert found == {key: value for key, value in self.state.items() if key not in missing}
@@ -101,9 +203,10 @@ class Application:
     async def commit(self, changes: Changes, size: int, batches: int = -1) -> None:
         """``batches``: so many are sent at most, then the process ends; unless given, all is committed."""
         for key, value in changes.items():
+            place = self._kind.place(key)
             if value is None or value % 2:  # so it knows whether the key is new
-                self.store.get(key)
-            self.store.put(key, value, 5)
+                self._kind.get(self.store, place)
+            self._kind.put(self.store, place, value)
         self.store.drain()
         producer = Producer(self.log, self._one_batch_for_one(size), batches)
         writer: Any = ChangelogWriter(producer, Worker(), undoable=not self._exactly_once)  # type: ignore[arg-type]
@@ -117,9 +220,9 @@ class Application:
         self._cut = self._running.cuts["s"] = self._running.ends["s"]
         if self._exactly_once:
             self.log.mark()
-        self.gone -= {key.decode() for key in self.store.pending}
+        self.gone -= {self._kind.name_of(self.store, raw) for raw in self.store.pending}
         self.store.written(self._cut, self.now)
-        self._disks.append((dict(self.store.backend.scan()), self._cut, self.now))
+        self._disks.append((dict(self._backend.scan()), self._cut, self.now))
         for key, value in changes.items():
             self.state.pop(key, None)
             if value is not None:
@@ -166,10 +269,11 @@ class Application:
         if self._cut is not None:
             before = self.log.keys(self._cut)
             self.log.truncate_start(self._cut * share // 10)
-            self.gone |= {each.decode() for each in before - self.log.keys(self._cut)}
+            gone = before - self.log.keys(self._cut)
+            self.gone |= {self._kind.name_of(self.store, raw) for raw in gone}
 
 
-changes = st.dictionaries(st.sampled_from("abcdef"), st.none() | st.integers(0, 3), min_size=1)
+changes = st.dictionaries(st.sampled_from(KEYS), st.none() | st.integers(0, 3), min_size=1)
 sizes = st.sampled_from([ONE_BATCH, SEVERAL])
 disks = st.integers(0, 3)
 steps: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
@@ -192,6 +296,21 @@ steps: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
 )
 
 
+def restored(kind: Kind, exactly_once: bool, history: list[tuple[str, dict[str, Any]]], read: int) -> None:
+    """Play a history; AssertionError if a restart has another state than the last commit's."""
+
+    async def case() -> None:
+        application = Application(kind, exactly_once=exactly_once)
+        with pytest.MonkeyPatch.context() as patch:
+            application.log.install(patch, read)
+            await application.restart(0)
+            for what, arguments in history:
+                await getattr(application, what)(**arguments)
+            await application.restart(0)
+
+    asyncio.run(case())
+
+
 # The story of the bug: the second commit repairs the first one, breaks off as well, and compaction had taken
 # what the first one's key had before.
 @example(
@@ -209,13 +328,13 @@ steps: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
 def test_a_restore_gives_the_state_of_the_last_commit(
     exactly_once: bool, history: list[tuple[str, dict[str, Any]]], read: int
 ) -> None:
-    async def case() -> None:
-        application = Application(exactly_once=exactly_once)
-        with pytest.MonkeyPatch.context() as patch:
-            application.log.install(patch, read)
-            await application.restart(0)
-            for what, arguments in history:
-                await getattr(application, what)(**arguments)
-            await application.restart(0)
+    restored(KINDS["key_value"], exactly_once, history, read)
 
-    asyncio.run(case())
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if name != "key_value"])
+@settings(max_examples=depth.times(60))
+@given(exactly_once=st.booleans(), history=st.lists(steps, max_size=25), read=st.integers(1, 9))
+def test_so_does_one_of_another_kind(
+    kind: str, exactly_once: bool, history: list[tuple[str, dict[str, Any]]], read: int
+) -> None:
+    restored(KINDS[kind], exactly_once, history, read)

@@ -1,4 +1,6 @@
-"""Types of keys and values, as strict type checkers see them in a user's project, `typed/orders.py`."""
+"""Types of keys and values, as strict type checkers see them in a user's project, `typed/orders.py`, and in
+what is wrong with it, `typed/wrong.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from tests.support.depth import deep
 
 ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "tests" / "streams" / "typed" / "orders.py"
+MISTAKES = PROJECT.with_name("wrong.py")
 
 
 def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -36,12 +39,29 @@ def test_mypy_is_content(tmp_path: Path) -> None:
     assert checked.returncode == 0, checked.stdout
 
 
-@deep
-def test_pyright_is_content() -> None:
+def told_by_pyright(path: Path) -> list[tuple[int, str, str]]:
+    """Line, rule and message of all that it finds in a file."""
     pytest.importorskip("pyright", reason="pyright is not installed (the extra check)")
     command = ["pyright", "--outputjson", "--pythonversion=3.11", f"--pythonpath={sys.executable}"]
-    checked = run(*command, str(PROJECT), cwd=ROOT)
+    checked = run(*command, str(path), cwd=ROOT)
     # Before it there may be lines about pyright's own installation.
     found = json.loads(checked.stdout[checked.stdout.index("{") :])["generalDiagnostics"]
-    told = [f"{each['range']['start']['line'] + 1}: {each['message']}" for each in found]
-    assert (checked.returncode, told) == (0, [])
+    assert checked.returncode == bool(found)
+    return [(each["range"]["start"]["line"] + 1, each.get("rule", ""), each["message"]) for each in found]
+
+
+@deep
+def test_pyright_is_content() -> None:
+    assert told_by_pyright(PROJECT) == []
+
+
+@deep
+def test_pyright_finds_what_is_wrong() -> None:
+    """Each mistake in its line, by its rule among others, and nothing else."""
+    lines = MISTAKES.read_text().splitlines()
+    wanted = {number: line.split("  # ")[1] for number, line in enumerate(lines, 1) if "  # report" in line}
+    found: dict[int, set[str]] = {}
+    for line, rule, _ in told_by_pyright(MISTAKES):
+        found.setdefault(line, set()).add(rule)
+    assert found.keys() == wanted.keys()
+    assert {line: rules for line, rules in found.items() if wanted[line] not in rules} == {}

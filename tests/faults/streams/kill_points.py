@@ -33,9 +33,14 @@ POINTS: dict[str, Point] = {
 """Class, method, and whether it is after the call that the process is killed."""
 
 
-def kill_at(point: str, number: int, kill: Callable[[], None]) -> None:
-    """Have ``kill`` called at the ``number``-th time (from 1 on) that the point is reached."""
-    at_call(POINTS[point], number, kill)
+def kill_at(point: str, number: int, commits: int = 0, *, kill: Callable[[], None]) -> None:
+    """Have ``kill`` called at the ``number``-th time (from 1 on) that the point is reached, once so many
+    commits are finished.
+    """
+    if commits:
+        at_call(POINTS["commit finished"], commits, lambda: at_call(POINTS[point], number, kill))
+    else:
+        at_call(POINTS[point], number, kill)
 
 
 def at_call(point: Point, number: int, kill: Callable[[], None]) -> None:

@@ -39,7 +39,13 @@ BROKER_SETTINGS: Mapping[str, object] = {
     "offsets.topic.num.partitions": 2,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
 }
-SETTINGS: Mapping[str, object] = {"transaction.timeout.ms": 5000, "num.standby.replicas": 1}
+SETTINGS: Mapping[str, object] = {
+    "transaction.timeout.ms": 5000,
+    "num.standby.replicas": 1,
+    "rocksdb.write.buffer.bytes": 1 << 20,
+}
+ENVIRONMENT = {summing.PADDING: "1000"}
+"""With so little room for what is so large, RocksDB writes files between two kills."""
 
 
 class Broker(Protocol):
@@ -215,7 +221,11 @@ class Story:
 
     async def _start(self, name: str) -> None:
         self._instances[name] = Instance(
-            self._broker.bootstrap, self._folder / name, prefix=PREFIX, settings=SETTINGS
+            self._broker.bootstrap,
+            self._folder / name,
+            prefix=PREFIX,
+            settings=SETTINGS,
+            environment=ENVIRONMENT,
         )
 
     async def _pause(self) -> None:

@@ -17,13 +17,14 @@ from streams import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    UnlimitedWindows,
 )
 from streams.serdes import Long, Serde, SessionWindowed, String, TimeWindowed
 from streams.state import StoreSpec
 from tests.streams.differential import functions
 from tests.streams.differential.functions import text
 from tests.streams.differential.plan import Step
-from tests.streams.differential.processors import teller
+from tests.streams.differential.processors import Chooser, numberer, teller, transformer
 
 RETENTION = 10_000_000
 """Of windowed stores that are given one, ms: longer than any plan lasts."""
@@ -153,6 +154,8 @@ def _windowed(builder: StreamsBuilder, step: Step, above: list[Any], steps: list
     match step["windows"]:
         case "time":
             windows = TimeWindows(size, grace, advance=step["advance"])
+        case "unlimited":
+            windows = UnlimitedWindows(step["start"])
         case "sliding":
             windows = SlidingWindows(size, grace)
         case _:
@@ -213,7 +216,49 @@ def _process(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[
     return above[0].process(teller(step), stores=stores, name=step["name"])
 
 
+def _split(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    predicate, named = functions.PREDICATES[step["f"]], step["named"]
+    split = above[0].split(name=step["name"]).branch(predicate, name="-x" if named else None)
+    return (
+        split.default_branch(name="-rest" if named else None) if step["rest"] else split.no_default_branch()
+    )
+
+
+def _branch(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    return next(branch for name, branch in above[0].items() if name.endswith(step["branch"]))
+
+
+def _cogroup(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    first, second = functions.AGGREGATORS[step["f"]], functions.AGGREGATORS[step["second"]]
+    return above[0].cogroup(first).cogroup(above[1], second)
+
+
+def _aggregate_cogroup(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    return above[0].aggregate(lambda: "i", name=step["name"], store=store(step), value_serde=String())
+
+
+def _aggregate_cogroup_sessions(
+    builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]
+) -> Any:
+    return above[0].aggregate(
+        lambda: "i",
+        lambda key, one, other: functions.short(f"{text(one)}&{text(other)}"),
+        name=step["name"],
+        store=store(step),
+        value_serde=String(),
+    )
+
+
+def _transform_values(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    return above[0].transform_values(transformer(step), name=step["name"], store=store(step))
+
+
+def _to_chosen(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    above[0].to(Chooser(step), name=step["name"], **serdes(steps[0]))
+
+
 S, T, G, W, N, R = "stream", "table", "group", "windows", "sessions", "rows"
+B, C, CW, CN = "branches", "cogroup", "cogroup windows", "cogroup sessions"
 f = functions
 
 OPERATORS: dict[str, Operator] = {
@@ -330,6 +375,19 @@ OPERATORS: dict[str, Operator] = {
     "reduce_rows": Operator((R,), T, _reduce_rows, f.REDUCERS, stored=True),
     "aggregate_rows": Operator((R,), T, _aggregate_rows, f.AGGREGATORS, stored=True),
     "suppress": Operator((T,), T, _suppress),
+    "table_transform_values": Operator((T,), T, _transform_values, f.MAPPERS, value="s", stored=True),
+    "process_values": Operator(
+        (S,), S, lambda b, s, above, steps: above[0].process_values(numberer, name=s["name"]), value="s"
+    ),
+    "split": Operator((S,), B, _split, f.PREDICATES),
+    "branch": Operator((B,), S, _branch, named=False),
+    "cogroup": Operator((G, G), C, _cogroup, f.AGGREGATORS, value="s", named=False),
+    "cogroup_windowed_by": Operator((C,), CW, _windowed, named=False),
+    "cogroup_sessions_by": Operator((C,), CN, _windowed, named=False),
+    "cogroup_aggregate": Operator((C,), T, _aggregate_cogroup, value="s", stored=True),
+    "cogroup_windowed_aggregate": Operator((CW,), T, _aggregate_cogroup, value="s", stored=True),
+    "cogroup_session_aggregate": Operator((CN,), T, _aggregate_cogroup_sessions, value="s", stored=True),
+    "to_chosen": Operator((S,), "", _to_chosen, f.PREDICATES),
     "to": Operator(
         (S,), "", lambda b, s, above, steps: above[0].to(s["topics"][0], name=s["name"], **serdes(steps[0]))
     ),

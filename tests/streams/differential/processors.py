@@ -1,19 +1,26 @@
-"""The processor of plans: it tells where its records come from, keeps what it saw, and has schedules.
-
-As `Teller` in tests/java/Differential.java.
-"""
+"""What plans have that is no function: as the classes of these names in tests/java/Differential.java."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from streams import Processor, ProcessorContext, Record
-from tests.streams.differential.functions import short, text
+from streams import (
+    FixedKeyProcessor,
+    FixedKeyRecord,
+    Processor,
+    ProcessorContext,
+    Record,
+    RecordContext,
+    ValueTransformer,
+)
+from tests.streams.differential.functions import MAPPERS, PREDICATES, short, text
 from tests.streams.differential.plan import Step
 
 
 class Teller(Processor[Any, Any]):
+    """It tells where its records come from, keeps what it saw, and has schedules."""
+
     def __init__(self, step: Step) -> None:
         self.step = step
         self.seen = 0
@@ -55,3 +62,48 @@ class Teller(Processor[Any, Any]):
 
 def teller(step: Step) -> Callable[[], Teller]:
     return lambda: Teller(step)
+
+
+class Numberer(FixedKeyProcessor[Any, Any]):
+    """It numbers its records."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def process(self, record: FixedKeyRecord[Any, Any]) -> None:
+        self.seen += 1
+        value = None if record.value is None else short(f"{text(record.value)}{self.seen}")
+        self.context.forward(record.with_value(value))
+
+
+def numberer() -> Numberer:
+    return Numberer()
+
+
+class Transformer(ValueTransformer[Any, Any, Any]):
+    """It maps values, and those that there are not."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+
+    def transform(self, key: Any, value: Any) -> Any:
+        return MAPPERS[self.step["f"]](value)
+
+
+def transformer(step: Step) -> Callable[[], Transformer]:
+    return lambda: Transformer(step)
+
+
+class Chooser:
+    """One of two topics for a record."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+
+    def __call__(self, key: Any, value: Any, context: RecordContext) -> str:
+        is_first = PREDICATES[self.step["f"]](key, value)
+        topic: str = self.step["topics"][0 if is_first else 1]
+        return topic
+
+    def __str__(self) -> str:
+        return "chooser"

@@ -49,7 +49,8 @@ def _run(plan: Plan, topology: Topology) -> Iterator[str]:
     yield topology.describe().rstrip()
     changelogs = {spec.changelog for spec in topology.stores.values() if spec.logged}
     of_sessions = {spec.changelog for spec in topology.stores.values() if spec.kind == "session"}
-    topics = {*topology.sink_topics, *topology.repartition_topics, *changelogs}
+    chosen = {topic for step in plan.steps if step["op"] == "to_chosen" for topic in step["topics"]}
+    topics = {*topology.sink_topics, *chosen, *topology.repartition_topics, *changelogs}
     with TopologyTestDriver(topology, start=START) as driver:
         for event in plan.events:
             yield "> " + " ".join(_word(each) for each in event)

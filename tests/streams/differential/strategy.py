@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.streams.differential.functions import FOREIGN_KEYS, UNDOERS
+from streams.serdes.windowed import FOREVER
+from tests.streams.differential.functions import AGGREGATORS, FOREIGN_KEYS, UNDOERS
 from tests.streams.differential.operators import OPERATORS, Operator
 from tests.streams.differential.plan import Plan, Step
 
@@ -23,6 +24,11 @@ WEIGHTS = {
     ("stream", "stream"): 4,
     ("stream", "table"): 8,
     ("table",): 4,
+    ("branches",): 16,
+    ("group", "group"): 6,
+    ("cogroup",): 10,
+    ("cogroup windows",): 16,
+    ("cogroup sessions",): 16,
 }
 """How likely operators are, by what they take, 2 if not said: more so those that need others before them."""
 EVENTS_MAX = 20
@@ -50,8 +56,10 @@ stores = st.fixed_dictionaries(
 PLAIN_STORE = {"name": None, "caching": True, "logging": True}
 
 KEY_CHANGERS = ("select_key", "map", "flat_map", "group_by", "to_stream_by", "process")
-MISPLACED = (OPERATORS["merge"], OPERATORS["process"])
-"""Below what changes keys Kafka moves repartition topics over these although records then miss the topic."""
+MISPLACED = (OPERATORS["merge"], OPERATORS["process"], OPERATORS["process_values"])
+"""Below what changes keys Kafka moves repartition topics over these although records then miss the topic, or
+their values are not yet those that its serde is for.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,9 @@ class Topologies:
     def _fits(self, name: str, operator: Operator) -> bool:
         if not operator.takes:
             return bool(self.inputs)
-        return name != "to" and all(self._candidates(operator, n) for n in range(len(operator.takes)))
+        return name not in ("to", "to_chosen") and all(
+            self._candidates(operator, n) for n in range(len(operator.takes))
+        )
 
     def _candidates(self, operator: Operator, n: int) -> list[Made]:
         return [
@@ -91,6 +101,8 @@ class Topologies:
             for made in self.made
             if made.kind == operator.takes[n]
             and self._takes(operator, made.step)
+            # A named group that is aggregated besides is refused; by Kafka too where it optimizes nothing.
+            and not (operator is OPERATORS["cogroup"] and made.step["name"])
             and not (self.optimized and operator in MISPLACED and self._is_rekeyed(made.step))
         ]
 
@@ -127,9 +139,9 @@ class Topologies:
         step["name"] = f"N{number}" if operator.named and draw(st.booleans()) else None
         step["key"] = operator.key or above[0].step["key"]
         step["value"] = operator.value or above[0].step["value"]
-        if operator.takes == ("windows",):
+        if operator.takes in (("windows",), ("cogroup windows",)):
             step["windowed"], step["key"] = True, str(above[0].step["size"])
-        if operator.takes == ("sessions",):
+        if operator.takes in (("sessions",), ("cogroup sessions",)):
             step["windowed"], step["key"] = True, "sessions"
         step["store"] = None
         if operator.stored and (step["key"] == "s" or "windowed" in step):
@@ -137,6 +149,8 @@ class Topologies:
             if above and above[0].step.get("final"):
                 # Which windows past retention are emitted depends on the kind of Java's store.
                 step["store"] = {**(step["store"] or PLAIN_STORE), "retained": True}
+            elif above and above[0].step.get("windows") == "unlimited" and step["store"]:
+                step["store"]["retained"] = False
         self._more(step, above)
         self.steps.append(step)
         if operator.gives:
@@ -158,14 +172,28 @@ class Topologies:
         if name in ("stream", "table"):
             count = 2 if name == "stream" and len(self.inputs) > 2 and draw(st.integers(0, 4)) == 0 else 1
             step["topics"] = [self.inputs.pop(0) for _ in range(count)]
-        elif name == "to":
+        elif name in ("to", "to_chosen"):
             step["topics"] = [f"out{len(self.steps)}"]
-        elif name in ("windowed_by", "sessions_by"):
-            kinds = ["time", "time", "sliding"] if name == "windowed_by" else ["session"]
+            if name == "to_chosen":
+                step["topics"] += [f"out{len(self.steps)}-else"]
+        elif name == "split":
+            step["named"], step["rest"] = draw(st.booleans()), draw(st.booleans())
+        elif name == "branch":
+            split = above[0].step
+            names = (["-x"] if split["named"] else ["1"]) + (
+                [] if not split["rest"] else ["-rest"] if split["named"] else ["0"]
+            )
+            step["branch"] = draw(st.sampled_from(names))
+        elif name == "cogroup":
+            step["second"] = draw(st.sampled_from(sorted(AGGREGATORS)))
+        elif name.endswith(("windowed_by", "sessions_by")):
+            kinds = ["time", "time", "sliding", "unlimited"] if "windowed" in name else ["session"]
             step["windows"] = draw(st.sampled_from(kinds))
             step["size"], step["grace"] = draw(st.sampled_from([10, 25])), draw(st.sampled_from([0, 5, 30]))
             step["advance"] = draw(st.sampled_from([step["size"], 5, 7]))
-            step["final"] = draw(st.sampled_from([False, True, False]))
+            step["final"] = draw(st.sampled_from([False, True, False])) and not name.startswith("cogroup")
+            if step["windows"] == "unlimited":
+                step["start"], step["size"], step["final"] = draw(st.sampled_from([0, 20])), FOREVER, False
         elif name == "join":
             # Only with a table whose own store has a history; Java's left join fails at null keys then.
             history = (above[1].step["store"] or {}).get("history")
@@ -199,7 +227,7 @@ class Topologies:
             self.add_of("to_stream", [made])
         taken = {number for step in self.steps for number in step["of"]}
         for made in [made for made in self.made if made.number not in taken and made.kind == "stream"]:
-            self.add_of("to", [made])
+            self.add_of(self.draw(st.sampled_from(["to", "to", "to_chosen"])), [made])
 
 
 def types(step: Step) -> tuple[str, str]:

@@ -12,19 +12,29 @@ from uuid import UUID
 import msgspec
 
 from streams import (
+    CogroupedKStream,
     ErrorContext,
     ErrorResponse,
     FixedKeyProcessor,
     FixedKeyRecord,
+    GlobalKTable,
+    JoinWindows,
     KGroupedStream,
+    KGroupedTable,
     KStream,
     KTable,
     Processor,
     Record,
     RecordContext,
+    SessionWindowedKStream,
+    SessionWindows,
+    SlidingWindows,
     StreamsBuilder,
+    Suppressed,
+    TimeWindowedKStream,
     TimeWindows,
     Topology,
+    ValueTransformer,
     Windowed,
     log_and_continue,
 )
@@ -57,8 +67,111 @@ def keyed(key: str, order: Order, other: Order | None) -> int:
     return 0 if other is None else other.pieces
 
 
+def one_or_both(order: Order, other: Order | None) -> str:
+    return order.item if other is None else order.item + other.item
+
+
+def any_of_both(order: Order | None, other: Order | None) -> int:
+    return sum(each.pieces for each in (order, other) if each is not None)
+
+
+def larger(order: Order, other: Order) -> Order:
+    return max(order, other, key=lambda each: each.pieces)
+
+
+def add_pieces(key: str, order: Order, so_far: int) -> int:
+    return so_far + order.pieces
+
+
+def add_cents(key: str, price: Price, so_far: int) -> int:
+    return so_far + price.cents
+
+
+def added(key: str, one: int, other: int) -> int:
+    return one + other
+
+
+def shorter(one: str, other: str) -> str:
+    return min(one, other, key=len)
+
+
+def add_name(cents: int, name: str, so_far: str) -> str:
+    return so_far + name
+
+
+def forget(cents: int, name: str, so_far: str) -> str | None:
+    return None
+
+
+class Cents(ValueTransformer[str, Price, int]):
+    def transform(self, key: str, value: Price | None) -> int | None:
+        return None if value is None else value.cents
+
+
 def again_by_size(prices: KTable[str, Price]) -> KTable[int, list[str]]:
     return prices.group_by(lambda key, price: (price.cents, key), value_serde=str).top_n(2)
+
+
+def joins(
+    builder: StreamsBuilder[str, Order], orders: KStream[str, Order], prices: KTable[str, Price]
+) -> None:
+    others, near = builder.stream("others"), JoinWindows.of(1000)
+    assert_type(orders.join(others, both, windows=near), KStream[str, str])
+    assert_type(orders.left_join(others, one_or_both, windows=near), KStream[str, str])
+    assert_type(orders.left_join(others, keyed, windows=near), KStream[str, int])
+    assert_type(orders.outer_join(others, any_of_both, windows=near), KStream[str, int])
+    assert_type(
+        orders.left_join(prices, lambda order, price: (order.item, price)),
+        KStream[str, tuple[str, Price | None]],
+    )
+    codes = builder.global_table("codes", value_serde=int)
+    assert_type(codes, GlobalKTable[str, int])
+    assert_type(builder.global_table("by-code", key_serde=int), GlobalKTable[int, Order])
+    by_code = orders.join(
+        codes, lambda order, code: order.pieces + code, key_selector=lambda key, order: order.country
+    )
+    assert_type(by_code, KStream[str, int])
+    known = orders.left_join(codes, lambda order, code: code is not None, key_selector=lambda key, order: key)
+    assert_type(known, KStream[str, bool])
+    stock = builder.table("stock", value_serde=int)
+    assert_type(prices.join(stock, lambda price, left: price.cents * left), KTable[str, int])
+    assert_type(
+        prices.left_join(stock, lambda price, left: (price, left)), KTable[str, tuple[Price, int | None]]
+    )
+    worth = prices.outer_join(stock, lambda price, left: 0 if price is None else price.cents * (left or 0))
+    assert_type(worth, KTable[str, int])
+    latest, by_number = orders.to_table(), builder.table("table-by-number", key_serde=int)
+    assert_type(by_number, KTable[int, Order])
+    assert_type(latest.join(prices, total, foreign_key=lambda order: order.item), KTable[str, int])
+    assert_type(latest.join(by_number, both, foreign_key=lambda key, order: order.pieces), KTable[str, str])
+    foreign = latest.left_join(by_number, one_or_both, foreign_key=lambda order: order.pieces or None)
+    assert_type(foreign, KTable[str, str])
+
+
+def groups(grouped: KGroupedStream[str, Order], prices: KTable[str, Price]) -> None:
+    assert_type(grouped.reduce(larger), KTable[str, Order])
+    sliding = grouped.windowed_by(SlidingWindows(10, grace=5))
+    assert_type(sliding, TimeWindowedKStream[str, Order])
+    assert_type(sliding.reduce(larger), KTable[Windowed[str], Order])
+    sessions = grouped.windowed_by(SessionWindows(10, grace=5))
+    assert_type(sessions, SessionWindowedKStream[str, Order])
+    assert_type(sessions.aggregate(int, add_pieces, added), KTable[Windowed[str], int])
+    final = sessions.count().suppress(Suppressed.until_window_closes())
+    assert_type(final, KTable[Windowed[str], int])
+    priced = prices.to_stream().group_by_key()
+    together = grouped.cogroup(add_pieces).cogroup(priced, add_cents)
+    assert_type(together, CogroupedKStream[str, int])
+    assert_type(together.aggregate(int), KTable[str, int])
+    assert_type(together.windowed_by(TimeWindows(10)).aggregate(int), KTable[Windowed[str], int])
+    merged = together.windowed_by(SessionWindows(10)).aggregate(int, added)
+    assert_type(merged, KTable[Windowed[str], int])
+    cents = prices.transform_values(Cents)
+    assert_type(cents, KTable[str, int])
+    by_cents = cents.group_by(lambda key, cents: (cents, key), key_serde=int, value_serde=str)
+    assert_type(by_cents, KGroupedTable[int, str])
+    assert_type(by_cents.reduce(shorter, shorter), KTable[int, str])
+    names = by_cents.aggregate(str, add_name, forget)
+    assert_type(names, KTable[int, str])
 
 
 def by_country(key: str, order: Order, context: RecordContext) -> str:
@@ -120,6 +233,7 @@ def topology() -> Topology:
         builder.stream("ids", key_serde=UUID, value_serde=dict[str, int]), KStream[UUID, dict[str, int]]
     )
     assert_type(builder.stream("numbers", value_serde=Integer()), KStream[str, int])
+    assert_type(builder.stream("by-number", key_serde=int), KStream[int, Order])
     prices = builder.table("prices", value_serde=Price)
     assert_type(prices, KTable[str, Price])
     assert_type(orders.join(prices, total), KStream[str, int])
@@ -147,6 +261,8 @@ def topology() -> Topology:
     assert_type(orders.interval_join(first, both, before=5, after=5), KStream[str, str])
     raw = builder.stream("raw", value_serde=dict[str, Any])
     assert_type(raw.fill({"pieces": 1}).drop("country"), KStream[str, dict[str, Any]])
+    joins(builder, orders, prices)
+    groups(grouped, prices)
     idle = grouped.windowed_by(TimeWindows(10), emit_strategy="on_window_close", idle_timeout=5)
     assert_type(idle.bottom_n(3), KTable[Windowed[str], list[Order]])
     closed = idle.count().to_stream()
