@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from logd.config.properties import read_properties
+from logd.errors import MillstreamError
 from millstream.demo.topology import topology
 from streams import KafkaStreams, StreamsConfig
 from streams.cli import GC_THRESHOLD
@@ -30,17 +31,20 @@ async def run(config: StreamsConfig) -> None:
     rounds = 0
     async with KafkaStreams(topology(), config) as streams:
         through = asyncio.create_task(streams.wait_until_caught_up())
-        while not stop.is_set():
-            streams.check()
-            if through.done():
-                through.result()
-                rounds += 1
-                through = asyncio.create_task(streams.wait_until_caught_up())
-            report(streams, await streams.lag(), rounds)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(REPORT_SECONDS):
-                    await stop.wait()
-        through.cancel()
+        try:
+            while not stop.is_set():
+                streams.check()
+                if through.done():
+                    through.result()
+                    rounds += 1
+                    through = asyncio.create_task(streams.wait_until_caught_up())
+                report(streams, await streams.lag(), rounds)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(REPORT_SECONDS):
+                        await stop.wait()
+        finally:
+            through.cancel()
+            await asyncio.gather(through, return_exceptions=True)
 
 
 def report(streams: KafkaStreams, lag: int, rounds: int) -> None:
@@ -53,7 +57,10 @@ def main() -> None:
     """Entry point."""
     gc.set_threshold(GC_THRESHOLD)
     settings = read_properties(Path(sys.argv[1]))
-    asyncio.run(run(StreamsConfig.from_properties(settings)))
+    try:
+        asyncio.run(run(StreamsConfig.from_properties(settings)))
+    except MillstreamError as error:  # a broker may be away, and have been wanted: the demo starts it again
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
