@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.depth import deep
+
 ROOT = Path(__file__).parent.parent.parent
 CODE = """\
 import pytest
@@ -24,6 +26,7 @@ def test_others(record_property):
 """
 
 
+@deep
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_what_all_workers_have_played_is_added_up(workers: str, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(CODE)
