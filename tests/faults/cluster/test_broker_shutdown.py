@@ -35,8 +35,12 @@ def brokers(tmp_path_factory: pytest.TempPathFactory, ensemble: Ensemble) -> Ite
 
 @pytest.fixture
 def cluster(brokers: Cluster) -> Cluster:
-    """All of them are up, whatever became of them before."""
+    """All of them are up, without a topic, whatever became of them before."""
     brokers.start_missing()
+    on = On(brokers.bootstrap)
+    for row in on.rows("topic", "list"):
+        on.done("topic", "delete", row["topic"], "--yes")
+    wait_for(lambda: not on.rows("topic", "list"))
     return brokers
 
 
