@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from logd.errors import KafkaError
+from logd.errors import ErrorCode, KafkaError
 from logd.wire.fetch import TOPIC_IDS
 
 if TYPE_CHECKING:
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Refused: TypeAlias = "dict[tuple[Topic, int], int]"
 """Error codes, by the topic as the request calls it and the partition."""
+
+
+_UNKNOWN_NAME = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def take_in(broker: Broker, leading: Leading, request: ReceivedFetch, version: int) -> Refused:
@@ -27,7 +30,11 @@ def take_in(broker: Broker, leading: Leading, request: ReceivedFetch, version: i
     for name, wanted in request.topics:
         topic = find(name)  # type: ignore[arg-type]
         if topic is None:
-            continue  # which is said where it is read
+            # Said where it is read. Should the topic be known by then, the follower has to hear so all the
+            # same: what it said was not counted, and in its session it says it once.
+            code = ErrorCode.UNKNOWN_TOPIC_ID if isinstance(name, bytes) else _UNKNOWN_NAME
+            refused.update({(name, asked.partition): code for asked in wanted})
+            continue
         for asked in wanted:
             try:
                 partition = topic.partition(asked.partition)

@@ -54,6 +54,19 @@ def play_bundle(bundle: int, profiles: Sequence[str], note: Noting) -> None:
     assert counts["of them void"] <= HISTORIES // 2
 
 
+@depth.deep
+@pytest.mark.parametrize(
+    ("seed", "profile"),
+    [
+        pytest.param(87, "deposed", id="a follower that hears of a topic before its leader does"),
+        pytest.param(252, "everything", id="the same, of one without records"),
+    ],
+)
+def test_histories_that_were_found(seed: int, profile: str) -> None:
+    with playing(seed, PROFILES[profile]) as simulation:
+        assert not simulation.run().violations
+
+
 def test_histories_come_to_something() -> None:
     """Else nothing would be tested."""
     happened: Counter[str] = Counter()
