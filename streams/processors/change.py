@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from streams.processors.record import Headers, Process, RecordTuple, many, with_many
+from streams.processors.record import Headers, Process
 from streams.processors.wiring import Operator, Wiring
 
 Change: TypeAlias = tuple[Any, Any]
@@ -24,9 +24,6 @@ def new_values() -> Operator:
         def process(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
             forward(key, value[0], timestamp, headers)
 
-        def transform(records: list[RecordTuple]) -> list[RecordTuple]:
-            return [(key, value[0], timestamp, headers) for key, value, timestamp, headers in records]
-
-        return with_many(process, transform, many(forward))
+        return process
 
     return build

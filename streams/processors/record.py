@@ -2,17 +2,15 @@
 
 Operators are composed closures; a record passes them as plain arguments, which costs no allocation.
 
-Where several records are at hand at once, as at a commit, nodes that can take them together do so
-(`with_many`, `many`): a loop within each node costs less than a call of each node for each record. What comes
-of it is the same in the same order.
+An aggregation that forwards nothing before a commit takes records of its input in runs (`run_of`): a loop
+within it costs less than a call for each record. Forwarding lists elsewhere was tried, and gained nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -20,12 +18,6 @@ V = TypeVar("V")
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 Process: TypeAlias = Callable[[Any, Any, int, Headers], None]
 """Takes key, value, timestamp (ms) and headers of one record."""
-RecordTuple: TypeAlias = tuple[Any, Any, int, Headers]
-"""The same, of a record among several."""
-ProcessMany: TypeAlias = Callable[[list[RecordTuple]], None]
-"""Takes several records."""
-
-
 InputRecord: TypeAlias = tuple[int, Any, Any, Headers, int]
 """Event time (ms), key, value, headers and offset of an input's record."""
 ProcessRun: TypeAlias = Callable[[list[InputRecord]], None]
@@ -74,47 +66,10 @@ def discard(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
     """What a node without children forwards to."""
 
 
-T = TypeVar("T")
-
-
-def with_many(
-    process: Process,
-    transform: Callable[[list[RecordTuple]], list[T]],
-    forward: Callable[[list[T]], None],
-) -> Process:
-    """The process of a node that makes some records of others, and keeps nothing of them: several at once are
-    what ``transform`` makes of them.
-
-    Where that raises, they are processed one by one, so that those before the bad one go on, and it is known.
-    """
-
-    def take(records: list[RecordTuple]) -> None:
-        try:
-            made = transform(records)
-        except Exception:
-            _each(process, records)
-        else:
-            forward(made)
-
-    cast(Any, process).many = take
-    return process
-
-
-def many(process: Process) -> ProcessMany:
-    """What takes several records of a process: its own way, or one after the other."""
-    own: ProcessMany | None = getattr(process, "many", None)
-    return partial(_each, process) if own is None else own
-
-
 def run_of(process: Process) -> ProcessRun | None:
-    """What takes runs of records, if the process is `with_run`."""
+    """What takes runs of records, if the process has a way to (`aggregate.with_run`)."""
     run: ProcessRun | None = getattr(process, "run", None)
     return run
-
-
-def _each(process: Process, records: list[RecordTuple]) -> None:
-    for key, value, timestamp, headers in records:
-        process(key, value, timestamp, headers)
 
 
 def fan_out(children: list[Process]) -> Process:

@@ -6,14 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from streams.processors.printer import Printer
-from streams.processors.record import Headers, Process, RecordTuple, discard, many, with_many
+from streams.processors.record import Headers, Process, discard
 from streams.processors.wiring import Operator, Wiring
-
-FEW = 2
-"""Of so many records each is better off alone."""
-
-# Mappers do not take several records at once: one may hand out the same object again and again, changed in
-# between, and each record has to be serialized before the next one is made.
 
 
 def filter_records(predicate: Callable[[Any, Any], bool], *, wanted: bool = True) -> Operator:
@@ -30,10 +24,7 @@ def filter_records(predicate: Callable[[Any, Any], bool], *, wanted: bool = True
             if not predicate(key, value):
                 forward(key, value, timestamp, headers)
 
-        def transform(records: list[RecordTuple]) -> list[RecordTuple]:
-            return [record for record in records if bool(predicate(record[0], record[1])) is wanted]
-
-        return with_many(keep if wanted else leave_out, transform, many(forward))
+        return keep if wanted else leave_out
 
     return build
 
@@ -71,15 +62,11 @@ def flat_map(mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> Operato
     """Replace a record by any number of keys and values."""
 
     def build(wiring: Wiring) -> Process:
-        forward, forward_many = wiring.forward, many(wiring.forward)
+        forward = wiring.forward
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            pairs = mapper(key, value)
-            if type(pairs) is list and len(pairs) > FEW:
-                forward_many([(new_key, new_value, timestamp, headers) for new_key, new_value in pairs])
-            else:  # what goes on before the next one is asked for
-                for new_key, new_value in pairs:
-                    forward(new_key, new_value, timestamp, headers)
+            for new_key, new_value in mapper(key, value):
+                forward(new_key, new_value, timestamp, headers)
 
         return process
 
@@ -90,15 +77,11 @@ def flat_map_values(mapper: Callable[[Any], Iterable[Any]]) -> Operator:
     """Replace a value by any number of them under the same key."""
 
     def build(wiring: Wiring) -> Process:
-        forward, forward_many = wiring.forward, many(wiring.forward)
+        forward = wiring.forward
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            values = mapper(value)
-            if type(values) is list and len(values) > FEW:
-                forward_many([(key, new_value, timestamp, headers) for new_value in values])
-            else:  # what goes on before the next one is asked for
-                for new_value in values:
-                    forward(key, new_value, timestamp, headers)
+            for new_value in mapper(value):
+                forward(key, new_value, timestamp, headers)
 
         return process
 
@@ -123,15 +106,11 @@ def flat_map_values_with_key(mapper: Callable[[Any, Any], Iterable[Any]]) -> Ope
     """Replace a value by those the mapper makes of key and value, under the same key."""
 
     def build(wiring: Wiring) -> Process:
-        forward, forward_many = wiring.forward, many(wiring.forward)
+        forward = wiring.forward
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            values = mapper(key, value)
-            if type(values) is list and len(values) > FEW:
-                forward_many([(key, new_value, timestamp, headers) for new_value in values])
-            else:  # what goes on before the next one is asked for
-                for new_value in values:
-                    forward(key, new_value, timestamp, headers)
+            for new_value in mapper(key, value):
+                forward(key, new_value, timestamp, headers)
 
         return process
 
@@ -147,13 +126,7 @@ def select_key(selector: Callable[[Any, Any], Any]) -> Operator:
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             forward(selector(key, value), value, timestamp, headers)
 
-        def transform(records: list[RecordTuple]) -> list[RecordTuple]:
-            return [
-                (selector(key, value), value, timestamp, headers)
-                for key, value, timestamp, headers in records
-            ]
-
-        return with_many(process, transform, many(forward))
+        return process
 
     return build
 
@@ -235,8 +208,7 @@ def drop_null_keys(*, unless: Callable[[], bool]) -> Operator:
     """Drop null keys before a repartition topic, ``unless`` something behind it takes them."""
 
     def build(wiring: Wiring) -> Process:
-        forward, metrics = wiring.forward, wiring.metrics
-        dropped = metrics.dropped
+        forward, dropped = wiring.forward, wiring.metrics.dropped
         if unless():
             return forward
 
@@ -246,11 +218,6 @@ def drop_null_keys(*, unless: Callable[[], bool]) -> Operator:
             else:
                 forward(key, value, timestamp, headers)
 
-        def transform(records: list[RecordTuple]) -> list[RecordTuple]:
-            kept = [record for record in records if record[0] is not None]
-            metrics.dropped_records_total += len(records) - len(kept)
-            return kept
-
-        return with_many(process, transform, many(forward))
+        return process
 
     return build

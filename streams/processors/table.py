@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from streams.processors.change import Change
 from streams.processors.out_of_order import OutOfOrderUpdates
-from streams.processors.record import Headers, Process, many
+from streams.processors.record import Headers, Process
 from streams.processors.versioned import as_late_as, version_keeper
 from streams.processors.wiring import Operator, Wiring
 from streams.state import CachedStore, Changed, Entry, VersionedStore
@@ -224,12 +224,11 @@ def forward_changes(wiring: Wiring, store: CachedStore, old_values: OldValues) -
     store.is_table = True
     if not wiring.children:
         return
-    forward, decode = many(wiring.forward), store.decode_key
+    forward, decode = wiring.forward, store.decode_key
 
     def changed(changes: list[Changed]) -> None:
-        forward(
-            [(decode(key), (new, old), timestamp, headers) for key, new, old, timestamp, headers in changes]
-        )
+        for key, new, old, timestamp, headers in changes:
+            forward(decode(key), (new, old), timestamp, headers)
 
     store.listener, store.tells_old_values = changed, old_values.are_told
 

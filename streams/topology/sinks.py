@@ -1,6 +1,6 @@
 """Sinks as functions: a record is serialized at once, since the program may go on changing its value.
 
-That is written out in each of them: a function for it would be called for each record of every application.
+That is written out in both of them: a function for it would be called for each record of every application.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from streams.errors import SerializationError, StreamsError
 from streams.graph import SinkNode, StreamPartitioner
 from streams.processors.metrics import NodeMetrics
-from streams.processors.record import Headers, Process, Record, RecordContext, RecordTuple, with_many
+from streams.processors.record import Headers, Process, Record, RecordContext
 from streams.processors.wiring import TaskState
 from streams.serdes import Serde
 from streams.topology.failures import Failures
@@ -24,8 +24,7 @@ def sink(
     """What takes a sink's records."""
     if node.topic is None or node.partitioner is not None:
         return _choosing_sink(node, written, metrics, state, failures)
-    topic, rows = node.topic, written.rows_of(node.topic)
-    append = rows.append
+    topic, append = node.topic, written.rows_of(node.topic).append
     written_to = state.topic_name(topic)
     key_of: Callable[[Any], bytes] = node.key_serde.of_topic(written_to, is_key=True).serialize
     value_of: Callable[[Any], bytes] = node.value_serde.of_topic(written_to, is_key=False).serialize
@@ -44,22 +43,7 @@ def sink(
         append(row)
         metrics.process_total += 1
 
-    def transform(records: list[RecordTuple]) -> list[Row]:
-        return [
-            (
-                timestamp,
-                None if key is None else key_of(key),
-                None if value is None else value_of(value),
-                headers,
-            )
-            for key, value, timestamp, headers in records
-        ]
-
-    def write(made: list[Row]) -> None:
-        rows.extend(made)
-        metrics.process_total += len(made)
-
-    return with_many(process, transform, write)
+    return process
 
 
 def _choosing_sink(

@@ -79,9 +79,6 @@ class _RowsOf(Rows):
     def append(self, row: Row) -> None:
         self._rows.append((self._topic, row))
 
-    def extend(self, rows: Iterable[Row]) -> None:
-        self._rows.extend((self._topic, row) for row in rows)
-
 
 def _taken(rows_of: Mapping[str, Rows]) -> dict[str, Rows]:
     taken: dict[str, Rows] = {}

@@ -1,5 +1,5 @@
-"""Records taken in runs, and many at once at a commit, give what they give one by one: state, positions,
-counts, output, and the record that an error names.
+"""Records taken in runs give what they give one by one: state, positions, counts, output, and the record that
+an error names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from logd.client import TopicPartition
 from streams import KTable, StreamsBuilder, TimeWindows
 from streams.dsl.nouns import KGroupedStream
 from streams.errors import ProcessingError
-from streams.processors import record
 from streams.runtime import queue
 from streams.runtime.task import Task, TaskId
 from streams.state import open_store
@@ -111,12 +110,6 @@ def outcome(way: str, a: Given, b: Given) -> dict[str, Any]:
 def one_by_one() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queue, "run_of", lambda process: None)
-        patch.setattr(record, "with_many", lambda process, transform, forward: process)
-        for module in ("change", "stateless"):
-            patch.setattr(
-                f"streams.processors.{module}.with_many", lambda process, transform, forward: process
-            )
-        patch.setattr("streams.topology.sinks.with_many", lambda process, transform, forward: process)
         yield
 
 
