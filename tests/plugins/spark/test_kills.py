@@ -185,7 +185,7 @@ def offsets_in(table: ParquetTable) -> list[int]:
 
 
 VICTIMS = {"driver": driver_of, "JVM": java_of}
-MOMENTS = ("idle", "before the write", "amid a file", "before the commit")
+MOMENTS = ("before the write", "amid a file", "before the commit")
 
 
 @contextlib.contextmanager
@@ -213,10 +213,7 @@ def killing(victim: int, moment: str, task: SparkSinkTask, driver: SparkDriver) 
         commit(manifest)
 
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor() as pool:
-        if moment == "idle":
-            kill()
-            wait_for(lambda: driver.pid is None, SPARK_SECONDS)
-        elif moment == "before the write":
+        if moment == "before the write":
             patch.setattr(driver, "write", kill_and_write)
         elif moment == "amid a file":
             watched = pool.submit(kill_while_written)
