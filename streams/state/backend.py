@@ -103,7 +103,7 @@ class BackendOver:
 class MemoryBackend:
     """A dict, and its keys in order from when they are first asked for in order.
 
-    Most stores never are; those that are pay once for all keys they have by then, about a second per million.
+    Most stores never are; those that are sort once what they have by then, a million in one to two seconds.
     """
 
     def __init__(self) -> None:
