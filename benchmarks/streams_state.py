@@ -1,11 +1,13 @@
-"""A store with many keys: how fast it is filled, restored and read, and what memory the process takes.
+"""A store with many keys: how fast it is filled, restored, read and changed, and the memory of the process.
 
 python -m benchmarks.streams_state [--keys 2000000] [--stores 4] [--way commits|restore] [--runs N]
     [--block-cache-mb 128] [--write-buffer-mb 64] [--folder DIR]
 
 Keys come in no order, shared out over the stores as over tasks. ``commits``: put, drained and written as an
 application's commits do, in batches of COMMIT keys; ``restore``: as batches of a changelog that are applied
-by `StoreRestore`. No broker takes part. Each run is a process of its own; its peak is the kernel's VmHWM.
+by `StoreRestore`; then keys at random are read, and others read, changed and committed. No broker takes
+part: `benchmarks.streams_restore` measures an application with one. Each run is a process of its own; its
+peak is the kernel's VmHWM.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from streams.serdes import Long, String
 from streams.state import CachedStore, RocksMemory, StoreSpec, open_store
 
 COMMIT = 20_000
-READS = 200_000
+READS = UPDATES = 200_000
 SHRINK = 1000
 """Reads after which what they brought into the stores' caches goes again."""
 ODD = 0x9E3779B97F4A7C15
@@ -89,14 +91,18 @@ def _measure(options: argparse.Namespace, folder: Path) -> dict[str, float]:
     chance = random.Random(1)
     there = _read(stores, (chance.randrange(options.keys) for _ in range(READS)))
     absent = _read(stores, (options.keys + chance.randrange(options.keys) for _ in range(READS)))
+    changed = _change(stores, options.keys, chance)
     verb = "written" if options.way == "commits" else "restored"
     figures = {
         f"{verb} records/s": options.keys / seconds,
+        f"{verb} in s": seconds,
         "reads/s of keys that are there": READS / there,
         "reads/s of others": READS / absent,
+        "updates/s of random keys": UPDATES / changed,
         "memory before: MB": before / 1e6,
         "peak memory when filled: MB": filled / 1e6,
         "peak memory of the process: MB": _kernel_says("VmHWM") / 1e6,
+        "memory in the end: MB": _kernel_says("VmRSS") / 1e6,
         "in the block cache: MB": memory.block_cache.get_usage() / 1e6,
         "on disk: MB": sum(each.stat().st_size for each in folder.rglob("*.sst")) / 1e6,
     }
@@ -122,10 +128,14 @@ def _fill(stores: list[Any], keys: int) -> float:
         put = stores[store].put
         for number in numbers:
             put(_key(number), number, number)
-        stores[store].drain()
-        stores[store].written(at)
-        stores[store].shrink()
+        _commit(stores[store], at)
     return time.perf_counter() - begun
+
+
+def _commit(store: Any, checkpoint: int) -> None:
+    store.drain()
+    store.written(checkpoint)
+    store.shrink()
 
 
 def _restore(stores: list[CachedStore], keys: int) -> float:
@@ -151,6 +161,19 @@ def _read(stores: list[Any], numbers: Iterable[int]) -> float:
         if at % SHRINK == 0:
             for store in stores:
                 store.shrink()
+    return time.perf_counter() - begun
+
+
+def _change(stores: list[Any], keys: int, chance: random.Random) -> float:
+    """Seconds of reading keys at random and writing them anew, with commits as when they were filled."""
+    begun = time.perf_counter()
+    for done in range(UPDATES):
+        number = chance.randrange(keys)
+        store, key = stores[number % len(stores)], _key(number)
+        store.put(key, (store.get(key) or 0) + 1, number)
+        if (done + 1) % COMMIT == 0:
+            for each in stores:
+                _commit(each, keys + done)
     return time.perf_counter() - begun
 
 

@@ -25,8 +25,8 @@ import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
  * The jobs of jobs.py on Kafka Streams, with one thread. Arguments: job, bootstrap servers, application id, state
- * folder, cache in bytes, how many records there are to take in at least. Ten times a second it prints how many it
- * has taken in, and it ends once these are all and no more come for two seconds.
+ * folder, how many records there are to take in at least, then settings, each key=value. Ten times a second it prints
+ * how many it has taken in, and it ends once these are all and no more come for two seconds.
  */
 public class StreamsJobs {
     static final TimeWindows TUMBLING = TimeWindows.ofSizeWithNoGrace(Duration.ofSeconds(10));
@@ -38,11 +38,14 @@ public class StreamsJobs {
         settings.put("bootstrap.servers", arguments[1]);
         settings.put("application.id", arguments[2]);
         settings.put("state.dir", arguments[3]);
-        settings.put("statestore.cache.max.bytes", arguments[4]);
         settings.put("default.key.serde", Serdes.StringSerde.class);
         settings.put("default.value.serde", Serdes.StringSerde.class);
         settings.put("num.stream.threads", 1);
         settings.put("replication.factor", 1);
+        for (String setting : Arrays.copyOfRange(arguments, 5, arguments.length)) {
+            String[] pair = setting.split("=", 2);
+            settings.put(pair[0], pair[1]);
+        }
         KafkaStreams streams = new KafkaStreams(builder.build(), settings);
         streams.setUncaughtExceptionHandler(error -> {
             error.printStackTrace();
@@ -50,7 +53,7 @@ public class StreamsJobs {
             return null;
         });
         streams.start();
-        long all = Long.parseLong(arguments[5]);
+        long all = Long.parseLong(arguments[4]);
         long done = 0;
         for (int still = 0; done < all || still < 20; ) {
             Thread.sleep(100);

@@ -1,12 +1,17 @@
 """Millstream's streams beside Kafka Streams: the same jobs over the same broker, in turns.
 
-    python -m benchmarks.streams_kafka --kafka JARS [--broker kafka|logd] [--only tumbling,sessions]
-        [--runs N] [--scale F]
+    python -m benchmarks.streams_kafka --kafka JARS [--broker kafka|logd|own] [--only tumbling,sessions]
+        [--guarantee at_least_once|exactly_once_v2|both] [--runs N] [--scale F]
 
 JARS is the folder of Apache Kafka's jars, Kafka Streams' among them; javac is needed, too. One instance with
-one thread each, caches of the same size, at least once. Figures are of the steady part: between 30 % and
-95 % of the records, when a JVM is warm. Counted are the records that jobs begin with; what passes internal
-topics comes on top on both sides. Each run has a group, a state folder and internal topics of its own.
+one thread each, caches of the same size, at least once unless said otherwise. Figures are of the steady part:
+between 30 % and 95 % of the records, when a JVM is warm. Counted are the records that jobs begin with; what
+passes internal topics comes on top on both sides. Each run has a group, a state folder and internal topics of
+its own. ``--broker own``: Millstream over logd and Kafka Streams over Apache Kafka.
+
+``--guarantee both`` measures what exactly once costs: each side runs each job under both guarantees in turns,
+with a commit every COMMIT_MS ms in all runs, and its price is what it takes of time and of the process's CPU
+as a ratio to its own at least once.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -47,6 +52,9 @@ JOBS = {
 }
 """What each reads."""
 SIDES = ("millstream", "kafka-streams")
+GUARANTEES = ("at_least_once", "exactly_once_v2")
+COMMIT_MS = 100
+"""Between commits where a guarantee is named: the default of exactly once, but not of at least once."""
 CACHE = 64 << 20
 JVM = (
     *("-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true"),
@@ -57,6 +65,8 @@ SETTINGS = {
     "log.retention.ms": -1,
     "group.initial.rebalance.delay.ms": 0,
     "offsets.topic.replication.factor": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
     "auto.create.topics.enable": "false",
 }
 
@@ -80,17 +90,22 @@ class Figures(NamedTuple):
 class Bench(NamedTuple):
     """What every run needs."""
 
-    bootstrap: str
+    bootstraps: dict[str, str]
+    """Of the broker that each side runs over."""
     counts: dict[str, int]
     jars: str
     classes: str
     folder: Path
 
-    def command(self, side: str, job: str) -> list[str]:
-        """The command line of a run; its words are a line of JSON ten times a second."""
+    def command(self, side: str, job: str, guarantee: str | None = None) -> list[str]:
+        """The command line of a run; it prints a line of JSON ten times a second."""
         application, state = f"{job.replace('_', '-')}-{uuid.uuid4().hex[:8]}", self.folder / uuid.uuid4().hex
+        bootstrap = self.bootstraps[side]
+        settings: dict[str, object] = {"statestore.cache.max.bytes": CACHE}
+        if guarantee is not None:
+            settings |= {"processing.guarantee": guarantee, "commit.interval.ms": COMMIT_MS}
         if side == "millstream":
-            settings = {"state.dir": state, "replication.factor": 1, "statestore.cache.max.bytes": CACHE}
+            settings |= {"state.dir": state, "replication.factor": 1}
             return [
                 *(
                     sys.executable,
@@ -100,23 +115,24 @@ class Bench(NamedTuple):
                     "run",
                     f"benchmarks.streams_kafka.jobs:{job}",
                 ),
-                *("--bootstrap-server", self.bootstrap, "--application-id", application),
+                *("--bootstrap-server", bootstrap, "--application-id", application),
                 *(word for key, value in settings.items() for word in ("--override", f"{key}={value}")),
                 *("--exit-when-caught-up", "--status-interval", "0.1"),
             ]
         least = sum(self.counts[topic] for topic in JOBS[job])
         return [
             *("java", *JVM, "-cp", f"{self.classes}{os.pathsep}{self.jars}/*", "StreamsJobs", job),
-            *(self.bootstrap, application, str(state), str(CACHE), str(least)),
+            *(bootstrap, application, str(state), str(least)),
+            *(f"{key}={value}" for key, value in settings.items()),
         ]
 
-    def run(self, side: str, job: str) -> Figures:
+    def run(self, side: str, job: str, guarantee: str | None = None) -> Figures:
         """One run from its start to its end."""
         samples: list[Sample] = []
         peak = 0.0
         environment = {**os.environ, "PYTHONPATH": os.getcwd()}
         process = subprocess.Popen(
-            self.command(side, job), stdout=subprocess.PIPE, text=True, env=environment
+            self.command(side, job, guarantee), stdout=subprocess.PIPE, text=True, env=environment
         )
         assert process.stdout is not None
         with process:
@@ -160,13 +176,22 @@ def _broker(kind: str, jars: Path, folder: Path) -> Iterator[Broker]:
         yield nodes.brokers[1]
 
 
-def _show(bench: Bench, job: str, runs: int) -> None:
+@contextmanager
+def _brokers(kind: str, jars: Path, folder: Path) -> Iterator[dict[str, Broker]]:
+    """The broker of each side."""
+    with ExitStack() as stack:
+        kinds = ("logd", "kafka") if kind == "own" else (kind,)
+        found = {each: stack.enter_context(_broker(each, jars, folder)) for each in kinds}
+        yield {side: found[kinds[at % len(kinds)]] for at, side in enumerate(SIDES)}
+
+
+def _show(bench: Bench, job: str, runs: int, guarantee: str | None) -> None:
     figures: dict[str, list[Figures]] = {side: [] for side in SIDES}
     for round_ in range(runs):
         for side in SIDES if round_ % 2 == 0 else SIDES[::-1]:
-            figures[side].append(bench.run(side, job))
+            figures[side].append(bench.run(side, job, guarantee))
     ours, theirs = (figures[side] for side in SIDES)
-    report = Report(f"streams: {job}, steady part")
+    report = Report(f"streams: {job}, {(guarantee or GUARANTEES[0]).replace('_', ' ')}, steady part")
     for side, found in figures.items():
         report.add(f"{side}: records/s", [each.rate for each in found])
         report.add(f"{side}: CPU s per million", [each.cpu for each in found])
@@ -174,6 +199,27 @@ def _show(bench: Bench, job: str, runs: int) -> None:
     report.add("records/s, as a ratio", _ratios(ours, theirs, "rate"), "≥ 1")
     report.add("CPU, as a ratio", _ratios(ours, theirs, "cpu"), "≤ 0.8")
     report.add("memory, as a ratio", _ratios(ours, theirs, "megabytes"))
+    report.show()
+
+
+def _show_price(bench: Bench, job: str, runs: int) -> None:
+    """What exactly once costs on each side."""
+    kinds = [(side, guarantee) for guarantee in GUARANTEES for side in SIDES]
+    figures: dict[tuple[str, str], list[Figures]] = {kind: [] for kind in kinds}
+    for round_ in range(runs):
+        for kind in kinds if round_ % 2 == 0 else kinds[::-1]:
+            figures[kind].append(bench.run(kind[0], job, kind[1]))
+    report = Report(f"streams: {job}, a commit every {COMMIT_MS} ms, steady part")
+    for side in SIDES:
+        least, once = (figures[side, guarantee] for guarantee in GUARANTEES)
+        for guarantee in GUARANTEES:
+            found, named = figures[side, guarantee], f"{side}, {guarantee.replace('_', ' ')}"
+            report.add(f"{named}: records/s", [each.rate for each in found])
+            report.add(f"{named}: CPU s per million", [each.cpu for each in found])
+        target = "≤ 1.15" if side == SIDES[0] else ""
+        times = [1 / ratio for ratio in _ratios(once, least, "rate")]
+        report.add(f"{side}: price of exactly once, in time", times, target)
+        report.add(f"{side}: price of exactly once, in CPU", _ratios(once, least, "cpu"), target)
     report.show()
 
 
@@ -187,23 +233,32 @@ def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kafka", type=Path, required=True, help="the folder of Kafka's jars")
-    parser.add_argument("--broker", choices=("kafka", "logd"), default="kafka")
+    parser.add_argument("--broker", choices=("kafka", "logd", "own"), default="kafka")
     parser.add_argument("--only", default=",".join(JOBS), help="jobs, by commas")
+    parser.add_argument("--guarantee", choices=(*GUARANTEES, "both"), help="both: what exactly once costs")
     parser.add_argument("--runs", type=int, default=3, help="of each job and side")
     parser.add_argument("--scale", type=float, default=1.0, help="of the amounts")
     options = parser.parse_args()
+    jobs = options.only.split(",")
     javac = shutil.which("javac") or sys.exit("Kafka Streams' side needs javac")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         classes = str(folder / "classes")
         source = str(Path(__file__).parent / "StreamsJobs.java")
         subprocess.run([javac, "-cp", f"{options.kafka}/*", "-d", classes, source], check=True)
-        with _broker(options.broker, options.kafka, folder) as broker:
-            data.create(broker.bootstrap)
-            counts = asyncio.run(data.fill(broker.bootstrap, options.scale))
-            bench = Bench(broker.bootstrap, counts, str(options.kafka), classes, folder)
-            for job in options.only.split(","):
-                _show(bench, job, options.runs)
+        with _brokers(options.broker, options.kafka, folder) as brokers:
+            bootstraps = {side: broker.bootstrap for side, broker in brokers.items()}
+            inputs = {topic for job in jobs for topic in JOBS[job]}
+            counts: dict[str, int] = {}
+            for bootstrap in sorted(set(bootstraps.values())):
+                data.create(bootstrap)
+                counts = asyncio.run(data.fill(bootstrap, options.scale, inputs))
+            bench = Bench(bootstraps, counts, str(options.kafka), classes, folder)
+            for job in jobs:
+                if options.guarantee == "both":
+                    _show_price(bench, job, options.runs)
+                else:
+                    _show(bench, job, options.runs, options.guarantee)
 
 
 if __name__ == "__main__":

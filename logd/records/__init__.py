@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         read_header,
         whole_batches_size,
     )
+    from logd.records.latest import decode_latest
     from logd.records.slice import FileSlice
     from logd.records.validate import check_produced, check_produced_records
 
@@ -73,6 +74,7 @@ __all__ = [
     "compress",
     "decode_body",
     "decode_columns",
+    "decode_latest",
     "decode_records",
     "decompress",
     "estimate_size",
@@ -134,6 +136,7 @@ _MODULES = {
         "read_header",
         "whole_batches_size",
     ),
+    "logd.records.latest": ("decode_latest",),
     "logd.records.slice": ("FileSlice",),
     "logd.records.validate": (
         "check_produced",

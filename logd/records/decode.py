@@ -156,7 +156,7 @@ def _decode(body: bytes, count: int, base_offset: int, base_timestamp: int) -> l
         else:
             raw, pos = read_zigzag(body, pos)
         if raw & 1:
-            _check_null(raw, "key")
+            check_null(raw, "key")
             key = None
         else:
             key = body[pos : (pos := pos + (raw >> 1))]
@@ -169,7 +169,7 @@ def _decode(body: bytes, count: int, base_offset: int, base_timestamp: int) -> l
         else:
             raw, pos = read_zigzag(body, pos)
         if raw & 1:
-            _check_null(raw, "value")
+            check_null(raw, "value")
             value = None
         else:
             value = body[pos : (pos := pos + (raw >> 1))]
@@ -188,7 +188,7 @@ def _decode(body: bytes, count: int, base_offset: int, base_timestamp: int) -> l
     return records
 
 
-def _check_null(raw: int, what: str) -> None:
+def check_null(raw: int, what: str) -> None:
     """Of the negative lengths only -1 (zigzag 1) means something: null."""
     if raw != 1:
         raise CorruptRecordBatch(f"a {what} of negative length")
@@ -208,7 +208,7 @@ def _decode_headers(body: bytes, pos: int, stop: int) -> tuple[Headers, int]:
         pos += raw >> 1
         raw, pos = read_zigzag(body, pos)
         if raw & 1:
-            _check_null(raw, "header's value")
+            check_null(raw, "header's value")
             headers.append((name, None))
         else:
             headers.append((name, body[pos : pos + (raw >> 1)]))

@@ -27,14 +27,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
 from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
 from logd.errors import KafkaError, OffsetOutOfRange
-from logd.records import Headers
+from logd.records import Headers, Record, check_crc, decode_body, decode_latest, read_body
 from streams.errors import StateError
 from streams.runtime.task import Clock
 from streams.runtime.undo import previous_of
@@ -48,6 +48,9 @@ DELETE_RETENTION = "delete.retention.ms"
 MAX_FETCH_BYTES = 8 * 1024 * 1024
 FETCHED_AHEAD_BYTES = 2 * MAX_FETCH_BYTES
 """What waits of the changelogs that are read by one fetcher: those of a task."""
+PART_BYTES = 1024 * 1024
+PART_RECORDS = 20_000
+"""What is written to a store at once: with more, the records are no longer in the processor's cache."""
 USABLE_SHARE = 0.9
 """The share of ``delete.retention.ms`` up to which local state is used: clocks differ, restores take time."""
 
@@ -90,9 +93,30 @@ class StoreRestore:
 
     def apply(self, fetched: Fetched) -> None:
         """Take what was fetched; control batches and compaction gaps only move the position."""
+        rest: Fetched | None = fetched
+        while rest is not None:
+            part, rest = rest.cut(PART_BYTES, PART_RECORDS)
+            self._apply_part(part)
+        self.store.restored()
+
+    def _apply_part(self, fetched: Fetched) -> None:
         updates: dict[bytes, bytes | None] = {}
-        for offset, timestamp, key, value, headers in fetched.records():
-            if key is None or offset >= self.end:
+        for header, batch in fetched.batches():
+            check_crc(batch, 0, header)
+            whole = fetched.position <= header.base_offset and header.next_offset <= self.cut
+            if whole and self.converted is None:
+                self.restored += decode_latest(batch, header, updates)
+            else:
+                self._apply_each(decode_body(read_body(batch, 0, header), header), fetched.position, updates)
+        self.position = fetched.next_offset
+        self.store.backend.write(updates.items(), min(self.position, self.cut))
+
+    def _apply_each(
+        self, records: Iterable[Record], position: int, updates: dict[bytes, bytes | None]
+    ) -> None:
+        """Take those of the records that are not before `position`, one by one."""
+        for offset, timestamp, key, value, headers in records:
+            if key is None or not position <= offset < self.end:
                 continue
             if offset < self.cut:
                 if self.converted is None:
@@ -102,9 +126,6 @@ class StoreRestore:
                 self.restored += 1
             else:
                 self._undo(key, headers, updates)
-        self.position = fetched.next_offset
-        self.store.backend.write(updates.items(), min(self.position, self.cut))
-        self.store.restored()
 
     def _undo(self, key: bytes, headers: Headers, updates: Mapping[bytes, bytes | None]) -> None:
         """Note the key's value at the cut: the tail record's header has it, else what was restored so far."""

@@ -222,11 +222,12 @@ class RocksBackend:
         batch = WriteBatch(raw_mode=True)
         for lower, upper in dropped:
             batch.delete_range(lower, upper)
+        put, delete = batch.put, batch.delete
         for key, value in updates:
             if value is None:
-                batch.delete(key)
+                delete(key)
             else:
-                batch.put(key, value)
+                put(key, value)
         if checkpoint is not None:
             batch.put(CHECKPOINT_KEY, b"%d" % checkpoint, self._checkpoint_handle)
         if as_of is not None:

@@ -6,18 +6,22 @@ commit. Such a commit took several batches, whose records say what was before.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from logd.client import Fetched, TopicPartition
-from logd.records import NewRecord, build_batch
+from logd.errors import CorruptRecordBatch
+from logd.records import NewRecord, assign_offset, build_batch, build_marker
 from streams.runtime.positions import Cut, commit_offsets, read_cut
 from streams.runtime.restore import StoreRestore
 from streams.runtime.task import StreamTimes
 from streams.runtime.undo import previous_of, with_previous
 from streams.serdes import Long, String
 from streams.state import KeyValueStore, MemoryBackend, StoreSpec
+from streams.state.backend import Update
 from streams.state.rocks import RocksBackend
 
 TP = TopicPartition("app-s-changelog", 0)
@@ -34,7 +38,20 @@ def record(key: str, value: int | None, headers: object = ()) -> NewRecord:
 
 def fetched(*batches: tuple[int, list[NewRecord]], then: int) -> Fetched:
     data = b"".join(build_batch(records, base_offset=offset) for offset, records in batches)
-    return Fetched(TP, batches[0][0], then, memoryview(data))
+    count = sum(len(records) for _, records in batches)
+    return Fetched(TP, batches[0][0], then, memoryview(data), record_count=count)
+
+
+def transactional(offset: int, producer: int, only: NewRecord) -> bytes:
+    return build_batch([only], base_offset=offset, producer_id=producer, producer_epoch=0, transactional=True)
+
+
+def marker(offset: int, producer: int, *, commit: bool) -> bytes:
+    built = bytearray(
+        build_marker(commit, producer_id=producer, producer_epoch=0, coordinator_epoch=0, timestamp_ms=0)
+    )
+    assign_offset(built, offset, -1)
+    return bytes(built)
 
 
 def new_store(tmp_path: Path | None = None) -> KeyValueStore[str, int]:
@@ -101,6 +118,62 @@ def test_a_previous_value_at_another_cut_is_not_used(store: KeyValueStore[str, i
     log = fetched((0, [record("a", 1)]), (CUT, [record("a", 100, stale)]), then=11)
     restore(store, log, end=11)
     assert dict(store.all()) == {"a": 1}
+
+
+def test_what_was_fetched_is_written_in_parts(
+    store: KeyValueStore[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.runtime.restore.PART_RECORDS", 3)
+    checkpoints: list[int | None] = []
+    write = store.backend.write
+
+    def written(updates: Iterable[Update], checkpoint: int | None, *more: Any) -> None:
+        checkpoints.append(checkpoint)
+        write(updates, checkpoint, *more)
+
+    monkeypatch.setattr(store.backend, "write", written)
+    batches = [(at, [record("a", at), record("b", at), record(f"of {at}", at)]) for at in range(0, 12, 3)]
+    restore(store, fetched(*batches, then=12), end=12)
+    assert checkpoints == [3, 6, 9, CUT, CUT]
+    assert dict(store.all()) == {"a": 9, "b": 6, "of 0": 0, "of 3": 3, "of 6": 6}
+    assert repaired(store) == {b"b": long(6), b"of 9": None}
+
+
+def test_what_was_aborted_is_left_out_of_every_part(
+    store: KeyValueStore[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.runtime.restore.PART_RECORDS", 1)
+    data = b"".join(
+        (
+            transactional(0, 1, record("a", 1)),
+            transactional(1, 2, record("a", 2)),
+            transactional(2, 2, record("b", 3)),
+            transactional(3, 1, record("c", 4)),
+            marker(4, 1, commit=True),
+            marker(5, 2, commit=False),
+            transactional(6, 2, record("d", 6)),
+        )
+    )
+    restore(
+        store,
+        Fetched(TP, 0, 10, memoryview(data), record_count=7, aborted=((2, 1),), committed_only=True),
+        end=10,
+    )
+    assert dict(store.all()) == {"a": 1, "c": 4, "d": 6}
+
+
+def test_records_before_the_position_are_passed_over(store: KeyValueStore[str, int]) -> None:
+    batch = build_batch([record("a", 1), record("b", 2), record("c", 3)], base_offset=2)
+    restored = StoreRestore(store, 3, CUT, CUT, {})
+    restored.apply(Fetched(TP, 3, CUT, memoryview(batch)))
+    assert (dict(store.all()), restored.restored) == ({"b": 2, "c": 3}, 2)
+
+
+def test_a_damaged_batch_is_refused(store: KeyValueStore[str, int]) -> None:
+    batch = bytearray(build_batch([record("a", 1)]))
+    batch[-2] ^= 1
+    with pytest.raises(CorruptRecordBatch, match="CRC"):
+        StoreRestore(store, 0, CUT, CUT, {}).apply(Fetched(TP, 0, 1, memoryview(batch)))
 
 
 def test_a_checkpoint_within_the_log_is_gone_on_from(tmp_path: Path) -> None:

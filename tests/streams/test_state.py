@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,26 @@ def test_backend_holds_sorted_bytes_and_a_checkpoint(backend: Backend) -> None:
     assert (backend.checkpoint, backend.origin, list(backend.scan())) == (None, None, [])
     backend.wipe(b"id")
     assert (backend.checkpoint, backend.origin, list(backend.scan())) == (None, b"id", [])
+
+
+def test_keys_are_in_order_whenever_that_is_asked_for_first(backend: Backend) -> None:
+    drawn, model = random.Random(5), dict[bytes, bytes]()
+    for step in range(60):
+        updates = [(b"%d" % drawn.randrange(50), drawn.choice((None, b"%d" % step))) for _ in range(8)]
+        dropped = [(b"2", b"3")] if step % 20 == 11 else []
+        backend.write(updates, step, None, dropped)
+        model = {key: value for key, value in model.items() if not (dropped and b"2" <= key < b"3")}
+        model |= {key: value for key, value in updates if value is not None}
+        for key in {key for key, value in dict(updates).items() if value is None}:
+            model.pop(key, None)
+        if step > 9:
+            assert list(backend.scan()) == sorted(model.items())
+            assert list(backend.scan(b"2", b"4", backwards=True)) == sorted(
+                ((key, value) for key, value in model.items() if b"2" <= key < b"4"), reverse=True
+            )
+        if step == 40:
+            backend.wipe()
+            model.clear()
 
 
 def test_rocks_killed_while_wiped_begins_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

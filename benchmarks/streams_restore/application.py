@@ -1,0 +1,90 @@
+"""Millstream's side: an application with one table, started once to fill its changelog, then to restore it.
+
+Arguments: ``fill`` or ``restore``, bootstrap servers, application id, state folder, how many records there
+are, then settings, each key=value. ``restore`` prints a line of JSON: ``records``, and what passed in
+``seconds`` and in the process's ``cpu`` seconds from the first restore's beginning until the application was
+running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import sys
+import time
+
+from logd.client import TopicPartition
+from streams import KafkaStreams, StateRestoreListener, StreamsBuilder, Topology
+from streams.cli import GC_THRESHOLD
+from streams.config import StreamsConfig
+from streams.runtime.event_loop import run_in_new_loop
+from streams.runtime.status import State
+
+
+def table() -> Topology:
+    """Every record in a store with a changelog of its own."""
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    builder.table("records", store="state")
+    return builder.build()
+
+
+class Stopwatch(StateRestoreListener):
+    """From the first restore's beginning until the application runs."""
+
+    def __init__(self, running: asyncio.Event) -> None:
+        self._running = running
+        self._begun: tuple[float, float] | None = None
+        self.records = 0
+        self.seconds = self.cpu = 0.0
+
+    def on_restore_start(
+        self, tp: TopicPartition, store: str, starting_offset: int, ending_offset: int
+    ) -> None:
+        if self._begun is None:
+            self._begun = time.perf_counter(), time.process_time()
+
+    def on_restore_end(self, tp: TopicPartition, store: str, total_restored: int) -> None:
+        self.records += total_restored
+
+    def became(self, new: State, old: State) -> None:
+        """A listener of the application's states."""
+        if new is State.RUNNING and self._begun is not None:
+            self.seconds = time.perf_counter() - self._begun[0]
+            self.cpu = time.process_time() - self._begun[1]
+            self._running.set()
+
+
+async def _run(phase: str, config: StreamsConfig) -> None:
+    running = asyncio.Event()
+    stopwatch = Stopwatch(running)
+    app = KafkaStreams(table(), config)
+    if phase == "fill":
+        await app.run_until(asyncio.Event(), when_caught_up=True)
+        return
+    app.add_restore_listener(stopwatch)
+    app.add_state_listener(stopwatch.became)
+    await app.run_until(running)
+    told = {"records": stopwatch.records, "seconds": stopwatch.seconds, "cpu": stopwatch.cpu}
+    print(json.dumps(told), flush=True)
+
+
+def main() -> None:
+    """Entry point."""
+    phase, bootstrap, application, folder, _, *settings = sys.argv[1:]
+    gc.set_threshold(GC_THRESHOLD)
+    given = dict(each.split("=", 1) for each in settings)
+    config = StreamsConfig.from_properties(
+        {
+            "application.id": application,
+            "bootstrap.servers": bootstrap,
+            "state.dir": folder,
+            "replication.factor": "1",
+            **given,
+        }
+    )
+    run_in_new_loop(_run(phase, config))
+
+
+if __name__ == "__main__":
+    main()
