@@ -103,7 +103,7 @@ class StoreRestore:
         updates: dict[bytes, bytes | None] = {}
         for header, batch in fetched.batches():
             check_crc(batch, 0, header)
-            whole = fetched.position <= header.base_offset and header.next_offset <= self.cut
+            whole = fetched.position <= header.base_offset and header.next_offset <= min(self.cut, self.end)
             if whole and self.converted is None:
                 self.restored += decode_latest(batch, header, updates)
             else:
