@@ -81,8 +81,8 @@ def test_combined_keys_of_a_foreign_key_are_a_range() -> None:
 
 @pytest.mark.parametrize(("caching", "answers"), [(False, ["found", None]), (True, ["found"])])
 def test_a_cached_row_that_comes_and_goes_between_commits(caching: bool, answers: list[str | None]) -> None:
-    """A subscription reads a cached row that is not told of yet. Deleted before the commit it is never told of,
-    and the left row's result stays: as in Kafka, whose caches skip a flush from nothing to nothing.
+    """A subscription reads a cached row that is not told of yet. Deleted before the commit it never is, and
+    the left row's result stays: as in Kafka, whose caches skip a flush from nothing to nothing.
     """
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     left, right = builder.table("l"), builder.table("r", store=Materialized(name="r", caching=caching))
