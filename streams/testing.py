@@ -28,6 +28,7 @@ from streams.runtime.coroutine_thread import CoroutineThread
 from streams.runtime.global_processor import GlobalProcessor
 from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
+from streams.runtime.topics import TopicNames
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import (
     CachedStore,
@@ -52,7 +53,8 @@ class TopologyTestDriver:
     """Runs a topology without a broker. Use it as a context manager, or `close` it.
 
     ``start``: the wall clock. ``windowed_emit_interval_ms``: how often windows that closed are emitted, by
-    the wall clock; with each record unless given. ``application_id`` is what processors are told.
+    the wall clock; with each record unless given. ``application_id`` is what processors are told, also in
+    front of the names of the topics in between.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class TopologyTestDriver:
         self._offsets: dict[str, itertools.count[int]] = {}
         self._output: dict[str, deque[Row]] = {}
         self._waiting: dict[str, deque[Row]] = {}
+        self._inputs: dict[str, TopicPartition] = {}
         self._heads = PriorityQueue[str](lambda topic: self._waiting[topic][0][0])
         kept_in = {name: source.topics[0] for name, source in self.topology.global_stores.items()}
         stores = {
@@ -103,9 +106,11 @@ class TopologyTestDriver:
             state_dir=self._state_dir,
         )
         self._task.idle.step_max_ms = None
+        names = TopicNames(application_id, self.topology)  # what records' contexts tell, and suppress counts
         for source in everything.sources:
             for topic in source.topics:
-                self._task.add_input(TopicPartition(topic, 0), source, position=0, end=0)
+                self._inputs[topic] = TopicPartition(names.topic(topic), 0)
+                self._task.add_input(self._inputs[topic], source, position=0, end=0)
                 self._waiting[topic] = deque()
         self._task.idle.look(self._now)
 
@@ -178,7 +183,7 @@ class TopologyTestDriver:
         records = [(next(offsets), *row) for row in rows]
         if records:
             end = records[-1][0] + 1
-            self._task.add(TopicPartition(topic, 0), records, end, end)
+            self._task.add(self._inputs[topic], records, end, end)
             self._task.process()
             self._commit()
         self._run_until_idle()
@@ -205,7 +210,7 @@ class TopologyTestDriver:
                 self._heads.offer(topic)
             offset = next(self._offsets.setdefault(topic, itertools.count()))
             record = (offset, timestamp, key, value, headers)
-            self._task.add(TopicPartition(topic, 0), [record], offset + 1, offset + 1)
+            self._task.add(self._inputs[topic], [record], offset + 1, offset + 1)
             self._task.process()
             self._commit()
             self._pass_on()

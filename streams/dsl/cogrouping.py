@@ -95,15 +95,16 @@ class Cogrouping:
         return replace(table, stream=replace(table.stream, node=merged, sources=sources, key_serde=key_serde))
 
     def _parent(self, grouping: Grouping, spec: StoreSpec) -> Stream:
-        """The stream to aggregate; tables of the same groupings share the repartition topics."""
+        """The stream to aggregate; tables of the same groupings share the repartition topics, and all that is
+        made of a grouping the one that the user named. Kafka does the latter only if it optimizes.
+        """
         stream, builder = grouping.stream, grouping.stream.builder
         if not stream.rekeyed:
             return stream
         names = builder.names.repartition(grouping.name or spec.name)
-        found = self._parents.get(grouping)
+        found = self._parents.get(grouping) or grouping.behind_topic
         if found is None:
-            value_serde = builder.value_serde(names.source, stream.value_serde)
-            found = self._parents[grouping] = stream.read_back(names, spec.key_serde, value_serde)
+            found = self._parents[grouping] = grouping.read_back(names, spec)
         return found
 
 

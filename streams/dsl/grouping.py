@@ -8,6 +8,7 @@ from streams.dsl.options import Grouped, Materialized
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, always_told, put_in_store
 from streams.dsl.windowing import NO_WINDOWS, Windowing
+from streams.graph.names import RepartitionNames
 from streams.processors.aggregate import Aggregation
 from streams.serdes import SerdeLike, serde_for
 from streams.state import StoreSpec
@@ -27,7 +28,7 @@ class Grouping:
         self.name = name
         self.windowing = windowing
         self._behind_topic = [] if behind_topic is None else behind_topic
-        """The stream read back from the topic that the user named: all aggregations share it."""
+        """The stream read back from the topic that the user named: all aggregations and cogroups share it."""
 
     @classmethod
     def of(cls, stream: Stream, options: Grouped) -> Grouping:
@@ -80,9 +81,19 @@ class Grouping:
         if not stream.rekeyed:
             return stream
         names = builder.names.repartition(self.name or spec.name)
-        if self._behind_topic:
+        if (behind_topic := self.behind_topic) is not None:
             builder.graph.move_to_end(names.filter, names.sink, names.source)
-            return self._behind_topic[0]
+            return behind_topic
+        return self.read_back(names, spec)
+
+    @property
+    def behind_topic(self) -> Stream | None:
+        """The stream read back from the topic that the user named, if it was needed already."""
+        return self._behind_topic[0] if self._behind_topic else None
+
+    def read_back(self, names: RepartitionNames, spec: StoreSpec) -> Stream:
+        """The stream behind a new repartition topic, which is shared if the user named it."""
+        stream, builder = self.stream, self.stream.builder
         value_serde = builder.value_serde(names.source, stream.value_serde)
         found = stream.read_back(names, spec.key_serde, value_serde)
         if self.name is not None:

@@ -122,6 +122,23 @@ public class Describe {
         });
         System.out.println("== node-by-node");
         System.out.print(nodeByNode().describe());
+        StreamsBuilder cogrouped = new StreamsBuilder();
+        cogroupedAgain(cogrouped);
+        Properties settings = new Properties();
+        settings.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, StreamsConfig.OPTIMIZE);
+        System.out.println("== cogrouped-again-optimized");
+        System.out.print(cogrouped.build(settings).describe());
+    }
+
+    /** Without the optimization Kafka would have two topics of one name, which is an error. */
+    private static void cogroupedAgain(StreamsBuilder b) {
+        KGroupedStream<String, String> grouped =
+            b.<String, String>stream("in").groupBy((k, v) -> v, Grouped.as("by-value"));
+        grouped.<String>cogroup((k, v, a) -> v).aggregate(() -> "").toStream().to("first");
+        grouped.count().toStream().to("counts");
+        grouped.<String>cogroup((k, v, a) -> v)
+            .cogroup(b.<String, String>stream("other").groupByKey(), (k, v, a) -> v)
+            .aggregate(() -> "").toStream().to("second");
     }
 
     private static void globalStores(StreamsBuilder b) {

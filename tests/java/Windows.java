@@ -9,7 +9,9 @@
 // with op=count, reduce or aggregate (of strings, which shows the order of calls), cached=true or false,
 // emit=update or close, interval, how often it emits by the wall clock, and perhaps retention. All times are ms.
 // With cogroup=true a second stream is aggregated into the same table, with a `*` behind its values (aggregate and
-// update only); kind plain, without windows, is for that. With below=group the table is grouped by key again, which shows the values before: `+NEW` and `-OLD`.
+// update only); kind plain, without windows, is for that. With below=group the table is grouped by key again, which shows
+// the values before: `+NEW` and `-OLD`. With joined=inner, left or outer a second stream is aggregated in the same way,
+// and its table joined. With suppress=close only a window's last result is told.
 //
 // `pipe KEY VALUE TIMESTAMP` pipes a record in, `-` is null, `pipe2` one into the second stream; `wall MS` moves the wall clock. Behind each step come
 // the records written by it, as `-> KEY@START-END VALUE TIMESTAMP #N`, where N says which record's headers they have.
@@ -38,12 +40,14 @@ import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.CogroupedKStream;
 import org.apache.kafka.streams.kstream.EmitStrategy;
+import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.SessionWindowedKStream;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
+import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.UnlimitedWindows;
@@ -63,7 +67,8 @@ public class Windows {
             List<String> script = Files.readAllLines(path);
             Wanted wanted = new Wanted(script);
             StreamsBuilder builder = new StreamsBuilder();
-            KGroupedStream<String, String> grouped = builder.<String, String>stream("in").groupByKey();
+            KGroupedStream<String, String> grouped = builder.<String, String>stream("in")
+                .groupByKey(Grouped.with(Serdes.String(), Serdes.String()));
             if (wanted.kind.equals("plain")) {
                 cogrouped(builder, grouped)
                     .aggregate(() -> "", wanted.<String, KeyValueStore<Bytes, byte[]>>materialized())
@@ -74,7 +79,13 @@ public class Windows {
             }
             KTable<Windowed<String>, String> table =
                 wanted.get("cogroup", "").equals("true") ? together(builder, grouped, wanted)
-                : wanted.kind.equals("session") ? bySession(grouped, wanted) : byTime(grouped, wanted);
+                : windowed(grouped, wanted, "store");
+            if (wanted.values.containsKey("joined")) {
+                table = joined(table, windowed(other(builder), wanted, "store-2"), wanted.get("joined", ""));
+            }
+            if (wanted.get("suppress", "").equals("close")) {
+                table = table.suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()));
+            }
             if (wanted.get("below", "").equals("group")) {
                 table.groupBy((k, v) -> KeyValue.pair(k.key(), v))
                     .aggregate(() -> "", (k, v, a) -> a + "+" + v, (k, v, a) -> a + "-" + v)
@@ -94,6 +105,19 @@ public class Windows {
                  new TopologyTestDriver(builder.build(), settings(folder, wanted), Instant.ofEpochMilli(3))) {
             play(driver, script);
         }
+    }
+
+    private static KGroupedStream<String, String> other(StreamsBuilder builder) {
+        return builder.<String, String>stream("other").groupByKey(Grouped.with(Serdes.String(), Serdes.String()));
+    }
+
+    private static KTable<Windowed<String>, String> joined(
+        KTable<Windowed<String>, String> table, KTable<Windowed<String>, String> other, String kind) {
+        return switch (kind) {
+            case "inner" -> table.join(other, (x, y) -> x + "%" + y);
+            case "left" -> table.leftJoin(other, (x, y) -> x + "%" + y);
+            default -> table.outerJoin(other, (x, y) -> x + "%" + y);
+        };
     }
 
     private static CogroupedKStream<String, String> cogrouped(
@@ -150,7 +174,11 @@ public class Windows {
         }
 
         <V, S extends StateStore> Materialized<String, V, S> materialized() {
-            Materialized<String, V, S> store = Materialized.as("store");
+            return materialized("store");
+        }
+
+        <V, S extends StateStore> Materialized<String, V, S> materialized(String name) {
+            Materialized<String, V, S> store = Materialized.as(name);
             if (values.containsKey("retention")) {
                 store.withRetention(ms("retention"));
             }
@@ -174,33 +202,40 @@ public class Windows {
         }
     }
 
-    private static KTable<Windowed<String>, String> byTime(KGroupedStream<String, String> grouped, Wanted wanted) {
+    private static KTable<Windowed<String>, String> windowed(
+        KGroupedStream<String, String> grouped, Wanted wanted, String name) {
+        return wanted.kind.equals("session") ? bySession(grouped, wanted, name) : byTime(grouped, wanted, name);
+    }
+
+    private static KTable<Windowed<String>, String> byTime(
+        KGroupedStream<String, String> grouped, Wanted wanted, String name) {
         TimeWindowedKStream<String, String> windows = windowed(grouped, wanted).emitStrategy(wanted.emit());
         switch (wanted.get("op", "aggregate")) {
             case "count":
-                return windows.count(wanted.<Long, WindowStore<Bytes, byte[]>>materialized())
+                return windows.count(wanted.<Long, WindowStore<Bytes, byte[]>>materialized(name))
                     .mapValues(String::valueOf);
             case "reduce":
-                return windows.reduce((x, y) -> x + y, wanted.<String, WindowStore<Bytes, byte[]>>materialized());
+                return windows.reduce((x, y) -> x + y, wanted.<String, WindowStore<Bytes, byte[]>>materialized(name));
             default:
                 return windows.aggregate(() -> "", (k, v, a) -> a + v,
-                    wanted.<String, WindowStore<Bytes, byte[]>>materialized().withValueSerde(Serdes.String()));
+                    wanted.<String, WindowStore<Bytes, byte[]>>materialized(name).withValueSerde(Serdes.String()));
         }
     }
 
-    private static KTable<Windowed<String>, String> bySession(KGroupedStream<String, String> grouped, Wanted wanted) {
+    private static KTable<Windowed<String>, String> bySession(
+        KGroupedStream<String, String> grouped, Wanted wanted, String name) {
         SessionWindowedKStream<String, String> windows = grouped
             .windowedBy(SessionWindows.ofInactivityGapAndGrace(wanted.ms("gap"), wanted.ms("grace")))
             .emitStrategy(wanted.emit());
         switch (wanted.get("op", "aggregate")) {
             case "count":
-                return windows.count(wanted.<Long, SessionStore<Bytes, byte[]>>materialized())
+                return windows.count(wanted.<Long, SessionStore<Bytes, byte[]>>materialized(name))
                     .mapValues(String::valueOf);
             case "reduce":
-                return windows.reduce((x, y) -> x + y, wanted.<String, SessionStore<Bytes, byte[]>>materialized());
+                return windows.reduce((x, y) -> x + y, wanted.<String, SessionStore<Bytes, byte[]>>materialized(name));
             default:
                 return windows.aggregate(() -> "", (k, v, a) -> a + v, (k, x, y) -> x + "|" + y,
-                    wanted.<String, SessionStore<Bytes, byte[]>>materialized().withValueSerde(Serdes.String()));
+                    wanted.<String, SessionStore<Bytes, byte[]>>materialized(name).withValueSerde(Serdes.String()));
         }
     }
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from tests.support.logd_process import LogdProcess
 
 _numbers = itertools.count()
+_MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +32,13 @@ def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
 def new_name() -> Callable[[str], str]:
     """Names no other test uses."""
     return lambda prefix: f"{prefix}-{next(_numbers)}"
+
+
+@pytest.fixture
+def kafka_state(tmp_path: Path) -> Iterator[str]:
+    """Where Kafka's test driver keeps state: in memory where it can, as each of its stores syncs files."""
+    if os.access(_MEMORY, os.W_OK):
+        with TemporaryDirectory(dir=_MEMORY, prefix="kafka-state-") as folder:
+            yield folder
+    else:
+        yield str(tmp_path / "state")

@@ -444,6 +444,18 @@ def test_an_optimized_description_is_kafkas(name: str) -> None:
     assert builder.build().describe() == (GOLDEN / f"{name}.txt").read_text()
 
 
+@pytest.mark.parametrize("rules", ["all", "none"])
+def test_a_named_group_shares_its_topic_with_cogroups_as_kafka_optimizes(rules: str) -> None:
+    builder, last = StreamsBuilder(key_serde=str, value_serde=str), lambda k, v, a: v
+    grouped = builder.stream("in").group_by(lambda k, v: v, name="by-value")
+    grouped.cogroup(last).aggregate(str).to_stream().to("first")
+    grouped.count().to_stream().to("counts")
+    both = grouped.cogroup(last).cogroup(builder.stream("other").group_by_key(), last)
+    both.aggregate(str).to_stream().to("second")
+    golden = (GOLDEN / "cogrouped-again-optimized.txt").read_text()
+    assert builder.build(topology_optimization=rules).describe() == golden
+
+
 def test_a_topology_made_node_by_node_is_described_as_kafkas() -> None:
     assert node_by_node().describe() == (GOLDEN / "node-by-node.txt").read_text()
 

@@ -1,8 +1,8 @@
 """The rules of streams on a live `logd`: what Kafka's test driver wrote, at least once and exactly once.
 
 `live_rules` says how they are played, and which comparison a case has: all are played step by step, those
-with one input also at once. test_rules.py, test_windows.py and test_versioned.py play the same scripts
-without a broker, and have Kafka write them.
+with one input also at once. test_rules.py, test_windows.py, test_versioned.py and test_published.py play the
+same scripts without a broker, and have Kafka write them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pytest
 from streams import StreamsBuilder
 from tests.streams import test_rules, test_versioned, test_windows
 from tests.streams.live_rules import Case, Headers, Step, play_at_once, play_step_by_step, together
+from tests.streams.published import scenarios
 from tests.streams.running import NewName, run
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
@@ -29,7 +30,11 @@ DEPEND_ON_COMMITS = {
 SECONDS = 400
 """For all cases, on a machine that has much else to do."""
 RULES = sorted(test_rules.PROGRAMS)
-WINDOWS = sorted(path.stem for path in test_windows.GOLDEN.glob("*.txt"))
+WINDOWS = sorted(path.stem for path in test_windows.GOLDEN.glob("[a-z]*.txt"))
+KAFKAS_WINDOWS = sorted(path.stem for path in test_windows.GOLDEN.glob("[A-Z]*.update.txt"))
+"""Those of Kafka's own tests that tell each update; some of them are played at once."""
+TITLE = 90
+"""A scenario with a longer name would have topics with longer ones than Kafka allows."""
 VERSIONED = sorted(test_versioned.PROGRAMS.keys() - {"store"})
 SAMPLE = (
     *(
@@ -117,6 +122,26 @@ def window_steps(script: str) -> Iterator[Step]:
                 yield Step(None, None, None, 0, (), int(by), wrote)
 
 
+def published() -> Iterator[Case]:
+    """Those scenarios of Kafka's own tests that have one input and tell each update."""
+    for scenario in scenarios():
+        topology = scenario.build()
+        inputs = {line.split(" ")[1] for line in scenario.lines if line.startswith("pipe ")}
+        is_cached = any(spec.cached for spec in topology.stores.values())
+        if len(inputs) == 1 and not is_cached and len(scenario.title) < TITLE:
+            steps = list(published_steps("\n".join(scenario.lines)))
+            yield Case(name=scenario.title, topology=topology, steps=steps, tells_headers=True)
+
+
+def published_steps(script: str) -> Iterator[Step]:
+    numbers = itertools.count()
+    for line, wrote in test_rules.steps(script):
+        match line.split(" "):
+            case ["pipe", topic, key, value, timestamp]:
+                headers = (("n", b"%d" % next(numbers)),)
+                yield piped(topic, key, value, timestamp, wrote, headers)
+
+
 def cases() -> Iterator[Case]:
     yield from map(rule, (name for name in RULES if name not in LEFT_OUT))
     yield from map(windows, WINDOWS)
@@ -174,5 +199,19 @@ def test_those_with_one_input_are_kafkas_at_once(
         for number, chosen in enumerate(together(fitting)):
             folder = tmp_path / str(number)
             await play_at_once(logd.bootstrap, new_name("live"), folder, chosen, **settings)
+
+    run(whole)
+
+
+@depth.deep
+def test_some_of_kafkas_own_scenarios_are_theirs_at_once(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    some = itertools.chain(itertools.islice(published(), 0, None, 3), map(windows, KAFKAS_WINDOWS[::3]))
+    chosen = [case for case in some if case.fits_at_once]
+    assert len(chosen) > 30
+
+    async def whole() -> None:
+        await play_at_once(logd.bootstrap, new_name("live"), tmp_path, chosen)
 
     run(whole)

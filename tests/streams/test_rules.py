@@ -408,10 +408,10 @@ def test_ours_are_kafkas(name: str) -> None:
 
 
 @java.needs_jar("kafka-streams-test-utils")
-def test_kafkas_are_these(tmp_path: Path) -> None:
+def test_kafkas_are_these(kafka_state: str) -> None:
     paths = sorted(RULES.glob("*.txt"))
     assert {path.stem for path in paths} == PROGRAMS.keys()
-    wrote = java.run_sections("Rules", str(tmp_path), *map(str, paths))
+    wrote = java.run_sections("Rules", kafka_state, *map(str, paths))
     if os.environ.get("REWRITE"):
         for name, text in wrote.items():
             (RULES / f"{name}.txt").write_text(text)

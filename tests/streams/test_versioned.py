@@ -236,10 +236,10 @@ def test_ours_are_kafkas(name: str) -> None:
 
 
 @java.needs_jar("kafka-streams-test-utils")
-def test_kafkas_are_these(tmp_path: Path) -> None:
+def test_kafkas_are_these(kafka_state: str) -> None:
     paths = [SCRIPTS / f"{name}.txt" for name in NAMES]
     assert {name.split(".")[0] for name in NAMES} == PROGRAMS.keys()
-    wrote = java.run_sections("Versioned", str(tmp_path), *map(str, paths))
+    wrote = java.run_sections("Versioned", kafka_state, *map(str, paths))
     if os.environ.get("REWRITE"):
         for name, text in wrote.items():
             (SCRIPTS / f"{name}.txt").write_text(text)

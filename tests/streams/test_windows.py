@@ -24,6 +24,7 @@ from streams import (
     SessionWindows,
     SlidingWindows,
     StreamsBuilder,
+    Suppressed,
     TimeWindows,
     TopologyError,
     UnlimitedWindows,
@@ -66,9 +67,9 @@ def text(value: str | None) -> str:
     return "null" if value is None else value
 
 
-def kept(want: dict[str, str]) -> Materialized:
+def kept(want: dict[str, str], name: str = "store") -> Materialized:
     retention = int(want["retention"]) if "retention" in want else None
-    return Materialized(name="store", caching=want.get("cached") != "false", retention=retention)
+    return Materialized(name=name, caching=want.get("cached") != "false", retention=retention)
 
 
 def cogrouped(builder: StreamsBuilder, grouped: KGroupedStream[str, str]) -> CogroupedKStream[str, str]:
@@ -76,10 +77,12 @@ def cogrouped(builder: StreamsBuilder, grouped: KGroupedStream[str, str]) -> Cog
     return both.cogroup(builder.stream("other").group_by_key(), lambda k, v, a: f"{a}{text(v)}*")
 
 
-def aggregated(grouped: KGroupedStream[str, str], want: dict[str, str]) -> KTable[Any, Any]:
+def aggregated(
+    grouped: KGroupedStream[str, str], want: dict[str, str], name: str = "store"
+) -> KTable[Any, Any]:
     windows: Any = grouped.windowed_by(windows_of(want))
     windows = windows.emit_strategy(f"on_window_{want.get('emit', 'update')}")
-    store = kept(want)
+    store = kept(want, name)
     table: KTable[Any, Any]
     match want.get("op", "aggregate"):
         case "count":
@@ -100,6 +103,9 @@ def named(key: Windowed[str]) -> str:
     return f"{key.key}@{key.window.start}-{key.window.end}"
 
 
+JOINS = {"inner": "join", "left": "left_join", "outer": "outer_join"}
+
+
 def build(builder: StreamsBuilder, want: dict[str, str]) -> None:
     """From `in`, and `other` where streams are grouped together, to `out`."""
     grouped: KGroupedStream[str, str] = builder.stream("in").group_by_key()
@@ -113,6 +119,11 @@ def build(builder: StreamsBuilder, want: dict[str, str]) -> None:
         table = windows.aggregate(str, *merger, value_serde=str, store=kept(want))
     else:
         table = aggregated(grouped, want)
+    if "joined" in want:
+        other = aggregated(builder.stream("other").group_by_key(), want, "store-2")
+        table = getattr(table, JOINS[want["joined"]])(other, lambda x, y: f"{text(x)}%{text(y)}")
+    if "suppress" in want:
+        table = table.suppress(Suppressed.until_window_closes())
     if want["kind"] == "plain":
         table.to_stream().to("out")
     elif want.get("below") == "group":
@@ -206,9 +217,9 @@ def test_ours_are_kafkas(path: Path) -> None:
 
 
 @java.needs_jar("kafka-streams-test-utils")
-def test_kafkas_are_these(tmp_path: Path) -> None:
+def test_kafkas_are_these(kafka_state: str) -> None:
     paths = sorted(GOLDEN.glob("*.txt"))
-    wrote = java.run_sections("Windows", str(tmp_path), *map(str, paths))
+    wrote = java.run_sections("Windows", kafka_state, *map(str, paths))
     if os.environ.get("REWRITE"):
         for name, script in wrote.items():
             (GOLDEN / f"{name}.txt").write_text(script)
@@ -253,12 +264,12 @@ RANDOM_SCRIPTS = 80
 
 
 @java.needs_jar("kafka-streams-test-utils")
-def test_ours_do_with_random_records_what_kafkas_do(tmp_path: Path) -> None:
+def test_ours_do_with_random_records_what_kafkas_do(tmp_path: Path, kafka_state: str) -> None:
     (tmp_path / "scripts").mkdir()
     paths = [tmp_path / "scripts" / f"{number}.txt" for number in range(depth.times(RANDOM_SCRIPTS))]
     for number, path in enumerate(paths):
         path.write_text(random_script(number))
-    theirs = java.run_sections("Windows", str(tmp_path / "state"), *map(str, paths))
+    theirs = java.run_sections("Windows", kafka_state, *map(str, paths))
     differ = [path.stem for path in paths if list(played(path.read_text())) != theirs[path.stem].splitlines()]
     assert not differ, "\n".join(told_apart(theirs[differ[0]]))
 

@@ -1,0 +1,296 @@
+"""The topologies that Kafka's own tests of streams try, as tests/java/Published.java has them and says.
+
+`Scenario` is one of a script in golden/published: a line `scenario NAME PROGRAM NAME=VALUE...`, and steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from streams import JoinWindows, KGroupedStream, KStream, KTable, Materialized, StreamsBuilder, Suppressed
+from streams.topology import Topology
+
+GOLDEN = Path(__file__).parent / "golden" / "published"
+Builder = StreamsBuilder
+Table = KTable[str, str]
+METHODS = {"inner": "join", "left": "left_join", "outer": "outer_join"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """`group` is the script's name, that of Kafka's test class; `lines` are its steps and results."""
+
+    group: str
+    name: str
+    program: str
+    wanted: dict[str, str]
+    lines: list[str]
+
+    @property
+    def title(self) -> str:
+        return f"{self.group}.{self.name}"
+
+    def get(self, name: str, otherwise: str = "") -> str:
+        return self.wanted.get(name, otherwise)
+
+    def ms(self, name: str) -> int:
+        return int(self.get(name, "0"))
+
+    def build(self) -> Topology:
+        """From its inputs to `out`."""
+        builder = StreamsBuilder(key_serde=str, value_serde=str)
+        PROGRAMS[self.program](builder, self)
+        return builder.build(topology_optimization="all" if "optimize" in self.wanted else None)
+
+    def kept(self, how: str, name: str) -> Materialized | None:
+        """As the word says how a table is kept; None for `plain`."""
+        if how == "plain":
+            return None
+        history = timedelta(milliseconds=int(self.get("history", "300000")))
+        return Materialized(
+            name=name,
+            key_serde=str,
+            value_serde=str,
+            caching=how != "uncached",
+            history_retention=history if how == "versioned" else None,
+        )
+
+    def table(self, builder: Builder, topic: str, which: str) -> Table:
+        """Kept as the value of this name says."""
+        table: Table = builder.table(topic, store=self.kept(self.get(which, "plain"), f"{topic}-rows"))
+        return table.suppress(Suppressed.until_time_limit(10)) if self.get("suppress") == which else table
+
+
+def scenarios() -> Iterator[Scenario]:
+    """All, by Kafka's test classes."""
+    for path in sorted(GOLDEN.glob("*.txt")):
+        for part in path.read_text().split("\nscenario ")[1:]:
+            first, *lines = part.splitlines()
+            name, program, *values = first.split(" ")
+            wanted = dict(value.split("=") for value in values)
+            yield Scenario(group=path.stem, name=name, program=program, wanted=wanted, lines=lines)
+
+
+def joiner(value: str | None, other: str | None) -> str:
+    return f"{text(value)}+{text(other)}"
+
+
+def text(value: str | None) -> str:
+    """As Java puts strings together."""
+    return "null" if value is None else value
+
+
+def adder(key: str, value: str | None, so_far: str) -> str:
+    return f"{so_far}+{text(value)}"
+
+
+def remover(key: str, value: str | None, so_far: str) -> str:
+    return f"{so_far}-{text(value)}"
+
+
+def zero() -> str:
+    return "0"
+
+
+def tell(table: Table, wanted: Scenario) -> None:
+    """`below=group`: grouped by its own key, where `-` is an old value and `+` a new one."""
+    if wanted.get("below") == "group":
+        by_key = table.group_by(lambda k, v: (k, v), key_serde=str, value_serde=str)
+        by_key.aggregate(zero, adder, remover).to_stream().to("out")
+    else:
+        table.to_stream().to("out", value_serde=str)
+
+
+def streams(b: Builder, wanted: Scenario) -> None:
+    left: KStream[str, str] = b.stream("in" if "self" in wanted.wanted else "l")
+    right = left if "self" in wanted.wanted else b.stream("r")
+    windows = JoinWindows(before=wanted.ms("before"), after=wanted.ms("after"), grace=wanted.ms("grace"))
+    if "rekeyed" in wanted.wanted:
+        left, right = (stream.map(lambda k, v: (k, v)) for stream in (left, right))
+    join = getattr(left, METHODS[wanted.get("kind", "inner")])
+    serdes = {"key_serde": str, "value_serde": str, "other_value_serde": str}
+    join(right, joiner, windows=windows, **serdes).to("out", value_serde=str)
+
+
+def joined(left: Table, right: Table, kind: str, store: Materialized | None = None) -> Table:
+    both: Table = getattr(left, METHODS[kind])(right, joiner, store=store)
+    return both
+
+
+def tables(b: Builder, wanted: Scenario) -> None:
+    left, right = wanted.table(b, "l", "left"), wanted.table(b, "r", "right")
+    store = wanted.kept(wanted.get("store", "plain"), "joined")
+    both = joined(left, right, wanted.get("kind", "inner"), store)
+    if "then" in wanted.wanted:
+        both = joined(both, right, wanted.get("then"))
+    tell(both, wanted)
+
+
+def stream_and_table(b: Builder, wanted: Scenario) -> None:
+    stream: KStream[str, str] = b.stream("l")
+    if "rekeyed" in wanted.wanted:
+        stream = stream.map(lambda k, v: (k, v))
+    table = wanted.table(b, "r", "right")
+    grace = wanted.ms("grace") if "grace" in wanted.wanted else None
+    join = getattr(stream, METHODS[wanted.get("kind", "inner")])
+    join(table, joiner, grace=grace, key_serde=str, value_serde=str).to("out", value_serde=str)
+
+
+def foreign_key(value: str) -> str | None:
+    parts = value.split("|")
+    return None if len(parts) < 2 or parts[1] == "null" else parts[1]
+
+
+def foreign(b: Builder, wanted: Scenario) -> None:
+    left = wanted.table(b, "l", "left")
+    right = left if "self" in wanted.wanted else wanted.table(b, "r", "right")
+    kind, store = wanted.get("kind", "inner"), wanted.kept(wanted.get("store", "uncached"), "joined")
+    both: Table = getattr(left, METHODS[kind])(right, joiner, foreign_key=foreign_key, store=store)
+    tell(both, wanted)
+    if "rejoin" in wanted.wanted:
+        joined(both, left, kind).to_stream().to("out", value_serde=str)
+
+
+def global_table(b: Builder, wanted: Scenario) -> None:
+    table = b.global_table("r")
+    stream: KStream[str, str] = b.stream("l")
+    by_value = wanted.get("by", "key") == "value"
+    join = getattr(stream, METHODS[wanted.get("kind", "inner")])
+    chosen = join(table, joiner, key_selector=(lambda k, v: None if v == "none" else v) if by_value else own)
+    chosen.to("out", value_serde=str)
+
+
+def own(key: str | None, value: str | None) -> str | None:
+    return key
+
+
+def is_even(value: str) -> bool:
+    return value in ("2", "4")
+
+
+def table(b: Builder, wanted: Scenario) -> None:
+    rows, store = wanted.table(b, "in", "from"), wanted.kept(wanted.get("store", "plain"), "derived")
+    match wanted.get("op", "source"):
+        case "filter":
+            rows = rows.filter(lambda k, v: is_even(v), store=store)
+        case "filter-not":
+            rows = rows.filter_not(lambda k, v: is_even(v), store=store)
+        case "map":
+            rows = rows.map_values(lambda v: v + "!", store=store)
+    tell(rows, wanted)
+
+
+GROUPS: dict[str, Callable[[str, str], tuple[str | None, str]]] = {
+    "key": lambda k, v: (k, v),
+    "value": lambda k, v: (v, v),
+    "first": lambda k, v: (v[:1], v),
+    "letters": lambda k, v: (k[0], k[1]),
+    "words": lambda k, v: (None if k == "null" else v, v),
+}
+
+
+def grouped(b: Builder, wanted: Scenario) -> None:
+    by: Any = GROUPS[wanted.get("by", "value")]
+    rows: Any = wanted.table(b, "in", "from").group_by(by, key_serde=str, value_serde=str)
+    store = wanted.kept(wanted.get("store", "cached"), "groups")
+    match wanted.get("op", "aggregate"):
+        case "count":
+            table = rows.count().map_values(str)
+        case "reduce":
+            table = rows.reduce(lambda x, y: f"{x}+{y}", lambda x, y: f"{x}-{y}", store=store)
+        case "replace":
+            table = rows.aggregate(str, lambda k, v, a: a + v, lambda k, v, a: a.replace(v, ""), store=store)
+        case _:
+            table = rows.aggregate(zero, adder, remover, store=store)
+    table.to_stream().to("out", value_serde=str)
+
+
+def aggregated(b: Builder, wanted: Scenario) -> None:
+    stream: KStream[str, str] = b.stream("in")
+    serdes: Any = {"key_serde": str, "value_serde": str}
+    is_rekeyed = "rekeyed" in wanted.wanted
+    rows: Any = stream.group_by(lambda k, v: v, **serdes) if is_rekeyed else stream.group_by_key(**serdes)
+    store = wanted.kept(wanted.get("store", "cached"), "sums")
+    match wanted.get("op", "aggregate"):
+        case "count":
+            tell(rows.count().map_values(str), wanted)
+        case "reduce":
+            tell(rows.reduce(lambda x, y: None if y == "x" else f"{x}+{y}", store=store), wanted)
+        case _:
+            add = lambda k, v, a: None if v == "x" else f"{text(a)}+{v}"  # noqa: E731
+            tell(rows.aggregate(zero, add, store=store), wanted)
+
+
+def suppress(b: Builder, wanted: Scenario) -> None:
+    table = wanted.table(b, "in", "from")
+    held = Suppressed.until_time_limit(
+        wanted.ms("until"),
+        max_records=wanted.ms("records") if "records" in wanted.wanted else None,
+        max_bytes=wanted.ms("bytes") if "bytes" in wanted.wanted else None,
+        when_full="shut_down" if wanted.get("full") == "end" else "emit_early",
+    )
+    if wanted.get("of", "counts") == "counts":
+        counts = table.group_by(lambda k, v: (v, k), key_serde=str, value_serde=str).count()
+        tell(counts.suppress(held).map_values(str), wanted)
+    else:
+        tell(table.suppress(held), wanted)
+
+
+def cogroup(b: Builder, wanted: Scenario) -> None:
+    stream: KStream[str, str] = b.stream("in")
+    is_rekeyed = "rekeyed" in wanted.wanted
+    rows: KGroupedStream[str, str] = (
+        stream.group_by(lambda k, v: k, key_serde=str, value_serde=str)
+        if is_rekeyed
+        else stream.group_by_key()
+    )
+    cogrouped = rows.cogroup(adder)
+    if "same" in wanted.wanted:
+        cogrouped = cogrouped.cogroup(rows, remover)
+    elif "once" not in wanted.wanted:
+        cogrouped = cogrouped.cogroup(b.stream("other").group_by_key(), remover)
+    store = wanted.kept(wanted.get("store", "cached"), "sums")
+    tell(cogrouped.aggregate(zero, store=store, value_serde=str), wanted)
+
+
+def stateless(b: Builder, wanted: Scenario) -> None:
+    stream: KStream[str, str] = b.stream("l" if wanted.get("op") == "merge" else "in")
+    match wanted.get("op"):
+        case "merge":
+            stream.merge(b.stream("r")).to("out")
+        case "merge-self":
+            marked = stream.filter_not(lambda k, v: is_even(v)).map_values(lambda v: v + "!")
+            stream.filter(lambda k, v: is_even(v)).merge(marked).to("out", value_serde=str)
+        case "repartition":
+            stream.repartition().to("out")
+        case "to-table":
+            tell(stream.to_table(), wanted)
+        case "to-table-rekeyed":
+            tell(stream.select_key(lambda k, v: v).to_table(key_serde=str, value_serde=str), wanted)
+        case "flat-map":
+            stream.flat_map(words).to("out", key_serde=str, value_serde=str)
+        case _:
+            stream.flat_map_values(lambda v: v.split(",")).to("out", value_serde=str)
+
+
+def words(key: str, value: str) -> list[tuple[str, str]]:
+    return [(f"{word}{number}", word) for number, word in enumerate(value.split(","))]
+
+
+PROGRAMS: dict[str, Callable[[Builder, Scenario], None]] = {
+    "streams": streams,
+    "tables": tables,
+    "stream-table": stream_and_table,
+    "foreign": foreign,
+    "global": global_table,
+    "table": table,
+    "grouped": grouped,
+    "aggregated": aggregated,
+    "suppress": suppress,
+    "cogroup": cogroup,
+    "stateless": stateless,
+}
