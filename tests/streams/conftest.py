@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
 from tests.support.logd_process import LogdProcess
+from tests.support.memory_folder import memory_folder
 
 _numbers = itertools.count()
-_MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture(scope="session")
@@ -37,8 +35,5 @@ def new_name() -> Callable[[str], str]:
 @pytest.fixture
 def kafka_state(tmp_path: Path) -> Iterator[str]:
     """Where Kafka's test driver keeps state: in memory where it can, as each of its stores syncs files."""
-    if os.access(_MEMORY, os.W_OK):
-        with TemporaryDirectory(dir=_MEMORY, prefix="kafka-state-") as folder:
-            yield folder
-    else:
-        yield str(tmp_path / "state")
+    with memory_folder(tmp_path / "state") as folder:
+        yield str(folder)

@@ -24,6 +24,7 @@ from tests.streams.differential.runs import REFUSED, Kafkas, ours
 from tests.streams.differential.strategy import plans
 from tests.support import java
 from tests.support.depth import times
+from tests.support.memory_folder import memory_folder
 
 GOLDEN = Path(__file__).parent / "golden"
 TOPOLOGIES = 250
@@ -31,9 +32,10 @@ TOPOLOGIES = 250
 
 @pytest.fixture(scope="module")
 def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafkas]:
-    process = Kafkas(tmp_path_factory.mktemp("kafkas"))
-    yield process
-    process.close()
+    with memory_folder(tmp_path_factory.mktemp("kafkas")) as folder:
+        process = Kafkas(folder)
+        yield process
+        process.close()
 
 
 def frozen(name: str) -> tuple[Plan, str]:
