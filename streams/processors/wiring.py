@@ -115,6 +115,8 @@ class TaskState:
     """Where coroutines run; a task without asynchronous nodes needs none."""
     holding: list[Holding] = field(default_factory=list)
     """The nodes that keep records, parents first."""
+    suppressed: dict[str, Callable[[], tuple[int, int]]] = field(default_factory=dict)
+    """By store, how many updates are held back there now, and their bytes."""
     fail: Callable[[str, Exception, object], None] = _fail
     """Has the processing handler decide about the error of a node over a record; returns to leave it out."""
 
