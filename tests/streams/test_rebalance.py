@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import BatchProducer, Client, TopicPartition
+from logd.client import BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
 from logd.wire import encode_versioned
 from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from streams import KafkaStreams, State, StateRestoreListener, StreamsBuilder, StreamsError, Topology
@@ -150,6 +150,58 @@ def test_a_task_goes_on_while_another_is_restored(
             assert len(counted(app)) == 5
 
     run(case)
+
+
+def let_restores_go_by_batches(monkeypatch: pytest.MonkeyPatch) -> dict[int, asyncio.Event]:
+    """Restores read a batch at a time, and wait with each until its event is set; by partition."""
+    waiting: dict[int, asyncio.Event] = {}
+
+    class ByBatches(BatchFetcher):
+        async def fetch(self, **limits: Any) -> list[Fetched]:
+            (fetched,) = await super().fetch(max_records=1)
+            go_on = waiting[fetched.tp.partition] = asyncio.Event()
+            await go_on.wait()
+            return [fetched]
+
+    monkeypatch.setattr(restore, "BatchFetcher", ByBatches)
+    return waiting
+
+
+def test_restores_go_on_side_by_side_while_another_task_works(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of them waits for another's end, nor does what runs wait for them: each batch is held up until all
+    of them have one, and the running task has processed a record.
+    """
+    name, diary, rounds, restored = new_name("side-by-side"), Diary(), range(3), range(1, PARTITIONS)
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
+        async with start(counts(name), logd.bootstrap, name, tmp_path / "1") as app:
+            for _ in rounds:  # A commit each, which is a batch of each changelog.
+                for partition in restored:
+                    await send(logd.bootstrap, name, partition, "a", "b")
+                await app.wait_until_caught_up()
+        waiting = let_restores_go_by_batches(monkeypatch)
+        app = start(counts(name), logd.bootstrap, name, tmp_path / "2")
+        app.add_restore_listener(diary)
+        async with app:
+            for done in rounds:
+                await until(lambda: waiting.keys() == set(restored))
+                await send(logd.bootstrap, name, 0, "x")
+                await until(lambda done=done: app.summary()["records_in"] == done + 1)  # type: ignore[misc]
+                how_far = {"restored": 2 * done, "remaining": 2 * (len(rounds) - done)}
+                assert app.summary()["restoring"] == {f"0_{partition}": how_far for partition in restored}
+                for partition in restored:
+                    waiting.pop(partition).set()
+            await app.wait_until_caught_up()
+            assert counted(app)["a", TaskId(0, 1)] == counted(app)["x", TaskId(0, 0)] == len(rounds)
+        batches = [line for line in diary.lines if " at " in line]
+        for done in rounds:
+            told = batches[done * len(restored) : (done + 1) * len(restored)]
+            assert sorted(told) == [f"counts-{partition} 2 at {2 * done + 2}" for partition in restored]
+
+    run(case, 30)
 
 
 def test_a_restore_that_is_broken_off_is_told_and_gone_on_with(
