@@ -81,6 +81,8 @@ class TaskState:
     """Makes the task's folder, if it is not there."""
     commit_requested: bool = False
     """Whether a processor asks for a commit; the commit takes it back."""
+    breaks_off: bool = False
+    """Whether the task is to change hands: no record is begun any more."""
     stream_time: int = -1
     wall_clock: int = 0
     windowed_emit_interval_ms: int = 0

@@ -119,6 +119,7 @@ class InputQueue:
         self._waiting_bytes = 0
         self._chunk: list[InputRecord] = []
         self._next = 0
+        self._in_hand: list[InputRecord] = []
         self._decoding = _Chunk(0, 0, position, position)
         self._decoded_bytes = self._body_bytes = 0
         self._bad: deque[_Bad] = deque()
@@ -281,6 +282,10 @@ class InputQueue:
                     done = sum(record[4] < state.offset for record in records)
                     raise
                 done, records = len(records), []
+            else:
+                self._in_hand = records
+                if state.breaks_off:
+                    records.clear()
             for timestamp, key, value, headers, offset in records:
                 if bound is not None and timestamp > bound and done:
                     break
@@ -292,12 +297,20 @@ class InputQueue:
             if self._bad:
                 self._leave_out_before(begin + done)
         finally:
+            self._in_hand = []
             self._advance(begin + done, state.wall_clock)
             self._metrics.process_total += done
             self.records_consumed += done
             if not self._chunk:
                 state.raw_record = no_raw_record  # lets the batch go
         return done
+
+    def break_off(self) -> None:
+        """Have the run under way end behind the record in hand; from another thread, with `breaks_off` set.
+
+        A loop over a list ends with the list, so that no record pays for this.
+        """
+        self._in_hand.clear()
 
     def _advance(self, index: int, wall_clock: int) -> None:
         self._next = index

@@ -194,7 +194,8 @@ class Task:
         state, done = self._state, 0
         state.wall_clock = self._clock()
         while (
-            not (done and self._buffer.contended and not self.holds_decoded)
+            not state.breaks_off
+            and not (done and self._buffer.contended and not self.holds_decoded)
             and (limit := self._limit()) > 0
             and (choice := self._choose()) is not None
         ):
@@ -215,6 +216,21 @@ class Task:
                 break
         self.end_turn()
         return done
+
+    def break_off(self) -> None:
+        """Begin no record any more before `go_on`; called while another thread may be within `process`."""
+        self._state.breaks_off = True
+        for queue in self.queues.values():
+            queue.break_off()
+
+    def go_on(self) -> None:
+        """Begin records again."""
+        self._state.breaks_off = False
+
+    @property
+    def breaks_off(self) -> bool:
+        """Whether no record is to be begun."""
+        return self._state.breaks_off
 
     def _limit(self) -> int:
         """How many records of an input to process at once; none while a node has no room."""

@@ -46,7 +46,7 @@ class Turns:
         end = self._clock() + 2 * self._turn_ms
         for running in self._in_order(tasks):
             task = running.task
-            if self._clock() >= end:
+            if task.breaks_off or self._clock() >= end:
                 next_ = task.id
                 break
             task.punctuate()

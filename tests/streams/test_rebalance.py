@@ -484,6 +484,48 @@ def test_an_instance_whose_code_hangs_leaves_and_says_where(
     assert "in wait) has not come back within max.poll.interval.ms (1500 ms)" in said[0]
 
 
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_a_revoke_waits_for_the_record_in_hand_and_for_no_other(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
+) -> None:
+    """Code that turned slow had all records of the run still before it: 200 of them, where it was fast."""
+    name, begun, go_on = new_name("in-hand"), threading.Semaphore(0), threading.Semaphore(0)
+    settings = SETTINGS | {"processing_guarantee": guarantee}
+    values = list[str]()
+
+    def slow(key: str, value: int) -> None:
+        values.append(key)
+        begun.release()
+        assert go_on.acquire(timeout=30)
+
+    def topology() -> Topology:
+        builder = StreamsBuilder(key_serde=str, value_serde=int)
+        events = builder.stream(f"{name}-in").peek(slow)
+        events.group_by_key().count(store="counts").to_stream().to(f"{name}-out")
+        return builder.build()
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await send(logd.bootstrap, name, 0, *"abcdef")
+        try:
+            async with start(topology(), logd.bootstrap, name, tmp_path / "1", **settings) as app:
+                await until(lambda: begun.acquire(blocking=False))
+                revoking = asyncio.create_task(app._loop.revoked())
+                await asyncio.sleep(0)
+                go_on.release()
+                await revoking
+                assert values == ["a"]
+                assert app._loop.tasks[TaskId(0, 0)].task.committed == {TopicPartition(f"{name}-in", 0): 1}
+        finally:
+            go_on.release(100)
+        async with start(topology(), logd.bootstrap, name, tmp_path / "2", **settings) as app:
+            await app.wait_until_caught_up()
+            assert values == [*"abcdef"], "each was processed once"
+            assert counted(app) == {(key, TaskId(0, 0)): 1 for key in "abcdef"}
+
+    run(case, 40)
+
+
 def test_a_paused_instance_keeps_its_tasks_and_processes_nothing(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
