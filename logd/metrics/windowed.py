@@ -10,22 +10,27 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from logd.metrics.metrics import Values
 
 WINDOW_SECONDS = 30.0
-_EMPTY = (0, 0.0, -math.inf, math.inf)
+_Window: TypeAlias = tuple[int, float, float, float]
 """A window's count, sum, largest and smallest."""
+_EMPTY: _Window = (0, 0.0, -math.inf, math.inf)
 
 
 class Windowed:
-    """Values of the last 30 to 60 seconds. `clock` gives seconds that only grow."""
+    """Values of the last 30 to 60 seconds. `clock` gives seconds that only grow.
 
-    __slots__ = ("_before", "_begun", "_clock", "_now", "count", "last", "total")
+    One thread records; any may read, for that changes nothing.
+    """
+
+    __slots__ = ("_before", "_begun", "_clock", "_made", "_now", "count", "last", "total")
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._begun = clock()
+        self._begun = self._made = clock()
         self._now = self._before = _EMPTY
         self.count = 0
         """Values recorded ever."""
@@ -53,30 +58,47 @@ class Windowed:
     @property
     def average(self) -> float:
         """The mean of what was recorded lately; NaN where nothing was, as in Kafka."""
-        self._roll()
-        count = self._now[0] + self._before[0]
-        return (self._now[1] + self._before[1]) / count if count else math.nan
+        now, before, _ = self._lately()
+        count = now[0] + before[0]
+        return (now[1] + before[1]) / count if count else math.nan
 
     @property
     def largest(self) -> float:
         """The largest value recorded lately; NaN where none was."""
-        self._roll()
-        largest = max(self._now[2], self._before[2])
+        now, before, _ = self._lately()
+        largest = max(now[2], before[2])
         return math.nan if largest == -math.inf else largest
 
     @property
     def smallest(self) -> float:
         """The smallest value recorded lately; NaN where none was."""
-        self._roll()
-        smallest = min(self._now[3], self._before[3])
+        now, before, _ = self._lately()
+        smallest = min(now[3], before[3])
         return math.nan if smallest == math.inf else smallest
 
+    @property
+    def recent(self) -> float:
+        """The sum of what was recorded lately."""
+        now, before, _ = self._lately()
+        return now[1] + before[1]
+
+    @property
+    def ratio(self) -> float:
+        """Of seconds: which share of the time lately they are, from 0 to 1."""
+        now, before, begun = self._lately()
+        passed = self._clock() - max(begun - WINDOW_SECONDS, self._made)
+        return min((now[1] + before[1]) / passed, 1.0) if passed > 0 else 0.0
+
     def _roll(self) -> None:
+        if self._clock() - self._begun >= WINDOW_SECONDS:
+            self._now, self._before, self._begun = self._lately()
+
+    def _lately(self) -> tuple[_Window, _Window, float]:
+        """The present window, the one before, and when the present one has begun."""
         windows = (self._clock() - self._begun) // WINDOW_SECONDS
-        if windows >= 1:
-            self._before = self._now if windows == 1 else _EMPTY
-            self._now = _EMPTY
-            self._begun += windows * WINDOW_SECONDS
+        if windows < 1:
+            return self._now, self._before, self._begun
+        return _EMPTY, self._now if windows == 1 else _EMPTY, self._begun + windows * WINDOW_SECONDS
 
 
 def in_ms(name: str, seconds: Windowed) -> Values:

@@ -109,6 +109,12 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
         buffer: Buffer | None = None
         stream_time = -1
 
+        def opened() -> Buffer:
+            nonlocal buffer
+            buffer = held = Buffer(store)
+            task.suppressed[store_name] = lambda: (len(held), held.bytes)
+            return held
+
         def emit(held: Buffer) -> None:
             key, update = held.first()
             if update.new is not None or not holding.until_window_closes:
@@ -117,14 +123,12 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
             held.drop_first(update.timestamp)
 
         def close() -> None:
-            nonlocal buffer
             for node in holding.aggregations:  # first: what comes late is dropped there from now on
                 if node in task.window_closers:
                     task.window_closers[node]()
-            if buffer is None:
-                buffer = Buffer(store)
-            while (lowest := buffer.lowest_time) is not None and lowest < FOREVER:
-                emit(buffer)
+            held = opened() if buffer is None else buffer
+            while (lowest := held.lowest_time) is not None and lowest < FOREVER:
+                emit(held)
 
         if holding.idle_ms is not None:
             task.on_idle.append((holding.idle_ms, close))
@@ -132,7 +136,7 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
         def process(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
             nonlocal buffer, stream_time
             if buffer is None:
-                buffer = Buffer(store)
+                buffer = opened()
             stream_time = max(stream_time, timestamp)
             time = key.window.end if holding.until_window_closes else timestamp
             new, old = to_bytes(value[0]), to_bytes(value[1])

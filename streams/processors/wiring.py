@@ -81,6 +81,8 @@ class TaskState:
     """Makes the task's folder, if it is not there."""
     commit_requested: bool = False
     """Whether a processor asks for a commit; the commit takes it back."""
+    breaks_off: bool = False
+    """Whether the task is to change hands: no record is begun any more."""
     stream_time: int = -1
     wall_clock: int = 0
     windowed_emit_interval_ms: int = 0
@@ -115,6 +117,8 @@ class TaskState:
     """Where coroutines run; a task without asynchronous nodes needs none."""
     holding: list[Holding] = field(default_factory=list)
     """The nodes that keep records, parents first."""
+    suppressed: dict[str, Callable[[], tuple[int, int]]] = field(default_factory=dict)
+    """By store, how many updates are held back there now, and their bytes."""
     fail: Callable[[str, Exception, object], None] = _fail
     """Has the processing handler decide about the error of a node over a record; returns to leave it out."""
 

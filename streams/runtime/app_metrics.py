@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 
 from logd.metrics.metrics import Metrics, Read, Values
+from logd.metrics.windowed import Windowed, in_ms
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
 from streams.runtime.input_buffer import InputBuffer
@@ -20,7 +21,7 @@ from streams.runtime.restore_listener import progress
 from streams.runtime.running import RunningTask
 from streams.runtime.standbys import Standbys, StandbyTask
 from streams.runtime.status import State, Status
-from streams.state import CachedStore, WindowStore
+from streams.state import CachedStore, SessionStore, VersionedStore, WindowStore
 from streams.topology import Topology
 
 DOMAIN = "kafka.streams"
@@ -56,6 +57,7 @@ class AppMetrics:
             "stream-state-updater-metrics": self._updater,
             "stream-task-metrics": self._tasks,
             "stream-processor-node-metrics": self._processors,
+            "stream-topic-metrics": self._topics,
             "stream-state-metrics": self._stores,
         }
         told.callback(metrics.add("millstream", "streams-queues", self._loop.statistics, client_id=client_id))
@@ -76,9 +78,11 @@ class AppMetrics:
         return [({}, self._loop.told.values(self._processed(self._loop.metrics())))]
 
     def _updater(self) -> Iterable[tuple[Mapping[str, str], Values]]:
+        standbys, paused = len(self._standbys.tasks), self._standbys.paused
         values = {
             "active-restoring-tasks": len(self._opener.restoring),
-            "standby-updating-tasks": len(self._standbys.tasks),
+            "standby-updating-tasks": 0 if paused else standbys,
+            "standby-paused-tasks": standbys if paused else 0,
         }
         return [({}, values)]
 
@@ -87,14 +91,18 @@ class AppMetrics:
             yield {"task-id": str(id)}, _restoring(restores.values())
         for id, standby in self._standbys.tasks.items():
             yield {"task-id": str(id)}, _updating(standby)
+        all_seconds = sum(running.process.recent for running in self._running())
         for running in self._running():
-            yield {"task-id": str(running.task.id)}, self._task(running)
+            yield {"task-id": str(running.task.id)}, self._task(running, all_seconds)
 
-    def _task(self, running: RunningTask) -> Values:
+    def _task(self, running: RunningTask, all_seconds: float) -> Values:
+        """``all_seconds``: how long all tasks were at work lately."""
         task = running.task
         queues = task.queues.values()
         return {
             "process-total": self._processed(task.metrics),
+            **in_ms("process-latency", running.process),
+            "active-process-ratio": running.process.recent / all_seconds if all_seconds else 0,
             "dropped-records-total": sum(each.dropped_records_total for each in task.metrics.values()),
             "active-buffer-count": sum(map(len, queues)),
             "input-buffer-bytes-total": sum(queue.memory_bytes for queue in queues),
@@ -110,13 +118,32 @@ class AppMetrics:
             for name, counted in running.task.metrics.items():
                 if isinstance(self._nodes[name], SourceNode | SinkNode):
                     tags = {"task-id": str(running.task.id), "processor-node-id": name}
-                    yield tags, {"process-total": counted.process_total}
+                    yield tags, {"process-total": counted.process_total, **_e2e_latency(counted)}
+
+    def _topics(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for running in self._running():
+            id = str(running.task.id)
+            for tp, queue in running.task.queues.items():
+                yield (
+                    {"task-id": id, "processor-node-id": queue.source.name, "topic": tp.topic},
+                    {
+                        "records-consumed-total": queue.records_consumed,
+                        "bytes-consumed-total": queue.bytes_consumed,
+                    },
+                )
+            for topic, count in list(running.produced.items()):
+                if nodes := running.task.writers_of(topic):  # else they are dead letters
+                    tags = {"task-id": id, "processor-node-id": nodes, "topic": topic}
+                    yield tags, {"records-produced-total": count}
 
     def _stores(self) -> Iterator[tuple[Mapping[str, str], Values]]:
         for running in self._running():
             for name, store in running.task.stores.items():
                 if properties := store.backend.properties():
                     yield {"task-id": str(running.task.id), _scope(store): name}, properties
+            for name, held in list(running.task.suppressed.items()):
+                tags = {"task-id": str(running.task.id), "in-memory-suppression-state-id": name}
+                yield tags, {**_held("count", held.count), **_held("size", held.size)}
 
     def _running(self) -> list[RunningTask]:
         return list(self._loop.tasks.values())
@@ -139,4 +166,26 @@ def _updating(standby: StandbyTask) -> Values:
 
 def _scope(store: CachedStore) -> str:
     """The tag by which Kafka Streams tells kinds of stores from each other."""
-    return "rocksdb-window-state-id" if isinstance(store, WindowStore) else "rocksdb-state-id"
+    if isinstance(store, WindowStore):
+        return "rocksdb-window-state-id"
+    if isinstance(store, SessionStore):
+        return "rocksdb-session-state-id"
+    return "rocksdb-versioned-state-id" if isinstance(store, VersionedStore) else "rocksdb-state-id"
+
+
+def _e2e_latency(source: NodeMetrics) -> Values:
+    latency = source.record_e2e_latency
+    if latency is None:
+        return {}
+    return {
+        "record-e2e-latency-avg": latency.average,
+        "record-e2e-latency-min": latency.smallest,
+        "record-e2e-latency-max": latency.largest,
+    }
+
+
+def _held(what: str, told: Windowed) -> Values:
+    return {
+        f"suppression-buffer-{what}-avg": told.average,
+        f"suppression-buffer-{what}-max": told.largest,
+    }

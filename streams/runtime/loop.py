@@ -375,9 +375,25 @@ class TaskLoop:
 
     # -- changes of hands
 
+    @asynccontextmanager
+    async def _cut_short(self) -> AsyncIterator[None]:
+        """Enter between two turns; the one under way ends behind the record in hand."""
+        tasks = [running.task for running in self.tasks.values()]
+        for task in tasks:
+            task.break_off()
+        try:
+            await self._lock.acquire()
+        finally:
+            for task in tasks:
+                task.go_on()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
     async def assigned(self, assignment: Assignment, generation: int) -> None:
         """Hold exactly these tasks: commit and close others, begin to open new ones, go on with the rest."""
-        async with self._lock:
+        async with self._cut_short():
             if self._stopping or self._member.generation != generation:
                 return  # The end, or the member is out: it joins anew.
             async with self._dropped_on_error():
@@ -415,14 +431,14 @@ class TaskLoop:
         """The end: commit and stand still, after `revoke_timeout_ms` at the latest. What is not committed
         then is dropped.
         """
-        async with self._lock:
+        async with self._cut_short():
             self._working = False
             async with self._dropped_on_error():
                 await self._commit_all()
 
     async def lost(self) -> None:
         """The tasks are somebody else's already: nothing of theirs may be committed."""
-        async with self._lock:
+        async with self._cut_short():
             await self.drop()
 
     async def drop(self) -> None:
@@ -461,7 +477,7 @@ class TaskLoop:
     async def between_turns(self) -> AsyncIterator[None]:
         """Enter once the turn under way is over; restores are broken off, and none begins any more."""
         self._stopping = True
-        async with self._lock:
+        async with self._cut_short():
             await self._openings.cancel()
             yield
 

@@ -58,8 +58,9 @@ class SentRecords:
         return self.ack.done() and not self.ack.cancelled() and self.ack.exception() is None
 
     def let_go(self, ack: asyncio.Future[int | None]) -> None:
-        """Forget the records if all went well."""
+        """Count and forget the records if all went well."""
         if self.is_acknowledged:
+            self.running.produced[self.topic] += len(self.records)
             self.records = ()
 
 
@@ -174,7 +175,7 @@ class Output:
         if error.code not in RECORDS_FAULT:
             raise error
         problem = SerializationError(f"not accepted: {error}", topic, partition)
-        node, letters = self._written_by(running, topic), list[DeadLetter]()
+        node, letters = running.task.writers_of(topic), list[DeadLetter]()
         for timestamp, key, value, headers in records:
             # Which input it was made of is not known any more: the context tells of the record itself.
             context = ErrorContext(
@@ -196,12 +197,6 @@ class Output:
         self.dropped += len(records)
         log.warning("%s-%d: records left out: %s", topic, partition, error)
         return await self._send_letters(letters, running)
-
-    def _written_by(self, running: RunningTask, topic: str) -> str:
-        """The name of the sink that writes to a topic; of all that may have, if there are several."""
-        sinks = running.task.subtopology.sinks
-        named = [sink.name for sink in sinks if sink.topic and self._names.topic(sink.topic) == topic]
-        return ", ".join(named or [sink.name for sink in sinks if sink.topic is None])
 
     async def _send_letters(self, letters: Iterable[DeadLetter], running: RunningTask) -> list[SentRecords]:
         sent: list[SentRecords] = []

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from logd.client import Fetched, TopicPartition
 from logd.errors import CorruptRecordBatch
+from logd.metrics.windowed import Windowed
 from logd.records import BatchHeader, Record, check_crc, decode_body, read_body
 from streams.errors import ProcessingError, RegistryUnavailable, SerializationError, StreamsError
 from streams.graph import SourceNode, TimestampExtractor
@@ -52,7 +53,7 @@ class _Chunk(NamedTuple):
     batch: memoryview = memoryview(b"")
 
     def read(self) -> tuple[Sequence[Record], int]:
-        """The records, and about how many bytes they take. Raises CorruptRecordBatch."""
+        """The records, and their bytes in the log, uncompressed. Raises CorruptRecordBatch."""
         header = self.header
         if header is None:
             return self.records, 0
@@ -61,7 +62,7 @@ class _Chunk(NamedTuple):
         records = decode_body(body, header)
         if header.base_offset < self.first:
             records = [record for record in records if record[0] >= self.first]
-        return records, len(body) + RECORD_OVERHEAD * len(records)
+        return records, len(body)
 
 
 class _Bad(NamedTuple):
@@ -105,6 +106,11 @@ class InputQueue:
         self._process = head
         self._process_run = run_of(head)
         self._metrics = metrics
+        if metrics.record_e2e_latency is None:
+            metrics.record_e2e_latency = Windowed()
+        self._e2e_latency = metrics.record_e2e_latency
+        self.records_consumed = self.bytes_consumed = 0
+        """What was processed; a batch's bytes count once all of it was (KIP-846)."""
         self._task_id = task_id
         self._on_bad_record = on_bad_record
         self._buffer = buffer
@@ -113,8 +119,9 @@ class InputQueue:
         self._waiting_bytes = 0
         self._chunk: list[InputRecord] = []
         self._next = 0
+        self._in_hand: list[InputRecord] = []
         self._decoding = _Chunk(0, 0, position, position)
-        self._decoded_bytes = 0
+        self._decoded_bytes = self._body_bytes = 0
         self._bad: deque[_Bad] = deque()
 
     def __len__(self) -> int:
@@ -228,7 +235,7 @@ class InputQueue:
         chunk = self._chunks.popleft()
         self._count(chunk, -1)
         try:
-            records, size = chunk.read()
+            records, self._body_bytes = chunk.read()
         except CorruptRecordBatch as error:
             raise CorruptRecordBatch(f"{self.tp}, the batch before {chunk.next_offset}: {error}") from error
         self._chunk = self._decode(records) if records else []
@@ -236,8 +243,9 @@ class InputQueue:
             self._leave_out_before(0)
             self.position = self._chunk[0][4] if self._chunk else chunk.next_offset
         if self._chunk:
-            self._decoding, self._decoded_bytes = chunk, size
-            self._buffer.decoded += size
+            overhead = 0 if chunk.header is None else RECORD_OVERHEAD * len(records)
+            self._decoding, self._decoded_bytes = chunk, self._body_bytes + overhead
+            self._buffer.decoded += self._decoded_bytes
         else:
             self.position = chunk.next_offset
 
@@ -274,6 +282,10 @@ class InputQueue:
                     done = sum(record[4] < state.offset for record in records)
                     raise
                 done, records = len(records), []
+            else:
+                self._in_hand = records
+                if state.breaks_off:
+                    records.clear()
             for timestamp, key, value, headers, offset in records:
                 if bound is not None and timestamp > bound and done:
                     break
@@ -285,17 +297,28 @@ class InputQueue:
             if self._bad:
                 self._leave_out_before(begin + done)
         finally:
-            self._advance(begin + done)
+            self._in_hand = []
+            self._advance(begin + done, state.wall_clock)
             self._metrics.process_total += done
+            self.records_consumed += done
             if not self._chunk:
                 state.raw_record = no_raw_record  # lets the batch go
         return done
 
-    def _advance(self, index: int) -> None:
+    def break_off(self) -> None:
+        """Have the run under way end behind the record in hand; from another thread, with `breaks_off` set.
+
+        A loop over a list ends with the list, so that no record pays for this.
+        """
+        self._in_hand.clear()
+
+    def _advance(self, index: int, wall_clock: int) -> None:
         self._next = index
         if index < len(self._chunk):
             self.position = self._chunk[index][4]
         else:
+            self.bytes_consumed += self._body_bytes
+            self._e2e_latency.record(wall_clock - self._chunk[-1][0])
             self._forget_decoded()
             self.position = self._decoding.next_offset
 

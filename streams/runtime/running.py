@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from logd.client import TopicPartition
+from logd.metrics.windowed import Windowed
 from streams.runtime.task import Task
 
 
@@ -30,6 +32,10 @@ class RunningTask:
     """Stores that are restored from an input, by name: what is committed of it says how far they are."""
     has_sent: bool = False
     """Whether something was sent for it since its last commit was begun, be it by a schedule."""
+    process: Windowed = field(default_factory=Windowed)
+    """How long its turns took that had records, s."""
+    produced: Counter[str] = field(default_factory=Counter)
+    """Records of its sinks that were acknowledged, by the cluster's names of the topics (KIP-846)."""
 
     @property
     def kinds(self) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from logd.records import Record
 from streams.errors import ProcessingError, StreamsError
 from streams.graph import SourceNode
 from streams.processors.coroutines import Coroutines
-from streams.processors.metrics import NodeMetrics
+from streams.processors.metrics import BufferMetrics, NodeMetrics
 from streams.processors.punctuation import PunctuationQueue
 from streams.processors.wiring import TaskState
 from streams.runtime.idle import IdleWatch
@@ -132,6 +132,8 @@ class Task:
             subtopology, self.stores, state=self._state, handlers=handlers or Handlers(), written=written
         )
         self._committed: dict[TopicPartition, int] = {}
+        self.suppressed: dict[str, BufferMetrics] = {}
+        """What is held back, by store; there once something was."""
         self._run_limit = FIRST_RUN_LIMIT
         self._holding = self._state.holding
         self.takes_input = True
@@ -192,7 +194,8 @@ class Task:
         state, done = self._state, 0
         state.wall_clock = self._clock()
         while (
-            not (done and self._buffer.contended and not self.holds_decoded)
+            not state.breaks_off
+            and not (done and self._buffer.contended and not self.holds_decoded)
             and (limit := self._limit()) > 0
             and (choice := self._choose()) is not None
         ):
@@ -213,6 +216,21 @@ class Task:
                 break
         self.end_turn()
         return done
+
+    def break_off(self) -> None:
+        """Begin no record any more before `go_on`; called while another thread may be within `process`."""
+        self._state.breaks_off = True
+        for queue in self.queues.values():
+            queue.break_off()
+
+    def go_on(self) -> None:
+        """Begin records again."""
+        self._state.breaks_off = False
+
+    @property
+    def breaks_off(self) -> bool:
+        """Whether no record is to be begun."""
+        return self._state.breaks_off
 
     def _limit(self) -> int:
         """How many records of an input to process at once; none while a node has no room."""
@@ -361,6 +379,14 @@ class Task:
         assert isinstance(written, WrittenInOrder), "the task was made to tell rows by topic"
         return written.take_in_order()
 
+    def writers_of(self, topic: str) -> str:
+        """The name of the sink that writes to a topic of the cluster; of all that may have, if there are
+        several, and "" if none is known to.
+        """
+        sinks = self.subtopology.sinks
+        named = [sink.name for sink in sinks if sink.topic and self._state.topic_name(sink.topic) == topic]
+        return ", ".join(named or [sink.name for sink in sinks if sink.topic is None])
+
     @property
     def cache_bytes(self) -> int:
         """About what the stores' caches take in memory."""
@@ -388,6 +414,11 @@ class Task:
         with self._during("changes of tables, forwarded at a commit"):
             self._program.drain()
         self.idle.has_closed = False
+        for name, count_and_size in self._state.suppressed.items():
+            count, size = count_and_size()
+            told = self.suppressed.setdefault(name, BufferMetrics())
+            told.count.record(count)
+            told.size.record(size)
         store_times: dict[str, int] = {}
         for store in self.stores.values():
             store_times.update(store.clocks())

@@ -7,6 +7,7 @@ they hold.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from streams.runtime.input_buffer import InputBuffer
@@ -45,13 +46,13 @@ class Turns:
         end = self._clock() + 2 * self._turn_ms
         for running in self._in_order(tasks):
             task = running.task
-            if self._clock() >= end:
+            if task.breaks_off or self._clock() >= end:
                 next_ = task.id
                 break
             task.punctuate()
             task.end_turn()  # What schedules have sent, and coroutines.
             if task.holds_decoded or self._buffer.may_decode:
-                done += task.process(self._clock() + share)
+                done += self._process(running, self._clock() + share)
             elif task.has_input:
                 skipped.append(task.id)
         self._buffer.contended = bool(skipped)
@@ -62,6 +63,13 @@ class Turns:
                 running.task.put_back()
             self._waiting_turns = 0
         self._first = skipped[0] if skipped else next_
+        return done
+
+    def _process(self, running: RunningTask, deadline: int) -> int:
+        begun = time.monotonic()
+        done = running.task.process(deadline)
+        if done:
+            running.process.record(time.monotonic() - begun)
         return done
 
     def _in_order(self, tasks: Sequence[RunningTask]) -> Sequence[RunningTask]:

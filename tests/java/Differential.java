@@ -18,12 +18,15 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.BiFunction;
 import java.util.function.BiPredicate;
 import java.util.function.Function;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -100,6 +103,7 @@ public class Differential {
     private static final Duration RETENTION = Duration.ofMillis(10_000_000);
     private static final Duration SEGMENT = Duration.ofMillis(5);
     private static final String APPLICATION = "app";
+    private static final Pattern FULL = Pattern.compile("Currently \\[(\\d+)/\\d+\\] records and \\[(\\d+)/\\d+\\] bytes");
     private static final PrintStream OUT = new PrintStream(System.out, false, StandardCharsets.UTF_8);
 
     // What plans pick by name: as tests/streams/differential/functions.py.
@@ -590,12 +594,21 @@ public class Differential {
     }
 
     private static Object suppress(Step s) {
+        boolean hasBytes = s.node.hasNonNull("bytes");
         if (s.node.get("wait").isNull()) {
-            Suppressed held = Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded());
+            Suppressed held = Suppressed.untilWindowCloses(
+                hasBytes
+                    ? Suppressed.BufferConfig.maxBytes(s.number("bytes")).shutDownWhenFull()
+                    : Suppressed.BufferConfig.unbounded());
             return s.<KTable>above(0).suppress(s.unnamed() ? held : held.withName(s.name()));
         }
+        Suppressed.EagerBufferConfig eager = Suppressed.BufferConfig.maxRecords(s.number("most"));
+        if (hasBytes) {
+            eager = eager.withMaxBytes(s.number("bytes"));
+        }
         Suppressed<Object> held = Suppressed.untilTimeLimit(
-            Duration.ofMillis(s.number("wait")), Suppressed.BufferConfig.maxRecords(s.number("most")));
+            Duration.ofMillis(s.number("wait")),
+            s.node.path("ends").asBoolean() ? eager.shutDownWhenFull() : eager.emitEarlyWhenFull());
         return s.table().suppress(s.unnamed() ? held : held.withName(s.name()));
     }
 
@@ -944,8 +957,19 @@ public class Differential {
             }
             tellStores(driver, plan.get("steps"));
         } catch (RuntimeException error) {
-            OUT.println("failed: " + error);
+            OUT.println("failed: " + full(error).orElse(String.valueOf(error)));
         }
+    }
+
+    /** How full a buffer was, if it was too full. */
+    private static Optional<String> full(Throwable error) {
+        for (Throwable cause = error; cause != null; cause = cause.getCause()) {
+            Matcher found = FULL.matcher(String.valueOf(cause.getMessage()));
+            if (found.find()) {
+                return Optional.of(found.group(1) + " records, " + found.group(2) + " bytes held");
+            }
+        }
+        return Optional.empty();
     }
 
     private static void play(TopologyTestDriver driver, JsonNode event) {

@@ -22,6 +22,7 @@ from streams import (
     TopologyError,
     UnlimitedWindows,
 )
+from streams.processors.metrics import NodeMetrics
 from streams.runtime import idle_ends
 from streams.runtime.idle import IdleWatch
 from streams.runtime.idle_ends import IdleEnds, Upstream
@@ -170,13 +171,12 @@ class Watched:
             raise AssertionError("nothing is decoded here")
 
         source: Any = None
-        metrics: Any = None
         self.called = 0
         self.queue = InputQueue(
             TP,
             source,
             never,
-            metrics,
+            NodeMetrics(),
             position=5,
             end=5,
             task_id="0_0",

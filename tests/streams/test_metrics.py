@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from logd.client import Fetched
+from logd.client import BatchProducer, Client, Fetched
 from logd.metrics.exposition import exposition
 from logd.metrics.metrics import Metrics
+from streams import Materialized, SessionWindows, StreamsBuilder, Suppressed, TimeWindows, Topology
 from streams.runtime.restore import StoreRestore
 from tests.streams.counting import PARTITIONS, application, make_events, prepare
-from tests.streams.running import copy, make_topics, produce, run, until
+from tests.streams.running import copy, make_topics, produce, run, start, until
 from tests.support.depth import deep
 from tests.support.documented_metrics import check_documented
 from tests.support.logd_process import LogdProcess
 
 EVENTS = make_events(400, keys=40)
 KEYS = len({key for key, _, _ in EVENTS})
+
+
+async def produce_at(bootstrap: str, topic: str, rows: list[tuple[int, bytes, bytes]]) -> None:
+    """Records by their times, in one batch."""
+    async with Client(bootstrap) as client, BatchProducer(client) as producer:
+        await (await producer.send(topic, 0, [(*row, ()) for row in rows]))
 
 
 def test_numbers_are_those_of_what_was_done(
@@ -51,6 +61,14 @@ def test_numbers_are_those_of_what_was_done(
             totals = metrics.values("stream-state-metrics", rocksdb_state_id="totals")
             hours = metrics.values("stream-state-metrics", rocksdb_window_state_id="hours")
             assert hours["estimate-num-keys"] >= KEYS
+            assert 0 < thread["process-ratio"] < 1 and 0 < thread["poll-ratio"] < 1
+            assert 0 < thread["commit-ratio"] <= 1
+            shares = [
+                tell["active-process-ratio"]
+                for id in range(PARTITIONS)
+                if (tell := metrics.values("stream-task-metrics", task_id=f"0_{id}"))
+            ]
+            assert sum(shares) == pytest.approx(1) and min(shares) > 0
             assert totals["estimate-num-keys"] >= KEYS
             assert metrics.values("consumer-coordinator-metrics")["assigned-partitions"] == 2 * PARTITIONS
             assert metrics.values("producer-metrics")["record-send-total"] > 0
@@ -61,12 +79,93 @@ def test_numbers_are_those_of_what_was_done(
                 "stream-state-updater-metrics",
                 "stream-task-metrics",
                 "stream-processor-node-metrics",
-                "stream-state-metrics",
                 "streams-queues",
                 "input-buffer",
             )
             assert b"kafka_streams_stream_thread_metrics_process_total{" in exposition(metrics)
         assert not list(metrics.read()), "it is closed"
+
+    run(case)
+
+
+def of_all_kinds(name: str) -> Topology:
+    """Stores of all kinds with names of their own, a source of two topics, and three sinks: of one topic, of
+    another, and of one that is chosen.
+    """
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.table(f"{name}-b", store=Materialized(name="versions", history_retention=timedelta(hours=1)))
+    source = builder.stream([f"{name}-in", f"{name}-a"], name="source")
+    counts = source.group_by_key().windowed_by(TimeWindows(10, grace=0)).count(store="hours")
+    held = counts.suppress(Suppressed.until_window_closes(name="held"))
+    held.to_stream(lambda windowed, count: windowed.key).to(f"{name}-out", name="held-out")
+    source.group_by_key().windowed_by(SessionWindows(10, grace=0)).count(store="sessions")
+    source.group_by_key().reduce(max, store="largest")
+    source.to(lambda key, value, context: f"{name}-{key}", name="chooser", key_serde=str, value_serde=int)
+    return builder.build()
+
+
+def test_topics_and_what_is_held_back(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    name = new_name("topics")
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "a", "b", "c", "out")})
+        async with start(of_all_kinds(name), logd.bootstrap, name, tmp_path) as app:
+            tell = app.registry.values
+            # Two windows of "c" close before its last one, which is held back.
+            rows = [(time, b"c", bytes(8)) for time in (0, 1, 11, 22)]
+            await produce_at(logd.bootstrap, f"{name}-in", rows)
+            await produce_at(logd.bootstrap, f"{name}-a", [(22, b"b", bytes(8))])
+            await app.wait_until_caught_up()
+
+            def topic(node: str, topic: str) -> dict[str, float]:
+                return tell("stream-topic-metrics", processor_node_id=node, topic=f"{name}-{topic}")
+
+            # A record of these is a length, five numbers of a byte, a key of one and a value of eight.
+            assert topic("source", "in") == {"records-consumed-total": 4, "bytes-consumed-total": 4 * 16}
+            assert topic("source", "a") == {"records-consumed-total": 1, "bytes-consumed-total": 16}
+            await until(lambda: topic("chooser", "c").get("records-produced-total") == 4)
+            # What "b" brought is chosen to go where the table reads, and comes back.
+            assert topic("chooser", "b") == {"records-produced-total": 1}
+            assert topic("held-out", "out") == {"records-produced-total": 2}
+            held = tell("stream-state-metrics", in_memory_suppression_state_id="held-store")
+            assert held["suppression-buffer-count-max"] == 2, "of c and of b"
+            # A key with its window is 9 or 17 bytes.
+            assert held["suppression-buffer-size-max"] > 2 * (8 + 9 + 8)
+            latency = tell("stream-processor-node-metrics", processor_node_id="source")
+            assert latency["record-e2e-latency-min"] <= latency["record-e2e-latency-avg"]
+            assert latency["record-e2e-latency-max"] == pytest.approx(time.time() * 1000, rel=1e-3)
+            check_documented(app.registry, "stream-topic-metrics", "stream-state-metrics")
+
+    run(case)
+
+
+def test_paused_standbys(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]) -> None:
+    prefix = new_name("paused")
+
+    async def case() -> None:
+        await prepare(logd.bootstrap, prefix, EVENTS[:10])
+        settings: dict[str, Any] = {
+            "num_standby_replicas": 1,
+            "group_instance_id": None,
+            "heartbeat_interval_ms": 50,
+        }
+        async with (
+            application(logd.bootstrap, prefix, str(tmp_path / "1"), **settings) as app,
+            application(logd.bootstrap, prefix, str(tmp_path / "2"), **settings),
+        ):
+            tell = app.registry.values
+
+            def standbys() -> list[float]:
+                told = tell("stream-state-updater-metrics")
+                return [told[f"standby-{each}-tasks"] for each in ("updating", "paused")]
+
+            await until(lambda: standbys() == [PARTITIONS // 2, 0])
+            app.pause()
+            assert standbys() == [0, PARTITIONS // 2]
+            app.resume()
+            assert standbys() == [PARTITIONS // 2, 0]
 
     run(case)
 

@@ -17,6 +17,7 @@ from streams import Materialized, State, StreamsBuilder, StreamsError, Topology
 from streams.errors import StateError
 from streams.runtime.folder import StateFolder
 from streams.runtime.opener import TaskOpener
+from streams.runtime.output import Output
 from streams.runtime.worker import Worker
 from tests.streams.counting import read_last
 from tests.streams.running import NewName, copy, make_topics, produce, run, start, until
@@ -195,6 +196,53 @@ def test_what_an_exception_leaves_half_done_is_not_committed(
             assert dict(app.stores("counts")[0].all()) == {"a": 5}  # type: ignore[attr-defined]
 
     run(case)
+
+
+@deep
+def test_at_least_once_a_revoke_is_over_in_time(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slow code has made output that is not acknowledged: it is given up, and its input is read again."""
+    name, acknowledged = new_name("in-time"), asyncio.Event()
+    begun, slow = threading.Event(), threading.Event()
+    original = Output.settle
+
+    async def settle(self: Output, sent: Any) -> None:
+        await acknowledged.wait()
+        await original(self, sent)
+
+    def wait(key: str, value: int) -> None:
+        begun.set()
+        assert slow.wait(30)
+
+    def topology() -> Topology:
+        builder = StreamsBuilder(key_serde=str, value_serde=int)
+        events = builder.stream(f"{name}-in").peek(wait)
+        events.group_by_key().count(store="counts").to_stream().to(f"{name}-out")
+        return builder.build()
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+        monkeypatch.setattr(Output, "settle", settle)
+        app = start(topology(), logd.bootstrap, name, tmp_path, max_poll_interval_ms=700)
+        async with app:
+            await until(begun.is_set)
+            revoking = asyncio.create_task(app._loop.revoked())
+            await asyncio.sleep(0)
+            slow.set()
+            try:
+                async with asyncio.timeout(20):
+                    await revoking
+                assert not app.tasks, "given up"
+            finally:
+                acknowledged.set()
+            await until(lambda: bool(app.tasks))
+            await app.wait_until_caught_up()
+            assert dict(app.stores("counts")[0].all()) == {"a": 1}  # type: ignore[attr-defined]
+        assert await read_last(logd.bootstrap, f"{name}-out", partitions=1) == {b"a": (1).to_bytes(8, "big")}
+
+    run(case, 40)
 
 
 def test_output_that_waits_for_room_at_the_end_is_not_lost(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -74,11 +75,10 @@ class Application:
             take_output=lambda: {"t": rows or [(0, b"k", b"v", ())]},
             take_placed_output=dict,
             id="0_1",
-            subtopology=SimpleNamespace(
-                sinks=[SimpleNamespace(name="other", topic="else"), SimpleNamespace(name="sink", topic="t")]
-            ),
+            writers_of={"t": "sink"}.get,
         )
-        self._task = SimpleNamespace(task=task)
+        self.produced = Counter[str]()
+        self._task = SimpleNamespace(task=task, produced=self.produced)
 
     async def _find(self, topic: str) -> int:
         if topic != "late":
@@ -257,6 +257,7 @@ def test_records_are_let_go_once_they_are_acknowledged() -> None:
         acks[1].set_exception(TOO_LARGE)
         await asyncio.sleep(0)
         assert [len(each.records) for each in sent] == [0, 1]
+        assert application.produced == {"t": 1}, "the metric counts what the broker has"
         await application.output.settle(sent)
 
     run(test)

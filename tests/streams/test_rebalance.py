@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import BatchProducer, Client, TopicPartition
+from logd.client import BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
 from logd.wire import encode_versioned
 from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from streams import KafkaStreams, State, StateRestoreListener, StreamsBuilder, StreamsError, Topology
@@ -150,6 +150,58 @@ def test_a_task_goes_on_while_another_is_restored(
             assert len(counted(app)) == 5
 
     run(case)
+
+
+def let_restores_go_by_batches(monkeypatch: pytest.MonkeyPatch) -> dict[int, asyncio.Event]:
+    """Restores read a batch at a time, and wait with each until its event is set; by partition."""
+    waiting: dict[int, asyncio.Event] = {}
+
+    class ByBatches(BatchFetcher):
+        async def fetch(self, **limits: Any) -> list[Fetched]:
+            (fetched,) = await super().fetch(max_records=1)
+            go_on = waiting[fetched.tp.partition] = asyncio.Event()
+            await go_on.wait()
+            return [fetched]
+
+    monkeypatch.setattr(restore, "BatchFetcher", ByBatches)
+    return waiting
+
+
+def test_restores_go_on_side_by_side_while_another_task_works(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of them waits for another's end, nor does what runs wait for them: each batch is held up until all
+    of them have one, and the running task has processed a record.
+    """
+    name, diary, rounds, restored = new_name("side-by-side"), Diary(), range(3), range(1, PARTITIONS)
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
+        async with start(counts(name), logd.bootstrap, name, tmp_path / "1") as app:
+            for _ in rounds:  # A commit each, which is a batch of each changelog.
+                for partition in restored:
+                    await send(logd.bootstrap, name, partition, "a", "b")
+                await app.wait_until_caught_up()
+        waiting = let_restores_go_by_batches(monkeypatch)
+        app = start(counts(name), logd.bootstrap, name, tmp_path / "2")
+        app.add_restore_listener(diary)
+        async with app:
+            for done in rounds:
+                await until(lambda: waiting.keys() == set(restored))
+                await send(logd.bootstrap, name, 0, "x")
+                await until(lambda done=done: app.summary()["records_in"] == done + 1)  # type: ignore[misc]
+                how_far = {"restored": 2 * done, "remaining": 2 * (len(rounds) - done)}
+                assert app.summary()["restoring"] == {f"0_{partition}": how_far for partition in restored}
+                for partition in restored:
+                    waiting.pop(partition).set()
+            await app.wait_until_caught_up()
+            assert counted(app)["a", TaskId(0, 1)] == counted(app)["x", TaskId(0, 0)] == len(rounds)
+        batches = [line for line in diary.lines if " at " in line]
+        for done in rounds:
+            told = batches[done * len(restored) : (done + 1) * len(restored)]
+            assert sorted(told) == [f"counts-{partition} 2 at {2 * done + 2}" for partition in restored]
+
+    run(case, 30)
 
 
 def test_a_restore_that_is_broken_off_is_told_and_gone_on_with(
@@ -430,6 +482,48 @@ def test_an_instance_whose_code_hangs_leaves_and_says_where(
     assert len(said) == 1
     assert said[0].startswith("node SLOW-ONE (")
     assert "in wait) has not come back within max.poll.interval.ms (1500 ms)" in said[0]
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_a_revoke_waits_for_the_record_in_hand_and_for_no_other(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
+) -> None:
+    """Code that turned slow had all records of the run still before it: 200 of them, where it was fast."""
+    name, begun, go_on = new_name("in-hand"), threading.Semaphore(0), threading.Semaphore(0)
+    settings = SETTINGS | {"processing_guarantee": guarantee}
+    values = list[str]()
+
+    def slow(key: str, value: int) -> None:
+        values.append(key)
+        begun.release()
+        assert go_on.acquire(timeout=30)
+
+    def topology() -> Topology:
+        builder = StreamsBuilder(key_serde=str, value_serde=int)
+        events = builder.stream(f"{name}-in").peek(slow)
+        events.group_by_key().count(store="counts").to_stream().to(f"{name}-out")
+        return builder.build()
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await send(logd.bootstrap, name, 0, *"abcdef")
+        try:
+            async with start(topology(), logd.bootstrap, name, tmp_path / "1", **settings) as app:
+                await until(lambda: begun.acquire(blocking=False))
+                revoking = asyncio.create_task(app._loop.revoked())
+                await asyncio.sleep(0)
+                go_on.release()
+                await revoking
+                assert values == ["a"]
+                assert app._loop.tasks[TaskId(0, 0)].task.committed == {TopicPartition(f"{name}-in", 0): 1}
+        finally:
+            go_on.release(100)
+        async with start(topology(), logd.bootstrap, name, tmp_path / "2", **settings) as app:
+            await app.wait_until_caught_up()
+            assert values == [*"abcdef"], "each was processed once"
+            assert counted(app) == {(key, TaskId(0, 0)): 1 for key in "abcdef"}
+
+    run(case, 40)
 
 
 def test_a_paused_instance_keeps_its_tasks_and_processes_nothing(

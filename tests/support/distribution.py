@@ -102,7 +102,7 @@ SECONDS = {
     "streams/test_exactly_once.py": 50,
     "streams/test_rules.py": 40,
     "faults/streams/test_random_kills.py": 30,
-    "streams/differential/test_differential.py": 40,
+    "streams/differential/test_differential.py": 50,
     "streams/test_windows.py": 25,
     "streams/test_published.py": 15,
     "streams/test_instances.py": 20,

@@ -148,6 +148,38 @@ def test_the_smallest_is_forgotten_like_the_largest() -> None:
     assert age.last == 7
 
 
+def test_the_share_of_the_time_lately() -> None:
+    now = [0.0]
+    work = Windowed(lambda: now[0])
+    assert work.ratio == 0, "no time has passed"
+    now[0] += 4
+    work.record(1)
+    assert (work.recent, work.ratio) == (1, 0.25), "of the time since it was made"
+    now[0] += 6
+    work.record(8)
+    assert work.ratio == 0.9
+    now[0] = 2 * WINDOW_SECONDS - 10
+    work.record(1)
+    assert work.ratio == 10 / 50
+    now[0] = 2 * WINDOW_SECONDS
+    assert (work.recent, work.ratio) == (1, 1 / WINDOW_SECONDS), "the first window is forgotten"
+    work.record(1000)
+    assert work.ratio == 1, "it began before the windows"
+    now[0] += 2 * WINDOW_SECONDS
+    assert (work.recent, work.ratio) == (0, 0)
+
+
+def test_reading_changes_nothing() -> None:
+    """One thread may record while another reads."""
+    now = [0.0]
+    latency = Windowed(lambda: now[0])
+    latency.record(4)
+    for now[0] in (0.0, WINDOW_SECONDS, 5 * WINDOW_SECONDS):
+        _ = latency.average, latency.largest, latency.smallest, latency.ratio
+    now[0] = WINDOW_SECONDS
+    assert latency.average == 4
+
+
 def test_what_a_body_takes_is_recorded_unless_it_raises() -> None:
     now = [0.0]
     latency = Windowed(lambda: now[0])

@@ -193,10 +193,17 @@ def _joined_streams(method: str) -> Callable[..., Any]:
 
 
 def _suppress(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    bytes, name = step.get("bytes"), step["name"]
     if step["wait"] is None:
-        return above[0].suppress(Suppressed.until_window_closes(name=step["name"]))
+        return above[0].suppress(Suppressed.until_window_closes(max_bytes=bytes, name=name))
     return above[0].suppress(
-        Suppressed.until_time_limit(step["wait"], max_records=step["most"], name=step["name"])
+        Suppressed.until_time_limit(
+            step["wait"],
+            max_records=step["most"],
+            max_bytes=bytes,
+            when_full="shut_down" if step.get("ends") else "emit_early",
+            name=name,
+        )
     )
 
 

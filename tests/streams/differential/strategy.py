@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from streams.serdes.windowed import FOREVER
 from tests.streams.differential.functions import AGGREGATORS, FOREIGN_KEYS, UNDOERS
 from tests.streams.differential.operators import OPERATORS, Operator
-from tests.streams.differential.plan import Plan, Step
+from tests.streams.differential.plan import Event, Plan, Step
 
 INPUTS = ("in0", "in1", "in2", "in3")
 STEPS_MAX = 10
@@ -210,6 +211,9 @@ class Topologies:
         elif name == "suppress":
             step["wait"] = draw(st.sampled_from([0, 5, 30]))
             step["most"] = draw(st.sampled_from([1, 2, 1000]))
+            # One update of these is 35 to 90 bytes.
+            step["bytes"] = draw(st.sampled_from([None, 60, 120, 250]))
+            step["ends"] = draw(st.sampled_from([False, False, True]))
             if step["key"] != "s" and draw(st.booleans()):
                 step["wait"] = None
         elif name == "process":
@@ -248,10 +252,32 @@ def plans(draw: Any, optimization: str = "none") -> Plan:
     for _ in range(draw(st.integers(1, STEPS_MAX))):
         topologies.add()
     topologies.end()
-    read = {
-        topic for step in topologies.steps if step["op"] in ("stream", "table") for topic in step["topics"]
-    }
+    return Plan(topologies.steps, draw(_events(topologies.steps)), optimization)
+
+
+@st.composite
+def full_buffers(draw: Any, steps: Sequence[Step]) -> Plan:
+    """Records for this topology, whose `suppress` steps hold back few bytes, or as many as they get."""
+    bounded = [
+        {
+            **step,
+            "most": draw(st.sampled_from([2, 1000])),
+            "bytes": draw(st.integers(30, 200)),
+            "ends": draw(st.booleans()),
+        }
+        if step["op"] == "suppress"
+        else step
+        for step in steps
+    ]
+    return Plan(bounded, draw(_events(steps)))
+
+
+@st.composite
+def _events(draw: Any, steps: Sequence[Step]) -> list[Event]:
+    read = {topic for step in steps if step["op"] in ("stream", "table") for topic in step["topics"]}
     pipes = st.tuples(st.just("pipe"), st.sampled_from(sorted(read)), keys, values, timestamps, headers)
     count = draw(st.integers(1, EVENTS_MAX))
-    events = st.lists(st.one_of(pipes, pipes, pipes, clocks), min_size=count, max_size=count)
-    return Plan(topologies.steps, draw(events), optimization)
+    events: list[Event] = draw(
+        st.lists(st.one_of(pipes, pipes, pipes, clocks), min_size=count, max_size=count)
+    )
+    return events

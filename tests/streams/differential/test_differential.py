@@ -21,13 +21,16 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from tests.streams.differential.plan import Plan
 from tests.streams.differential.runs import REFUSED, Kafkas, ours
-from tests.streams.differential.strategy import plans
+from tests.streams.differential.strategy import full_buffers, plans
 from tests.support import java
 from tests.support.depth import times
 from tests.support.memory_folder import memory_folder
 
 GOLDEN = Path(__file__).parent / "golden"
 TOPOLOGIES = 250
+FULL_BUFFERS = 40
+HELD_BACK = ["grouped-tables-held-back", "table-held-back-in-bytes", "windows-held-back"]
+"""Topologies with `suppress`: until a time, once behind a repartition topic, and until windows close."""
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +77,19 @@ def test_random_topologies_that_are_optimized(kafkas: Kafkas) -> None:
         answer = kafkas.run(plan)
         assume(not any(mistake in answer for mistake in ("is not added yet", "null keyChangingChild")))
         check(plan, answer)
+
+    agree()
+
+
+@java.needs_jar("kafka-streams-test-utils")
+@pytest.mark.parametrize("name", HELD_BACK)
+def test_full_buffers(kafkas: Kafkas, name: str) -> None:
+    """What goes early, or how full the buffer was when it ended the application: in bytes, to the byte."""
+
+    @settings(max_examples=times(FULL_BUFFERS), suppress_health_check=list(HealthCheck), database=None)
+    @given(plan=full_buffers(frozen(name)[0].steps))
+    def agree(plan: Plan) -> None:
+        check(plan, kafkas.run(plan))
 
     agree()
 
