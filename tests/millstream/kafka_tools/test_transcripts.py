@@ -45,9 +45,7 @@ def on_logd(transcript: Transcript, tmp_path: Path, folder: Path, player: Player
 
 
 def on_kafka(transcript: Transcript, tmp_path: Path, folder: Path, player: Player) -> Transcript:
-    # Some records are of 1970, and Kafka would look for what is too old 30 s after its start.
-    settings = {"log.initial.task.delay.ms": 3_600_000, **transcript.settings}
-    with ApacheKafka(tmp_path / "kafka", settings) as kafka:
+    with ApacheKafka(tmp_path / "kafka", transcript.settings) as kafka:
         settled = Settled(player, kafka.bootstrap)
         return Stage(folder, Surroundings(kafka.bootstrap, kafka.data), settled).play(transcript)
 
