@@ -284,13 +284,14 @@ class Leader:
             slow = {replica for replica in in_sync.isr if self._is_slow(replica, now_ms)}
             if slow:
                 self._propose([replica for replica in in_sync.isr if replica not in slow])
-        self._advance(now_ms)
         self.reconsider(now_ms)
 
     def reconsider(self, now_ms: int) -> None:
-        """What a follower was kept out for may be over, as by news of its broker: take in who has all there
-        is. Who has not fetches again, and is looked at then.
+        """Something was heard of brokers: what a follower was kept out for may be over, so take in who has
+        all there is (who has not fetches again, and is looked at then); and one that is gone, or may not
+        join, is not waited for.
         """
+        self._advance(now_ms)
         if len(self._in_sync.isr) == len(self.replicas):
             return
         for follower in self._followers.values():
@@ -416,7 +417,6 @@ class Leader:
             if replica not in self._in_sync.isr and (follower := self._followers.get(replica)) is not None:
                 follower.caught_up(now_ms)
         self._in_sync.commit(isr, partition_epoch)
-        self._advance(now_ms)
         self.reconsider(now_ms)
 
     # The high watermark

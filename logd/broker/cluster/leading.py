@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from logd.wire.fetch import FetchPartition
 
 
+_OF_BROKERS = frozenset(("broker", "broker-gone", "replicas-offline"))
+"""Changes by which a follower may join, or may no more."""
+
+
 class Leading:
     """`own` are this broker's id and epoch; `lease` says whether it surely has them still; `quota` is what
     followers may take that are throttled.
@@ -154,14 +158,15 @@ class Leading:
 
     def heard(self, changes: Iterable[Change]) -> None:
         """Behind changes of the image: who could not join before its broker was known may join now, and who
-        is gone is not waited for.
+        is gone, or has lost the partition, is not waited for. What is told of many partitions comes in
+        parts: a leader may have heard long before that such a one is not in sync.
         """
         kinds = {change["type"] for change in changes}
         if "broker-gone" in kinds:
             for tp in self.low_watermarks.awaited:
                 if (awaited := self.led.get(tp)) is not None:
                     self.low_watermarks.look(awaited)
-        if "broker" not in kinds:
+        if kinds.isdisjoint(_OF_BROKERS):
             return
         now_ms = self._now_ms()
         for led in self.led.values():

@@ -141,6 +141,8 @@ class Nodes:
         self.lag_ms = lag_ms
         self.fetch_wait_ms = fetch_wait_ms
         self.can_ask = True
+        self.tells_one_by_one = False
+        """As when there are more changes than fit into one update."""
         self._epochs = 0
         self.nodes = {id_: Node(self, id_, folder / str(id_)) for id_ in range(1, count + 1)}
 
@@ -182,6 +184,10 @@ class Nodes:
         return decision.answer
 
     def _apply(self, changes: list[Change]) -> None:
+        for update in [[change] for change in changes] if self.tells_one_by_one else [changes]:
+            self._take(update)
+
+    def _take(self, changes: list[Change]) -> None:
         for change in changes:
             self.image.apply(change)
         state = self.image.partitions.get(TP)

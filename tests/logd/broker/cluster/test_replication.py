@@ -99,6 +99,28 @@ def test_a_client_waits_for_the_others_as_long_as_it_says(tmp_path: Path) -> Non
     run(test)
 
 
+def test_nobody_waits_for_one_that_is_heard_last_to_be_gone(tmp_path: Path) -> None:
+    """Many partitions change when a broker is lost, and what is told of them comes in parts: it has left the
+    ISR, and is known to be alive for a while longer. A follower that has all there is says nothing more.
+    """
+
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic()
+            await acknowledged(nodes.leader, "first")
+            await nodes.nodes[3].assignment.stop()
+            waiting = asyncio.ensure_future(acknowledged(nodes.leader, "second"))
+            await nodes.until(lambda: nodes.nodes[2].partition.log_end_offset == 2)
+            await asyncio.sleep(4 * nodes.fetch_wait_ms / 1000)
+            assert not waiting.done()
+            nodes.tells_one_by_one = True
+            await nodes.nodes[3].stop()
+            async with asyncio.timeout(nodes.lag_ms / 1000 / 4):
+                await waiting
+
+    run(test)
+
+
 @deep
 def test_one_that_stays_behind_leaves_and_comes_back(tmp_path: Path) -> None:
     async def test() -> None:
