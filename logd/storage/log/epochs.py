@@ -53,6 +53,21 @@ class LeaderEpochs:
         self.entries.append((epoch, start_offset))
         self._changed()
 
+    def found(self, epoch: int, start_offset: int) -> None:
+        """Recovery has read a batch of `epoch` at `start_offset`, which says more than the file: an epoch may
+        have been written there that was begun without a batch, and forgotten when the leader sent batches of
+        an older one.
+        """
+        index = bisect_right(self.entries, start_offset, key=_start)
+        kept = index
+        while kept and self.entries[kept - 1][0] > epoch:
+            kept -= 1
+        if kept == index:
+            return self.assign(epoch, start_offset)
+        wrote = self.entries[kept - 1][0] if kept else NO_EPOCH
+        self.entries[kept:index] = [(epoch, start_offset)] if epoch > wrote else []
+        return self._changed()
+
     def begin(self, epoch: int, end_offset: int) -> None:
         """A new epoch begins at the end of the log, with no batch yet."""
         dirty = self.dirty

@@ -38,7 +38,7 @@ def recover_segment(
     """Check a segment batch by batch from the recovery point on, build the indexes again, truncate what does
     not hold.
 
-    Leader epochs newer than the checkpoint's are learned from the batches. May raise OSError.
+    Leader epochs are learned from the batches where the checkpoint does not say them. May raise OSError.
     """
     end, due = segment.size, segment.base_offset
     if recovery_point > segment.base_offset and segment.rewind(recovery_point):
@@ -52,7 +52,7 @@ def recover_segment(
             check_crc(batch, 0, header)
             if header.base_offset < due or header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
                 raise CorruptRecordBatch(f"offset {header.base_offset} where {due} was due")
-            epochs.assign(header.partition_leader_epoch, header.base_offset)
+            epochs.found(header.partition_leader_epoch, header.base_offset)
             segment.note(
                 header.size, header.base_offset, header.last_offset, header.max_timestamp, index_interval
             )

@@ -216,6 +216,28 @@ def test_epochs_newer_than_the_checkpoint_are_learned(store: Any, batch: Any) ->
     assert store.log.latest_epoch == 6, "begun by the recovery itself"
 
 
+@pytest.mark.parametrize("older", [1, 4])
+def test_an_epoch_that_was_begun_in_vain_is_not_taken_for_that_of_the_batch(
+    store: Any, batch: Any, older: int
+) -> None:
+    """The story: a leader begins epoch 5, and has it written; the next one sends what the one before it had
+    appended in an older epoch. The machine dies when the batch is on the disk, and the epochs are not.
+    """
+    store.log.writer.append(batch("a"), 1, store.now)
+    store.log.begin_epoch(5)
+    store.log.flusher.flush()
+    checkpoint = (store.log_path / "leader-epoch-checkpoint").read_text()
+    assert checkpoint == "0\n2\n1 0\n5 1\n"
+    assert store.log.shortening.start_truncation(1, store.now) is None
+    store.log.writer.append(batch("b"), older, store.now)
+    store.log.flusher.sync()
+    store.kill()
+    assert (store.log_path / "leader-epoch-checkpoint").read_text() == checkpoint
+    store.open()
+    assert [store.log.epoch_of(offset) for offset in (0, 1)] == [1, older]
+    assert store.log.end_offset_for_epoch(older) == (older, 2)
+
+
 def test_a_stale_recovery_point_of_a_deleted_log_is_not_used(store: Any) -> None:
     """The story: a topic with a high recovery point is deleted and made anew; recovery reads all of it."""
     store.configure(segment_bytes=300)
