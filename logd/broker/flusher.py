@@ -2,8 +2,11 @@
 
 A flush writes all there is of a log and raises its recovery point. It runs in the background, so that a
 start after a crash has little to read: by the clock, and as soon as more bytes than ``bytes_max`` were
-written. A sync forces the records alone. An acknowledgement waits for one where flush.messages or flush.ms
-ask for it: whatever is appended while one fsync runs is covered by the next, however many wait.
+written. Each flush is followed by a rest of its length, unless so much waits: what was written to thousands
+of partitions at once, as when their leader is lost, would keep both cores from those who write.
+
+A sync forces the records alone. An acknowledgement waits for one where flush.messages or flush.ms ask for it:
+whatever is appended while one fsync runs is covered by the next, however many wait.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -32,13 +36,21 @@ logger = logging.getLogger("logd.broker")
 
 
 class Flusher:
-    """Flushes logs, a few at a time and each log once at a time. ``run`` runs a job in the thread pool.
+    """Flushes logs, a few at a time and each log once at a time. ``run`` runs a job in the thread pool;
+    ``rest`` waits for so many seconds.
 
     Only partitions that ``appended`` or ``touched`` named are looked at: what is idle costs nothing.
     """
 
-    def __init__(self, run: Callable[[Callable[[], None]], Awaitable[None]], bytes_max: int) -> None:
+    def __init__(
+        self,
+        run: Callable[[Callable[[], None]], Awaitable[None]],
+        bytes_max: int,
+        *,
+        rest: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._run = run
+        self._rest = rest
         self._bytes_max = bytes_max
         self._dirty: dict[Partition, None] = {}
         self._bytes = 0
@@ -105,7 +117,11 @@ class Flusher:
     async def _flush_each(self, waiting: Iterator[Partition]) -> int:
         flushed = 0
         for partition in waiting:
-            flushed += await self._flush_one(partition)
+            began = time.perf_counter()
+            if await self._flush_one(partition):
+                flushed += 1
+                if not self._is_full.is_set():
+                    await self._rest(time.perf_counter() - began)
         return flushed
 
     async def _flush_one(self, partition: Partition) -> bool:

@@ -251,10 +251,13 @@ def warm(piece: FileSlice) -> None:
         os.preadv(piece.fd, [buffer[: end - position]], position)
 
 
-def write_atomically(disk: Disk, path: Path, data: bytes, *, sync: bool = True) -> None:
+def write_atomically(
+    disk: Disk, path: Path, data: bytes, *, sync: bool = True, sync_name: bool = True
+) -> None:
     """Put `data` under `path` so that a crash leaves the old content or the new one, whole.
 
     Blocks with `sync`. Without it a power loss may leave the file empty: only where reading finds that out.
+    Without `sync_name` it may leave the old content until the caller syncs the folder.
     """
     temporary = path.with_name(path.name + ".tmp")
     file = disk.open(temporary)
@@ -266,7 +269,7 @@ def write_atomically(disk: Disk, path: Path, data: bytes, *, sync: bool = True) 
     finally:
         file.close()
     disk.rename(temporary, path)
-    if sync:
+    if sync and sync_name:
         disk.sync_folder(path.parent)
 
 

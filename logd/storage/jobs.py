@@ -58,9 +58,10 @@ class Flush:
     """The fsyncs of one log up to `end_offset`. Run it, then hand it to `LogFlusher.finish_flush`.
 
     `files` are synced, and `writes` made and synced; then `folders`, where names have changed. `epochs` is
-    the leader epoch checkpoint to write, None if the one on the disk is right. `turn` is the log's: a flush
-    relies on what the one before it took over. `segments` are those whose indexes are in `writes`; without
-    any the records are safe, but recovery has to read them. `obsolete` files are unlinked in the end.
+    the leader epoch checkpoint to write, in one of the folders; None if the one on the disk is right. `turn`
+    is the log's: a flush relies on what the one before it took over. `segments` are those whose indexes are
+    in `writes`; without any the records are safe, but recovery has to read them. `obsolete` files are
+    unlinked in the end.
     """
 
     __slots__ = (
@@ -125,7 +126,7 @@ class Flush:
             for write in self._writes:
                 write.run()
             if self._epochs is not None:
-                write_atomically(self._disk, *self._epochs)
+                write_atomically(self._disk, *self._epochs, sync_name=False)
             for folder in self._folders:
                 self._disk.sync_folder(folder)
             for path in self._obsolete:

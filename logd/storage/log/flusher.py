@@ -182,6 +182,8 @@ class LogFlusher:
         obsolete: Sequence[Path] = (),
     ) -> Flush:
         state = self._state
+        if epochs is not None:
+            self.names_changed()
         self.unflushed_since_ms = NEVER
         self.sync_started_to = state.log_end_offset
         folders = tuple(dict.fromkeys((*self._folders_under_way, *self._unsynced_folders)))

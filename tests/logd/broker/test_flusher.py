@@ -4,7 +4,8 @@ told when to work."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -102,10 +103,16 @@ class Pool:
         self._go.clear()
 
 
-def flusher_of(count: int, bytes_max: int = 1_000) -> tuple[Flusher, list[Any], Pool]:
+async def no_rest(seconds: float) -> None:
+    """Everything goes on at once."""
+
+
+def flusher_of(
+    count: int, bytes_max: int = 1_000, rest: Callable[[float], Awaitable[None]] = no_rest
+) -> tuple[Flusher, list[Any], Pool]:
     partitions: list[Any] = [PaperPartition(index) for index in range(count)]
     pool = Pool()
-    flusher = Flusher(pool.run, bytes_max)
+    flusher = Flusher(pool.run, bytes_max, rest=rest)
     for partition in partitions:
         flusher.appended(partition, 1)
     return flusher, partitions, pool
@@ -181,6 +188,40 @@ def test_so_many_bytes_do_not_wait_for_their_time() -> None:
         await turns()
         assert not full.done(), "counted anew"
         full.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_rest_follows_each_flush_as_long_as_that_unless_much_is_waiting() -> None:
+    async def run() -> None:
+        rests: list[float] = []
+        worked: list[float] = []
+
+        async def rest(seconds: float) -> None:
+            rests.append(seconds)
+
+        async def work(job: Callable[[], None]) -> None:
+            began = time.perf_counter()
+            await asyncio.sleep(0.01)
+            job()
+            worked.append(time.perf_counter() - began)
+
+        partitions: list[Any] = [PaperPartition(index) for index in range(6)]
+        flusher = Flusher(work, 100, rest=rest)
+        for partition in partitions:
+            flusher.appended(partition, 1)
+        assert await flusher.flush_all() == 6
+        assert len(rests) == 6
+        assert all(rested >= flushed for rested, flushed in zip(rests, worked, strict=True))
+        rests.clear()
+        for partition in partitions:
+            partition.log.end = 2
+            flusher.touched(partition)
+        flushing = asyncio.create_task(flusher.flush_all())
+        await turns()
+        flusher.appended(partitions[0], 100)
+        assert await flushing == 6
+        assert not rests
 
     asyncio.run(run())
 
