@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -115,13 +114,13 @@ class Flusher:
         return sum(await asyncio.gather(*(self._flush_each(waiting) for _ in range(FLUSHES_AT_ONCE))))
 
     async def _flush_each(self, waiting: Iterator[Partition]) -> int:
-        flushed = 0
+        flushed, clock = 0, asyncio.get_running_loop().time
         for partition in waiting:
-            began = time.perf_counter()
+            began = clock()
             if await self._flush_one(partition):
                 flushed += 1
                 if not self._is_full.is_set():
-                    await self._rest(time.perf_counter() - began)
+                    await self._rest(clock() - began)
         return flushed
 
     async def _flush_one(self, partition: Partition) -> bool:

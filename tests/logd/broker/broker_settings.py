@@ -196,9 +196,13 @@ class Broker(NamedTuple):
 
     def taken_unaccepted(self) -> int:
         """How many of 24 connections the kernel takes for the broker while that stands still."""
+        with RawClient(self.logd.port) as last:
+            last.request(MetadataRequest(topics=[]), 12)  # those before it are accepted, then
         os.kill(self.logd.pid, signal.SIGSTOP)
         with ExitStack() as stack:
             stack.callback(os.kill, self.logd.pid, signal.SIGCONT)
+            while Path(f"/proc/{self.logd.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+                time.sleep(0.001)
             socks = [stack.enter_context(socket.socket()) for _ in range(24)]
             for sock in socks:
                 sock.setblocking(False)
