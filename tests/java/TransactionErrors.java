@@ -1,6 +1,8 @@
 // What the Java producer makes of every error code of every request of a transaction.
 //
-//     java -cp "$KAFKA_LIBS/*" tests/java/TransactionErrors.java HOST:PORT HOST:PORT
+//     java -cp "$KAFKA_LIBS/*" tests/java/TransactionErrors.java HOST:PORT HOST:PORT [EVERY]
+//
+// EVERY: only the first of so many cases in a row.
 //
 // The first broker has transaction version 1, the second 2. Their topic "t" has one partition at least. They
 // answer the first request that a transactional id names, "VERSION/REQUEST/CODE", with that error code, and
@@ -43,7 +45,9 @@ public class TransactionErrors {
     /** So long sendOffsetsToTransaction waits after a fatal error of the group's lookup, which does not end it. */
     private static final int MAX_BLOCK_MS = 8_000;
 
-    public static void main(String[] brokers) throws Exception {
+    public static void main(String[] arguments) throws Exception {
+        int every = arguments.length > 2 ? Integer.parseInt(arguments[2]) : 1;
+        int number = 0;
         ExecutorService threads = Executors.newFixedThreadPool(AT_ONCE);
         List<Future<String>> lines = new ArrayList<>();
         for (int version = 1; version <= 2; version++) {
@@ -52,8 +56,8 @@ public class TransactionErrors {
                     continue;
                 }
                 for (Errors error : Errors.values()) {
-                    if (error != Errors.NONE) {
-                        String broker = brokers[version - 1];
+                    if (error != Errors.NONE && number++ % every == 0) {
+                        String broker = arguments[version - 1];
                         String name = version + "/" + request + "/" + error.code();
                         String told = version + " " + request + " " + error.name() + " ";
                         lines.add(threads.submit(() -> told + outcome(broker, name)));

@@ -218,19 +218,30 @@ def test_kafka_s_own_records_as_its_formatters_print_them(broker: Broker, topic:
     data = create_topic(broker, f"for-{formatter}")
     ours(broker, "produce", data, "--transactional-id", f"of-{formatter}", stdin=b"1\n2\n")
     ours(broker, "consume", data, "-g", f"of-{formatter}", "--from-beginning", "-c", 1)
-    # Kafka's own consumer is a group, too, and writes while it reads.
     lines = [
         line
         for line in ours(broker, "consume", topic, "-e", "--formatter", formatter).splitlines()
         if f'"of-{formatter}"'.encode() in line
     ]
     assert lines
+    partition, count = partition_of(broker, topic, f"of-{formatter}")
     theirs = kafkas(
         broker,
         "consumer.ConsoleConsumer",
-        *("--topic", topic, "--from-beginning", "--timeout-ms", "15000"),
+        *("--topic", topic, "--partition", partition, "--offset", "earliest"),
+        *("--max-messages", str(count), "--timeout-ms", "60000"),
         *("--formatter", f"org.apache.kafka.tools.consumer.{formatter}"),
     )
     # Kafka writes no line ends between them.
     found = theirs.replace(b"}{", b"}\n{").splitlines()
     assert [line for line in found if f'"of-{formatter}"'.encode() in line] == lines
+
+
+def partition_of(broker: Broker, topic: str, name: str) -> tuple[str, int]:
+    """Where the records of a group or a transactional id are, and how many there are by now: Kafka's consumer
+    waits for more otherwise. Given a partition it is no group, which would write there while it reads.
+    """
+    keys = ours(broker, "consume", topic, "-e", "-f", r"%p %k\n").split(b"\n")
+    (partition,) = {line.split(b" ")[0] for line in keys if name.encode() in line}
+    each = ours(broker, "consume", topic, "-e", "-f", r"%p\n").split(b"\n")
+    return partition.decode(), each.count(partition)
