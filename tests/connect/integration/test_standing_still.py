@@ -12,15 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.support import depth
+from tests.support.standing_still import stands_still
 
 pytestmark = depth.deep
 
 ROWS = 2000
-
-
-def stands_still(process) -> bool:
-    stat = Path(f"/proc/{process.pid}/stat").read_text()
-    return stat.rpartition(")")[2].split()[0] == "T"
 
 
 def written(out: Path) -> list[int]:
@@ -44,7 +40,7 @@ def test_a_worker_that_comes_back_writes_nothing_over_what_others_wrote(kit, row
     sink = kit.sink(out, topic)
     still = {"connector.class": "tests.plugins.files.standing_still:StandingStill", "stand.still": point}
     first = kit.spawn(sink | still | {"file.records.max": "100"})
-    kit.wait_until(lambda: stands_still(first), first)
+    kit.wait_until(lambda: stands_still(first.pid), first)
 
     kit.settings["offset.storage.file.filename"] = str(tmp_path / "offsets-second")
     second = kit.spawn(sink)

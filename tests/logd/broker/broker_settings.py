@@ -42,6 +42,7 @@ from tests.logd.broker.log_dirs import alter as move
 from tests.logd.broker.log_dirs import described, home
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
+from tests.support.standing_still import stands_still
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
 
@@ -201,8 +202,7 @@ class Broker(NamedTuple):
         os.kill(self.logd.pid, signal.SIGSTOP)
         with ExitStack() as stack:
             stack.callback(os.kill, self.logd.pid, signal.SIGCONT)
-            while Path(f"/proc/{self.logd.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-                time.sleep(0.001)
+            wait_for(lambda: stands_still(self.logd.pid))
             socks = [stack.enter_context(socket.socket()) for _ in range(24)]
             for sock in socks:
                 sock.setblocking(False)
