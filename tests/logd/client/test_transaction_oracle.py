@@ -32,10 +32,8 @@ from tests.logd.client.fake_broker import FakeBroker
 from tests.logd.client.fake_coordinator import coordinated
 from tests.logd.client.running import run
 from tests.support import java
-from tests.support.depth import DEPTH
+from tests.support.depth import ONE_IN
 
-EVERY = 1 if os.environ.get("REWRITE") or DEPTH > 1 else 4
-"""Java is asked about one error of so many."""
 GOLDEN = Path(__file__).parent / "golden" / "transaction_errors.txt"
 TABLES = {
     "FindCoordinator": answers.FIND,
@@ -157,14 +155,12 @@ def test_a_duplicate_is_no_failure() -> None:
 
 @java.needs_javac
 def test_kafka_does_so_still() -> None:
-    """Of a part: its answers change with Kafka's version, and with nothing else. Ours are held to all."""
-
     async def ask() -> str:
         async with FakeBroker() as one, FakeBroker() as two:
             ErringCoordinator(one, version=1)
             ErringCoordinator(two, version=2)
             process = await asyncio.create_subprocess_exec(
-                *java.program("TransactionErrors", one.bootstrap, two.bootstrap, str(EVERY)),
+                *java.program("TransactionErrors", one.bootstrap, two.bootstrap, str(ONE_IN)),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
@@ -175,4 +171,4 @@ def test_kafka_does_so_still() -> None:
     printed = RACE.sub(rf"\1{UNBEGUN}", run(ask()))
     if os.environ.get("REWRITE"):
         GOLDEN.write_text(printed, encoding="utf-8")
-    assert printed.splitlines() == GOLDEN.read_text(encoding="utf-8").splitlines()[::EVERY]
+    assert printed.splitlines() == GOLDEN.read_text(encoding="utf-8").splitlines()[::ONE_IN]

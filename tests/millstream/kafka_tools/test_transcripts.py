@@ -20,12 +20,10 @@ from tests.millstream.kafka_tools.stage import Stage
 from tests.millstream.kafka_tools.transcript import FOLDER, Transcript, paths, read
 from tests.support import java
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.depth import DEPTH, deep, sample
+from tests.support.depth import ONE_IN, deep, sample
 from tests.support.logd_process import LogdProcess
 
 each = pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
-EVERY = 1 if os.environ.get("REWRITE") or DEPTH > 1 else 4
-"""One in so many has Java's tools asked anew what they say on Apache Kafka."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +76,7 @@ def test_the_golden_answers_are_javas(
 
 @deep
 @java.needs_javac
-@pytest.mark.parametrize("path", paths()[::EVERY], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", paths()[::ONE_IN], ids=lambda path: path.stem)
 def test_the_golden_answers_are_javas_on_apache_kafka(
     path: Path, tmp_path: Path, folder: Path, java_tools: JavaTools
 ) -> None:
