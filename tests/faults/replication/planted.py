@@ -92,7 +92,7 @@ class ForgetsTheSilent(Leader):
     """Who could not join at its last fetch joins at its next: who has all there is says nothing more."""
 
     def reconsider(self, now_ms: int) -> None:
-        pass
+        self._advance(now_ms)
 
 
 class KeepsReturning(ControllerModel):
