@@ -180,9 +180,7 @@ class Committer(Actor):
         where = self.world.any_part()
         if where is None:
             return
-        committed = self.world.commits(self.group, where)
-        offset = max(committed.offsets, default=0) + 1
-        committed.offsets.append(offset)
+        offset = self.world.offset(self.group, where)
         request = offset_commit(
             self.group,
             where.topic.name,
@@ -204,6 +202,7 @@ class Committer(Actor):
         elif code:
             raise Unexpected(f"offset of {where}: {ErrorCode(code).name}")
         else:
+            committed = self.world.commits(self.group, where)
             committed.promised = max(committed.promised, offset)
             self.acknowledged()
 

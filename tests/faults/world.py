@@ -140,6 +140,20 @@ class World:
 
     # What is done
 
+    def offset(self, group: str, where: Where) -> int:
+        """What a group commits next, unlike any it did before: one of an earlier topic of this name, which the
+        broker forgets some time, is told from it.
+        """
+        before = [
+            offset
+            for (of_group, other), committed in self.committed.items()
+            if of_group == group and other.topic.name == where.topic.name and other.index == where.index
+            for offset in committed.offsets
+        ]
+        offset = max(before, default=0) + 1
+        self.commits(group, where).offsets.append(offset)
+        return offset
+
     def record(self, where: Where, transaction: Transaction | None = None) -> NewRecord:
         """A new record for a partition, unlike any other."""
         self.values += 1

@@ -179,9 +179,7 @@ class Transactor(Actor):
             )
             response = await self.until_taken(request, 3)
             granted(response.error_code)
-        committed = self.world.commits(transaction.group, where)
-        offset = max(committed.offsets, default=0) + 1
-        committed.offsets.append(offset)
+        offset = self.world.offset(transaction.group, where)
         transaction.offsets[where] = offset
         partition = TxnOffsetCommitRequestPartition(
             partition_index=where.index, committed_offset=offset, committed_metadata=""

@@ -124,7 +124,7 @@ class FutureLog:
         """Have the round's bytes on the disk. KafkaError, NoRoom."""
         disk = self.target.disk
         try:
-            for name in self._unsynced:
+            for name in sorted(self._unsynced):
                 file = disk.open(self.path / name)
                 file.sync()
                 file.close()
@@ -138,7 +138,7 @@ class FutureLog:
     def _round(self) -> Iterator[int]:
         first = offset_name(self._row[0].base_offset, "")  # files before it are being deleted
         found = {name for name in os.listdir(self._from) if _OF_A_LOG.fullmatch(name) and name >= first}
-        for name in self._copied.keys() - found:
+        for name in sorted(self._copied.keys() - found):
             self._drop(name)
         for name in sorted(found):
             if (base := parse_offset(name, LOG_SUFFIX)) is not None:
