@@ -141,8 +141,8 @@ class World:
     # What is done
 
     def offset(self, group: str, where: Where) -> int:
-        """What a group commits next, unlike any it did before: one of an earlier topic of this name, which the
-        broker forgets some time, is told from it.
+        """What a group commits next, unlike any it did before: so it is told from one of an earlier topic of
+        this name, which the broker forgets some time.
         """
         before = [
             offset

@@ -1,5 +1,5 @@
-"""The clients of a history: producers, transactional producers and consumers of `logd.client`, each a process
-on a machine of its own, and all of what they are told is told to the checker.
+"""The clients of a history: producers, transactional producers, consumers and an operator with `logd.client`,
+each a process on a machine of its own, and all of what they are told is told to the checker.
 
 They go on until the history is over, and then end what they have begun.
 """
@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from logd.broker.topic import INTERNAL_TOPICS
 from logd.client import (
     NO_TIMEOUT_MS,
     Admin,
@@ -232,6 +233,27 @@ class Renewing(Producing):
         await admin.delete_topics([RENEWED], missing_ok=True)
         self.simulation.say(f"{self.name}: {RENEWED} is deleted, with {gone}")
         checker.deleted.update(gone)
+
+
+class Moving(Actor):
+    """Has partitions moved to other brokers, two or three replicas each, and calls some moves off."""
+
+    async def run(self) -> None:
+        client = await self.connected()
+        admin = Admin(client, timeout_ms=5_000)
+        tps = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
+        tps += [TopicPartition(topic, 0) for topic in sorted(INTERNAL_TOPICS)]
+        brokers = list(self.simulation.hosts)
+        while not self.simulation.is_over:
+            await self.pause(0.5)
+            tp, is_wanted = self.rng.choice(tps), self.rng.random() < 0.85
+            replicas = self.rng.sample(brokers, self.rng.choice((2, 3, 3))) if is_wanted else None
+            try:
+                refused = (await admin.alter_partition_reassignments({tp: replicas}))[tp]
+                self.simulation.say(f"{self.name}: {tp} to {replicas}: {refused or 'begun'}")
+            except MillstreamError as error:
+                self.simulation.say(f"{self.name}: {tp} to {replicas}: {type(error).__name__} {error}")
+        self.is_done = True
 
 
 class Reading(Actor):

@@ -83,6 +83,7 @@ class Network:
         self.slow_s = 0.0
         self.streams: dict[int, Stream] = {}
         self._numbers = 0
+        self._hosts: dict[str, str] = {}
         self._parted: set[tuple[str, str]] = set()
         self._together: asyncio.Future[None] | None = None
         self._waiting: list[tuple[Stream, Callable[..., None], tuple[Any, ...]]] = []
@@ -143,12 +144,16 @@ class Network:
         if found is None or found.life.is_dead:
             raise ConnectionRefusedError(f"{address[0]}:{address[1]} refuses")
         here = Stream(self, life, contextvars.copy_context(), address)
-        there = Stream(self, found.life, found.context, (life.place, here.number))
+        there = Stream(self, found.life, found.context, (self._host_of(life.place), here.number))
         here.other, there.other = there, here
         here.protocol = factory()
         here.protocol.connection_made(here)
         self.loop.call_soon(there.begin, found.factory, context=found.context)
         return here, here.protocol
+
+    def _host_of(self, place: str) -> str:
+        """An address, which brokers hand on with a client's request; where they listen they go by name."""
+        return self._hosts.setdefault(place, f"10.0.0.{len(self._hosts) + 1}")
 
     def _is_cut_off(self, one: str, other: str) -> bool:
         return self.is_parted(one, other) or self.is_parted(other, one)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest import mock
 
 from logd.broker.coordinator_log import CoordinatorLog
 from logd.broker.logs_at_hand import LogAtHand, LogsAtHand
 from logd.broker.partition import Partition
+from logd.metadata.controller import settling
+from logd.metadata.controller.liveness import Liveness
+from logd.metadata.shared_images import PartitionImage
 from logd.metadata.zookeeper.election import Elected
 from logd.metadata.zookeeper.operations import Check
 from logd.metadata.zookeeper.paths import CONTROLLER_EPOCH
@@ -19,7 +22,7 @@ from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity, ending
 from logd.transactions.transaction import Transaction
 from tests.faults.cluster_simulation.checker import Kind
-from tests.faults.cluster_simulation.profile import DEPOSED, HASTE, RENEWAL, TWINS, Profile
+from tests.faults.cluster_simulation.profile import DEPOSED, HASTE, MOVES, RENEWAL, TWINS, Profile
 
 
 @contextmanager
@@ -100,6 +103,21 @@ def controllers_are_not_fenced() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def moves_end_at_once() -> Iterator[None]:
+    """The new replicas are in sync by decree."""
+
+    def completed(tp: TopicPartition, state: PartitionImage, live: Liveness) -> PartitionImage:
+        if not state.is_reassigning:
+            return state
+        target = state.target
+        done = replace(state, replicas=target, isr=target, adding=(), removing=())
+        return settling.with_leader(tp, done, live, allow_unclean=False)
+
+    with mock.patch.object(settling, "_completed", completed):
+        yield
+
+
 @dataclass(frozen=True)
 class Bug:
     """What it is, what it should be caught by, and histories that have much of what it needs."""
@@ -121,5 +139,6 @@ BUGS: Mapping[str, Bug] = {
     ),
     "adopts stray logs": Bug(adopts_stray_logs, (*LOST, Kind.STRAY_ADOPTED), RENEWAL),
     "controllers are not fenced": Bug(controllers_are_not_fenced, (Kind.STALE_CONTROLLER,), DEPOSED),
+    "moves end at once": Bug(moves_end_at_once, LOST, MOVES),
     "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE),
 }

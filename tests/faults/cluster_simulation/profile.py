@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 class Profile:
     """`pause_s`: how long clients rest at most between two records or transactions."""
 
+    brokers: int = 3
     storm_s: float = 3.5
     faults: tuple[int, int] = (2, 7)
     pause_s: float = 0.4
@@ -20,6 +21,10 @@ class Profile:
     """How often there is a client that has a topic deleted and made again."""
     twins: float = 0.25
     """How often two processes have one transactional id."""
+    moves: bool = False
+    """Whether there is an operator who has partitions moved from broker to broker."""
+    changes_per_update: tuple[int, ...] = ()
+    """One of these: so many changes are in a part of what brokers are told; if none, as many as always."""
     weights: Mapping[str, int] = field(
         default_factory=lambda: {
             "kill": 2,
@@ -65,6 +70,16 @@ DEPOSED = Profile(
     },
 )
 """Controllers change while what the one before has written is late."""
+MOVES = Profile(
+    storm_s=5.0,
+    brokers=4,
+    faults=(3, 8),
+    pause_s=0.2,
+    renews=0.2,
+    moves=True,
+    changes_per_update=(1, 2, 3),
+)
+"""Partitions move from broker to broker, the coordinators' too, and brokers are told piece by piece."""
 
 PROFILES: Mapping[str, Profile] = {
     "everything": Profile(),
@@ -72,5 +87,6 @@ PROFILES: Mapping[str, Profile] = {
     "renewal": RENEWAL,
     "twins": TWINS,
     "deposed": DEPOSED,
+    "moves": MOVES,
 }
 """By name; the first is a little of everything."""

@@ -1,16 +1,17 @@
 """Random histories of a cluster, in one thread and by one number: `Simulation(seed, folder).run()`.
 
-What is real: three whole brokers (`logd.embedded`), with the controller, replication, the coordinators of
-groups and of transactions, logs, recovery and checkpoints as they are; their sessions with ZooKeeper down
-to the wall around kazoo (leases, elections, watches, the controller's writes); and `logd.client`: a
-producer with and one without idempotence, transactional producers of which two may have one id, consumers
-of committed and of all records, members of a group that commit, and one who has a topic deleted and made
-again.
+What is real: three or four whole brokers (`logd.embedded`), with the controller, replication, the
+coordinators of groups and of transactions, logs, recovery and checkpoints as they are; their sessions with
+ZooKeeper down to the wall around kazoo (leases, elections, watches, the controller's writes); and
+`logd.client`: a producer with and one without idempotence, transactional producers of which two may have one
+id, consumers of committed and of all records, members of a group that commit, one who has a topic deleted
+and made again, and one who has partitions moved from broker to broker.
 
 What is a model: time and the loop (`loop`), the network (`network`), ZooKeeper (`zookeeper`), disks
 (`tests.support.power_loss`, on files in memory), thread pools (a job is one step, a little later, in any
 order). All chance comes from the seed, and sets keep their order (`ordered_sets`), so that a seed is a
-history.
+history. What a broker is told by the controller comes in parts where many partitions change at once, which
+in some histories a few are enough for.
 
 Faults (`faults`), each over by itself after less or more than a session
 - A broker is killed: what it wrote is in the page cache. It loses its power: what was not synced is gone,
@@ -23,16 +24,16 @@ Faults (`faults`), each over by itself after less or more than a session
 
 Coordinators and controllers move by all of these, and every few seconds as preferred leaders are elected.
 
-What is promised, with three replicas and min.insync.replicas=2: nothing acknowledged to acks=all, committed
-in a transaction or committed as a group's offset is lost, doubled or seen otherwise, as long as one replica
-in the ISR keeps its disk (`checker.Kind`). So power is cut only where all others are well, and nothing more
-is done before it is noticed. Where nobody in an ISR has kept its disk all the same, the history is void,
-and not judged. Nobody writes as the controller once another one is elected, nobody is leased whose session is
-over. In the end everything has to come together within a minute, and no broker may have logged an error with
-a traceback.
+What is promised, with two or three replicas and min.insync.replicas=2: nothing acknowledged to acks=all,
+committed in a transaction or committed as a group's offset is lost, doubled or seen otherwise, as long as one
+replica in the ISR keeps its disk (`checker.Kind`). So power is cut only where all others are well, and
+nothing more is done before it is noticed. Where nobody in an ISR has kept its disk all the same, the history
+is void, and not judged. Nobody writes as the controller once another one is elected, nobody is leased whose
+session is over. In the end everything has to come together within a minute, and no broker may have logged
+an error with a traceback.
 
-Left out: stale reads of ZooKeeper, disks that fail or lie, clocks that differ, compaction, reassignments,
-sockets that take no more.
+Left out: stale reads of ZooKeeper, disks that fail or lie, clocks that differ, compaction, sockets that take
+no more.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ from tests.faults.cluster_simulation.clients import (
     TOPIC,
     Actor,
     Committing,
+    Moving,
     Producing,
     Reading,
     Renewing,
@@ -74,7 +76,6 @@ from tests.faults.cluster_simulation.profile import Profile
 from tests.faults.cluster_simulation.zookeeper import Ensemble, ZooKeeperClient
 from tests.faults.simulation import repeatable
 
-BROKERS = (1, 2, 3)
 SETTLE_S = 60.0
 LOOK_S = 0.05
 
@@ -97,7 +98,7 @@ class Simulation:
         self.zookeeper.written = self._written
         self.zookeeper.expired = self._session_expired
         self.checker = Checker()
-        self.hosts = {id: BrokerHost(self, id, folder / str(id)) for id in BROKERS}
+        self.hosts = {id: BrokerHost(self, id, folder / str(id)) for id in range(1, self.profile.brokers + 1)}
         self.faults = Faults(self)
         self.actors: list[Actor] = []
         self.readers: list[Reading] = []
@@ -232,7 +233,7 @@ class Simulation:
 
     def _has_formed(self) -> bool:
         return all(
-            host.embedded is not None and len(host.embedded.alive) == len(BROKERS)
+            host.embedded is not None and len(host.embedded.alive) == len(self.hosts)
             for host in self.hosts.values()
         )
 
@@ -260,6 +261,8 @@ class Simulation:
             self.actors.append(Committing(self, "member-b", "readers"))
         if self.profile.renews and rng.random() < self.profile.renews:
             self.actors.append(Renewing(self, "renewer"))
+        if self.profile.moves:
+            self.actors.append(Moving(self, "operator"))
         for actor in self.actors:
             task = self.loop.create_task(actor.run(), context=Life(actor.name).context())
             task.add_done_callback(self.look_at)
@@ -287,10 +290,10 @@ class Simulation:
     # In the end
 
     def _ends(self) -> dict[TopicPartition, int]:
-        host = next(iter(self.hosts.values()))
-        assert host.embedded is not None
         return {
             tp: partition.high_watermark
+            for host in self.hosts.values()
+            if host.embedded is not None
             for tp, partition in host.embedded.broker.catalog.partitions.items()
             if tp.topic == TOPIC
         }
@@ -303,9 +306,12 @@ class Simulation:
             if host.embedded is None or not host.has_joined or host.is_stopping:
                 return False
             broker = host.embedded.broker
-            if len(broker.image.brokers) < len(BROKERS) or not broker.catalog.partitions:
+            if len(broker.image.brokers) < len(self.hosts) or not broker.image.partitions:
                 return False
-            if any(set(state.isr) != set(state.replicas) for state in broker.image.partitions.values()):
+            if any(
+                set(state.isr) != set(state.replicas) or state.is_reassigning
+                for state in broker.image.partitions.values()
+            ):
                 return False
             for tp, partition in broker.catalog.partitions.items():
                 end = ends.setdefault(tp, partition.log_end_offset)
@@ -364,6 +370,7 @@ class Simulation:
             with (
                 repeatable(self.seed),
                 ordered_sets(),
+                self._fed(),
                 mock.patch("logd.broker.broker.random_id", side_effect=lambda: self.rng.getrandbits(31)),
                 mock.patch("logd.broker.broker.JobPool", LoopPool),
                 mock.patch(
@@ -380,6 +387,13 @@ class Simulation:
             logger.setLevel(level)
             logger.propagate = propagates
             random.setstate(state)
+
+    def _fed(self) -> contextlib.AbstractContextManager[Any]:
+        """In parts of so many changes."""
+        parts = self.profile.changes_per_update
+        if not parts:
+            return contextlib.nullcontext()
+        return mock.patch("logd.metadata.feed.outbox.CHANGES_PER_UPDATE", self.rng.choice(parts))
 
     def _end(self) -> None:
         """Nothing goes on any more, and nobody is told of what has not ended."""

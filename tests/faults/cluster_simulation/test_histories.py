@@ -7,6 +7,7 @@ A failing seed and its profile are in the message; what happened in it tells
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -38,6 +39,11 @@ def test_controllers_are_deposed(bundle: int, record_property: Noting) -> None:
     play_bundle(bundle, ("deposed",), record_property)
 
 
+@pytest.mark.parametrize("bundle", depth.seeds(BUNDLES // 4))
+def test_partitions_are_moved(bundle: int, record_property: Noting) -> None:
+    play_bundle(bundle, ("moves",), record_property)
+
+
 def play_bundle(bundle: int, profiles: Sequence[str], note: Noting) -> None:
     """Each profile in turn."""
     counts = Counter({histories.HISTORIES: HISTORIES})
@@ -59,7 +65,6 @@ def play_bundle(bundle: int, profiles: Sequence[str], note: Noting) -> None:
     ("seed", "profile"),
     [
         pytest.param(87, "deposed", id="a follower that hears of a topic before its leader does"),
-        pytest.param(252, "everything", id="the same, of one without records"),
     ],
 )
 def test_histories_that_were_found(seed: int, profile: str) -> None:
@@ -81,6 +86,19 @@ def test_histories_come_to_something() -> None:
             happened["elections"] += sum("epoch 1" in line for line in simulation.trace)
     names = ("faults", "acknowledged", "transactions", "read", "offsets committed", "elections")
     assert all(happened[name] >= 3 for name in names), happened
+
+
+@depth.deep
+def test_moves_come_to_something() -> None:
+    """Some have been on all four brokers."""
+    in_sync: dict[str, set[str]] = {}
+    with playing(1_000, PROFILES["moves"]) as simulation:
+        simulation.run()
+    for line in simulation.trace:
+        if found := re.search(r"(\S+): leader .* in sync \((.*)\)", line):
+            in_sync.setdefault(found[1], set()).update(re.findall(r"\d", found[2]))
+    assert sum(ids == set("1234") for ids in in_sync.values()) >= 3, in_sync
+    assert sum("begun" in line for line in simulation.trace) >= 3
 
 
 def digest(seed: int, hash_seed: str) -> str:
