@@ -159,5 +159,5 @@ class Faults:
         zookeeper = self._simulation.zookeeper
         if zookeeper.is_away or CONTROLLER not in zookeeper.znodes:
             return ""
-        zookeeper.carry_out(Delete(CONTROLLER), 0, lambda _: ())  # type: ignore[arg-type, return-value]
+        zookeeper.carry_out(Delete(CONTROLLER), 0)
         return "somebody deletes /controller"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,8 @@ class Profile:
     """How often two processes have one transactional id."""
     moves: bool = False
     """Whether there is an operator who has partitions moved from broker to broker."""
+    stale_s: float = 0.0
+    """How long at most two of three servers of ZooKeeper do not know what the third has decided."""
     changes_per_update: tuple[int, ...] = ()
     """One of these: so many changes are in a part of what brokers are told; if none, as many as always."""
     weights: Mapping[str, int] = field(
@@ -70,6 +72,8 @@ DEPOSED = Profile(
     },
 )
 """Controllers change while what the one before has written is late."""
+STALE = replace(DEPOSED, stale_s=0.4)
+"""And what it reads from ZooKeeper is old."""
 MOVES = Profile(
     storm_s=5.0,
     brokers=4,
@@ -77,6 +81,7 @@ MOVES = Profile(
     pause_s=0.2,
     renews=0.2,
     moves=True,
+    stale_s=0.3,
     changes_per_update=(1, 2, 3),
 )
 """Partitions move from broker to broker, the coordinators' too, and brokers are told piece by piece."""
@@ -87,6 +92,7 @@ PROFILES: Mapping[str, Profile] = {
     "renewal": RENEWAL,
     "twins": TWINS,
     "deposed": DEPOSED,
+    "stale": STALE,
     "moves": MOVES,
 }
 """By name; the first is a little of everything."""

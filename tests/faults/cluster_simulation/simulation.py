@@ -20,7 +20,8 @@ Faults (`faults`), each over by itself after less or more than a session
 - The network parts: two brokers, one from ZooKeeper, one from everybody, a client from a broker; in one or
   in both directions. What was sent waits, as TCP has it. Connections break. In some histories much is late.
 - A connection to ZooKeeper is lost; ZooKeeper has no majority; somebody deletes `/controller`. Sessions
-  expire by these and by what befalls brokers.
+  expire by these and by what befalls brokers. In some histories two of its three servers are late, and what
+  is read there is old.
 
 Coordinators and controllers move by all of these, and every few seconds as preferred leaders are elected.
 
@@ -32,8 +33,7 @@ is void, and not judged. Nobody writes as the controller once another one is ele
 session is over. In the end everything has to come together within a minute, and no broker may have logged
 an error with a traceback.
 
-Left out: stale reads of ZooKeeper, disks that fail or lie, clocks that differ, compaction, sockets that take
-no more.
+Left out: disks that fail or lie, clocks that differ, compaction, sockets that take no more.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Simulation:
         self.is_void = False
         self.loop = SimulatedLoop(self.rng)
         self.network = self.loop.network = Network(self.loop)
-        self.zookeeper = Ensemble(self.loop)
+        self.zookeeper = Ensemble(self.loop, self._lags())
         self.zookeeper.written = self._written
         self.zookeeper.expired = self._session_expired
         self.checker = Checker()
@@ -189,6 +189,15 @@ class Simulation:
         if self.is_void:
             self.checker.violations.clear()
         return self.checker
+
+    def _lags(self) -> list[Callable[[], float]]:
+        """Of ZooKeeper's servers: one is the leader, the others may be late."""
+        rng, longest_s = self.rng, self.profile.stale_s
+
+        def lag() -> float:
+            return rng.random() * longest_s if rng.random() < 0.5 else 0.0
+
+        return [lambda: 0.0, lag, lag] if longest_s else [lambda: 0.0]
 
     def _nobody(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         return self.loop.create_task(work(), context=NOBODY.copy())  # type: ignore[arg-type]

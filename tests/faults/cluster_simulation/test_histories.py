@@ -36,7 +36,7 @@ def test_histories(bundle: int, record_property: Noting) -> None:
 
 @pytest.mark.parametrize("bundle", depth.seeds(BUNDLES // 4))
 def test_controllers_are_deposed(bundle: int, record_property: Noting) -> None:
-    play_bundle(bundle, ("deposed",), record_property)
+    play_bundle(bundle, ("deposed", "stale"), record_property)
 
 
 @pytest.mark.parametrize("bundle", depth.seeds(BUNDLES // 4))
@@ -86,6 +86,13 @@ def test_histories_come_to_something() -> None:
             happened["elections"] += sum("epoch 1" in line for line in simulation.trace)
     names = ("faults", "acknowledged", "transactions", "read", "offsets committed", "elections")
     assert all(happened[name] >= 3 for name in names), happened
+
+
+@depth.deep
+def test_servers_of_zookeeper_are_late() -> None:
+    with playing(1_000, PROFILES["stale"]) as simulation:
+        simulation.run()
+    assert simulation.zookeeper.answered_late >= 20
 
 
 @depth.deep

@@ -2,16 +2,18 @@
 
     Session, Connection (the product's own) ──▶ ZooKeeperClient ──▶ Ensemble
 
-`ZooKeeperClient` stands where `logd.metadata.zookeeper.client.Client` does, which is kazoo behind a wall. The
-ensemble is one that answers as a single server: reads are never stale. Requests of one client are carried out
-and answered in order, a watch is told of before the answer to any later request.
+`ZooKeeperClient` stands where `logd.metadata.zookeeper.client.Client` does: kazoo, behind a wall. What
+is written the ensemble's leader decides at once; what is read is what the server knows that the client is
+connected to (`servers`). Requests of one client are carried out and answered in order, a watch is told of
+before the answer to any later request.
 """
 
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from logd.metadata.zookeeper.client import Answered, Heard
@@ -30,10 +32,12 @@ from logd.metadata.zookeeper.operations import (
     Stat,
     Sync,
     Triggered,
+    Write,
 )
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from tests.faults.cluster_simulation.loop import SimulatedLoop
 from tests.faults.cluster_simulation.machine import LIFE, NOBODY, Life
+from tests.faults.cluster_simulation.servers import Decided, Known, Server, Watch
 
 PLACE = "zookeeper"
 """In the network."""
@@ -57,6 +61,10 @@ class Znode:
     children: set[str] = field(default_factory=set)
     number: int = 0
 
+    def known(self) -> Known:
+        """As it is now."""
+        return Known(self.data, self.stat(), sorted(self.children))
+
     def stat(self) -> Stat:
         """See `Stat`."""
         return Stat(self.czxid, self.mzxid, self.version, self.owner, len(self.children), self.ctime_ms)
@@ -72,14 +80,12 @@ class ServerSession:
     ephemerals: set[str] = field(default_factory=set)
 
 
-Watching = tuple["ZooKeeperClient", int, Triggered]
-"""A client, its connection and whom it tells."""
-
-
 class Ensemble:
-    """`written` is called with each path whose value was set or that was created, once it is so."""
+    """Its leader. `written` is called with each path whose value was set or that was created, once it is so;
+    `zxid` is the last change that is decided. Each server learns of changes when its lag is over.
+    """
 
-    def __init__(self, loop: SimulatedLoop) -> None:
+    def __init__(self, loop: SimulatedLoop, lags: Sequence[Callable[[], float]]) -> None:
         self.loop = loop
         self.network = loop.network
         self.is_away = False
@@ -89,10 +95,13 @@ class Ensemble:
         self.expired: Callable[[int], None] = lambda session: None
         """Called with the number of a session that has not been heard of for too long, once it is over."""
         self.clients: list[ZooKeeperClient] = []
-        self._zxid = 0
+        self.servers = [Server(loop, self.znodes["/"].known(), lag) for lag in lags]
+        self.zxid = 0
+        self.answered_late = 0
+        """Answers of servers that did not know everything."""
         self._session_numbers = 0x100
-        self._values: dict[str, list[Watching]] = {}
-        self._names: dict[str, list[Watching]] = {}
+        self._touched: set[str] = set()
+        self._fired: list[tuple[Watch, str]] = []
 
     # Sessions
 
@@ -116,9 +125,10 @@ class Ensemble:
         """A session is over, and its ephemerals with it."""
         session = self.sessions.pop(number, None)
         if session is not None and session.ephemerals:
-            self._zxid += 1
+            self.zxid += 1
             for path in sorted(session.ephemerals):
                 self._remove(path)
+            self._tell()
 
     def _look_again(self, session: ServerSession) -> None:
         at = session.heard_at + session.timeout_s
@@ -149,35 +159,39 @@ class Ensemble:
         for session in self.sessions.values():
             session.heard_at = self.loop.time()
 
+    def any_server(self) -> Server:
+        """Whom somebody connects to."""
+        return self.servers[0] if len(self.servers) == 1 else self.loop.rng.choice(self.servers)
+
     # Requests
 
-    def carry_out(self, operation: Operation, session: int, watching: Callable[[Triggered], Watching]) -> Any:
+    def carry_out(self, operation: Write | Multi, session: int) -> Any:
         """Its answer; errors as `Operation` says."""
-        match operation:
-            case Get(path, triggered):
-                znode = self._found(path)
-                self._watch(self._values, path, triggered, watching)
-                return znode.data, znode.stat()
-            case Exists(path, triggered):
-                self._watch(self._values, path, triggered, watching)
-                found = self.znodes.get(path)
-                return None if found is None else found.stat()
-            case Children(path, triggered):
-                znode = self._found(path)
-                self._watch(self._names, path, triggered, watching)
-                return sorted(znode.children)
-            case Sync(path):
-                return path
-            case Multi(operations):
-                return self._multi(operations, session)
-        self._check(operation)
-        self._zxid += 1
-        return self._apply(operation, session)
+        answer: Any
+        if isinstance(operation, Multi):
+            self._try(operation.operations)
+            self.zxid += 1
+            answer = [
+                None if isinstance(each, Check) else self._apply(each, session)
+                for each in operation.operations
+            ]
+        else:
+            self._check(operation)
+            self.zxid += 1
+            answer = self._apply(operation, session)
+        self._tell()
+        return answer
 
-    def _multi(self, operations: tuple[Any, ...], session: int) -> list[Any]:
-        self._try(operations)
-        self._zxid += 1
-        return [None if isinstance(each, Check) else self._apply(each, session) for each in operations]
+    def _tell(self) -> None:
+        """The servers, of what was decided."""
+        znodes = {
+            path: None if (znode := self.znodes.get(path)) is None else znode.known()
+            for path in self._touched
+        }
+        decided = Decided(self.zxid, znodes, self._fired)
+        self._touched, self._fired = set(), []
+        for server in self.servers:
+            server.hear(decided)
 
     def _try(self, operations: tuple[Any, ...]) -> None:
         """MultiFailed unless all of them can be carried out, each behind those before."""
@@ -226,8 +240,8 @@ class Ensemble:
                 return self._create(path, data, session if ephemeral else 0, sequential=sequential)
             case SetData(path, data):
                 znode = self.znodes[path]
-                znode.data, znode.mzxid, znode.version = data, self._zxid, znode.version + 1
-                self._tell(self._values, path)
+                znode.data, znode.mzxid, znode.version = data, self.zxid, znode.version + 1
+                self._changed(Watch.VALUE, path)
                 self.written(path, data)
                 return znode.stat()
             case Delete(path):
@@ -239,12 +253,12 @@ class Ensemble:
         if sequential:
             path = f"{path}{parent.number:010d}"
         parent.number += 1
-        self.znodes[path] = Znode(data, self._zxid, self._zxid, int(self.loop.time() * 1000), owner)
+        self.znodes[path] = Znode(data, self.zxid, self.zxid, int(self.loop.time() * 1000), owner)
         parent.children.add(path.rpartition("/")[2])
         if owner:
             self.sessions[owner].ephemerals.add(path)
-        self._tell(self._values, path)
-        self._tell(self._names, _parent(path))
+        self._changed(Watch.VALUE, path)
+        self._changed(Watch.CHILDREN, _parent(path))
         self.written(path, data)
         return path
 
@@ -253,34 +267,34 @@ class Ensemble:
         self.znodes[_parent(path)].children.discard(path.rpartition("/")[2])
         if znode.owner in self.sessions:
             self.sessions[znode.owner].ephemerals.discard(path)
-        self._tell(self._values, path)
-        self._tell(self._names, path)
-        self._tell(self._names, _parent(path))
+        self._changed(Watch.VALUE, path)
+        self._changed(Watch.CHILDREN, path)
+        self._changed(Watch.CHILDREN, _parent(path))
 
-    def _found(self, path: str) -> Znode:
-        znode = self.znodes.get(path)
-        if znode is None:
-            raise NoNode(path)
-        return znode
-
-    @staticmethod
-    def _watch(
-        where: dict[str, list[Watching]],
-        path: str,
-        triggered: Triggered | None,
-        watching: Callable[[Triggered], Watching],
-    ) -> None:
-        if triggered is not None:
-            where.setdefault(path, []).append(watching(triggered))
-
-    @staticmethod
-    def _tell(where: dict[str, list[Watching]], path: str) -> None:
-        for client, connection, triggered in where.pop(path, ()):
-            client.told(connection, triggered)
+    def _changed(self, what: Watch, path: str) -> None:
+        self._touched.add(path)
+        self._fired.append((what, path))
 
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0] or "/"
+
+
+def _done(work: Callable[[], Any]) -> Callable[[], Any]:
+    """Do it, and say later what came of it."""
+    answer: Any = None
+    failed: Exception | None = None
+    try:
+        answer = work()
+    except Exception as error:
+        failed = error
+
+    def outcome() -> Any:
+        if failed is not None:
+            raise failed
+        return answer
+
+    return outcome
 
 
 class ZooKeeperClient:
@@ -306,6 +320,11 @@ class ZooKeeperClient:
         self._asked_ms = settings.session_timeout_ms
         self._clock = clock
         self._heard = heard
+        self._server = ensemble.servers[0]
+        self._decided = 0
+        """What its server has to know before it is asked on: by its last write, or its last sync."""
+        self._seen = 0
+        """The last change that it may have seen."""
         self._connection = 0
         """Its number; 0 while there is none."""
         self._connections = 0
@@ -342,9 +361,11 @@ class ZooKeeperClient:
 
     def _reach(self, asked_at: float) -> None:
         """At the ensemble."""
-        if not self._is_reachable:
+        server = self._ensemble.any_server()
+        if not self._is_reachable or server.zxid < self._seen:
             self._loop.call_later(RECONNECT_S, self._connect, context=self._context)
             return
+        self._server = server
         delay = self._ensemble.network.latency()
         if self.session_id:
             lives = self._ensemble.touch(self.session_id)
@@ -441,12 +462,25 @@ class ZooKeeperClient:
         if not self._is_reachable or not self._ensemble.touch(self.session_id):
             self._is_broken = True
             return
+        server = self._server
+        work: Callable[[], Any]
+        if isinstance(operation, Get | Exists | Children):
+            work = partial(server.read, operation, self, connection)
+        elif isinstance(operation, Sync):
+            work, self._decided = partial(str, operation.path), self._ensemble.zxid
+        else:
+            work = _done(partial(self._ensemble.carry_out, operation, self.session_id))
+            self._decided = self._ensemble.zxid
+        server.once_it_knows(self._decided, partial(self._serve, connection, number, work))
+
+    def _serve(self, connection: int, number: int, work: Callable[[], Any]) -> None:
+        """With what its server knows by now."""
+        self._seen = max(self._seen, self._server.zxid)
+        self._ensemble.answered_late += self._server.zxid < self._ensemble.zxid
         answer: Any = None
         failed: Exception | None = None
         try:
-            answer = self._ensemble.carry_out(
-                operation, self.session_id, lambda triggered: (self, connection, triggered)
-            )
+            answer = work()
         except Exception as error:
             failed = error
         self._send(self._answer, connection, number, answer, failed)
