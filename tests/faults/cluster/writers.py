@@ -26,6 +26,8 @@ PAUSE_S = 0.01
 """Between so many records: brokers are to be disturbed, not kept busy."""
 NICE = 10
 """The niceness of librdkafka's threads: others go first."""
+IN_FLIGHT = 3
+"""Batches to a broker that has not answered; with more librdkafka turns without a rest until it has."""
 SKIPPED = re.compile(r"skipped sequence numbers .* caused by previous failed request \(.*MsgNotPersisted")
 """What librdkafka says before it begins a new epoch for what was refused, and not for what is lost."""
 SILENT_S = 20
@@ -132,13 +134,14 @@ class ConfluentWriter(Writer):
     def run(self) -> None:
         from confluent_kafka import Producer
 
-        # Its threads, which are as nice as this one, turn without a rest while a broker owes them answers.
+        # Its threads are as nice as this one.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
                 "enable.idempotence": True,
                 "linger.ms": 1,
+                "max.in.flight.requests.per.connection": IN_FLIGHT,
                 "socket.timeout.ms": SILENT_S * 1000,
                 "batch.num.messages": 10,
                 "reconnect.backoff.max.ms": 200,
