@@ -3,12 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Two more than cores, since tests wait for their brokers; four at most: each worker starts its own.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# Two more than cores, since tests wait for their brokers; four at most: each worker starts its own. What only
+# the whole suite has waits longer, for sessions that end and members that are missed.
+test-all: MORE := 3
+MORE := 2
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + $(MORE))
 # Tests start hundreds of Python processes; without a cache of byte code each one compiles all it imports, which is
 # a third of all the time the tests take. Empty is "write it" to Python.
 export PYTHONDONTWRITEBYTECODE :=
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses $(shell expr 2 + $(MORE)) --dist loadscope --no-loadscope-reorder
 
 .PHONY: demo test test-all histories check venv format docs bench clean
 

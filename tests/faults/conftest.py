@@ -6,12 +6,14 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from logd.records import decode_records
 from logd.server.receive_buffers import KEPT_BYTES_MAX
 from tests.support.logd_process import LogdProcess
+from tests.support.memory_folder import memory_folder
 from tests.support.raw_client import RawClient
 from tests.support.sample_requests import sample_frame, served
 from tests.support.topics import create_topic
@@ -23,7 +25,30 @@ the next, not what was sent."""
 PEAK_GROWTH_MAX = GROWTH_MAX
 """Bytes by which it may have been larger at any moment meanwhile."""
 
+MODELLED = (
+    "test_broker_kill_and_power_loss.py",
+    "test_broker_power_loss.py",
+    "test_crash_points.py",
+    "test_follower.py",
+    "test_log_dirs_power_loss.py",
+    "test_losses_in_a_row.py",
+    "test_model.py",
+    "test_power_loss.py",
+    "test_truncation_power_loss.py",
+)
+"""Here a disk's fate is a model's: where its files are makes no difference, but for how long it takes."""
+
 _numbers = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """In memory for those that have a model of a disk."""
+    if request.path.name not in MODELLED:
+        yield tmp_path
+        return
+    with memory_folder(tmp_path) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

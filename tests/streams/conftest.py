@@ -33,7 +33,13 @@ def new_name() -> Callable[[str], str]:
 
 
 @pytest.fixture
-def kafka_state(tmp_path: Path) -> Iterator[str]:
-    """Where Kafka's test driver keeps state: in memory where it can, as each of its stores syncs files."""
-    with memory_folder(tmp_path / "state") as folder:
-        yield str(folder)
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """In memory where it can be: state is synced often. The broker's log is on the disk."""
+    with memory_folder(tmp_path) as folder:
+        yield folder
+
+
+@pytest.fixture
+def kafka_state(tmp_path: Path) -> str:
+    """Where Kafka's test driver keeps state."""
+    return str(tmp_path / "state")

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from millstream.zookeeper.class_archive import ClassArchive
+from tests.support.java_programs import classes_of
 
 LIBS = os.environ.get("KAFKA_LIBS", "")
 LIBS_3 = os.environ.get("KAFKA_3_LIBS", "")
 NEEDS = "KAFKA_LIBS does not name a folder"
 """How the reasons begin why such a test is skipped."""
-PROGRAMS = Path(__file__).parent.parent / "java"
 
 needs_kafka = pytest.mark.skipif(
     not (LIBS and shutil.which("java")),
@@ -89,10 +89,15 @@ def run_tool(
     return subprocess.run(line, capture_output=True, encoding="utf-8", timeout=SECONDS, cwd=cwd)
 
 
-def program(name: str, *arguments: str, libs: str = LIBS) -> list[str]:
-    """The command line of a program in tests/java."""
-    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    return ["java", *QUICK, quiet, "-cp", f"{libs}/*", str(PROGRAMS / f"{name}.java"), *arguments]
+def program(
+    name: str,
+    *arguments: str,
+    libs: str = LIBS,
+    options: Sequence[str] = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=error",),
+) -> list[str]:
+    """The command line of a program in tests/java, which is compiled then."""
+    class_path = f"{libs}/*{os.pathsep}{classes_of(name, libs)}"
+    return ["java", *QUICK, *options, "-cp", class_path, name, *arguments]
 
 
 def run_program(name: str, *arguments: str, libs: str = LIBS, stdin: str = "") -> str:

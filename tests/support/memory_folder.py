@@ -15,7 +15,9 @@ _MEMORY = Path("/dev/shm")
 def memory_folder(otherwise: Path) -> Iterator[Path]:
     """A new one, removed in the end; `otherwise` where there is no file system in memory."""
     if os.access(_MEMORY, os.W_OK):
-        with TemporaryDirectory(dir=_MEMORY, prefix="millstream-tests-") as folder:
+        with TemporaryDirectory(
+            dir=_MEMORY, prefix="millstream-tests-", ignore_cleanup_errors=True
+        ) as folder:
             yield Path(folder)
     else:
         yield otherwise

@@ -71,13 +71,9 @@ class JavaTools:
     """tests/java/Tools.java, in the folder where transcripts have their files."""
 
     def __init__(self, folder: Path) -> None:
-        options = [
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
-            "-Djava.security.manager=allow",
-            *("-cp", f"{java.LIBS}/*"),
-        ]
+        options = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-Djava.security.manager=allow")
         self._process = subprocess.Popen(
-            ["java", *java.QUICK, *options, str(java.PROGRAMS / "Tools.java")],
+            java.program("Tools", options=options),
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
