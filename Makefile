@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Two more than cores, since tests wait for their brokers; four at most: each worker starts its own. What only
-# the whole suite has waits longer, for sessions that end and members that are missed.
+# Two more than cores, since tests wait for their brokers; four at most: each worker starts its own. One more for
+# the whole suite, where more wait longer, for sessions that end and members that are missed.
 test-all: MORE := 3
 MORE := 2
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + $(MORE))

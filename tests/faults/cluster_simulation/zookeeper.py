@@ -280,21 +280,15 @@ def _parent(path: str) -> str:
     return path.rpartition("/")[0] or "/"
 
 
-def _done(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Do it, and say later what came of it."""
-    answer: Any = None
-    failed: Exception | None = None
+Outcome = tuple[Any, Exception | None]
+"""Of a request: its answer, or why it failed."""
+
+
+def _outcome(work: Callable[[], Any]) -> Outcome:
     try:
-        answer = work()
+        return work(), None
     except Exception as error:
-        failed = error
-
-    def outcome() -> Any:
-        if failed is not None:
-            raise failed
-        return answer
-
-    return outcome
+        return None, error
 
 
 class ZooKeeperClient:
@@ -463,27 +457,25 @@ class ZooKeeperClient:
             self._is_broken = True
             return
         server = self._server
-        work: Callable[[], Any]
+        outcome: Callable[[], Outcome]
         if isinstance(operation, Get | Exists | Children):
-            work = partial(server.read, operation, self, connection)
-        elif isinstance(operation, Sync):
-            work, self._decided = partial(str, operation.path), self._ensemble.zxid
+            outcome = partial(_outcome, partial(server.read, operation, self, connection))
         else:
-            work = _done(partial(self._ensemble.carry_out, operation, self.session_id))
-            self._decided = self._ensemble.zxid
-        server.once_it_knows(self._decided, partial(self._serve, connection, number, work))
+            done: Outcome = (
+                (operation.path, None) if isinstance(operation, Sync) else self._written(operation)
+            )
+            self._decided, outcome = self._ensemble.zxid, lambda: done
 
-    def _serve(self, connection: int, number: int, work: Callable[[], Any]) -> None:
+        server.once_it_knows(self._decided, partial(self._serve, connection, number, outcome))
+
+    def _written(self, operation: Write | Multi) -> Outcome:
+        return _outcome(partial(self._ensemble.carry_out, operation, self.session_id))
+
+    def _serve(self, connection: int, number: int, outcome: Callable[[], Outcome]) -> None:
         """With what its server knows by now."""
         self._seen = max(self._seen, self._server.zxid)
         self._ensemble.answered_late += self._server.zxid < self._ensemble.zxid
-        answer: Any = None
-        failed: Exception | None = None
-        try:
-            answer = work()
-        except Exception as error:
-            failed = error
-        self._send(self._answer, connection, number, answer, failed)
+        self._send(self._answer, connection, number, *outcome())
 
     def _send(self, what: Callable[..., None], *arguments: Any) -> None:
         self._answer_at = max(self._loop.time() + self._ensemble.network.latency(), self._answer_at + STEP_S)
