@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, overload
 
+from streams.dsl.aggregation import aggregated, check_n, counted, ranked, reduced
 from streams.dsl.arity import takes_key
 from streams.dsl.asof_join import join_streams_as_of
 from streams.dsl.asynchronous import flat_mapped_values, mapped, mapped_values
@@ -57,7 +58,7 @@ from streams.processors.fields import dropping, filling
 from streams.processors.fill_windows import Filling
 from streams.processors.in_flight import Ordered
 from streams.processors.join_windows import JoinWindows
-from streams.processors.top import Ranking, all_of_table, best_of_stream
+from streams.processors.top import Ranking, all_of_table
 from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
     Duration,
@@ -1328,7 +1329,7 @@ class KGroupedTable(Generic[K, V]):
         name: str | None,
         store: str | Materialized | None,
     ) -> KTable[Any, Any]:
-        _check_n(n)
+        check_n(n)
         serde = ListOf(self._grouping.known_value_serde("top_n()", value_serde))
         kept = as_materialized(store)
         table = self._grouping.aggregated("KTABLE-AGGREGATE-", all_of_table(ranking), serde, name, kept)
@@ -1407,7 +1408,7 @@ class KGroupedStream(Generic[K, V]):
 
     def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[K, int]:
         """Count the records of each key."""
-        return KTable(_counted(self._grouping, name, store))
+        return KTable(counted(self._grouping, name, store))
 
     def reduce(
         self,
@@ -1417,7 +1418,7 @@ class KGroupedStream(Generic[K, V]):
         store: str | Materialized | None = None,
     ) -> KTable[K, V]:
         """The first value of each key, then ``reducer(so_far, value)``."""
-        return KTable(_reduced(self._grouping, reducer, name, store))
+        return KTable(reduced(self._grouping, reducer, name, store))
 
     def aggregate(
         self,
@@ -1432,7 +1433,7 @@ class KGroupedStream(Generic[K, V]):
 
         The aggregator may change ``so_far`` in place and return it.
         """
-        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
+        return KTable(aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
 
     def top_n(
         self,
@@ -1447,7 +1448,7 @@ class KGroupedStream(Generic[K, V]):
 
         Of equals the earlier record comes first. ``value_serde`` is that of one value.
         """
-        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
+        return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
 
     def bottom_n(
         self,
@@ -1459,7 +1460,7 @@ class KGroupedStream(Generic[K, V]):
         store: str | Materialized | None = None,
     ) -> KTable[K, list[V]]:
         """The ``n`` smallest values of each key, smallest first, by ``by(value)`` or by themselves."""
-        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
+        return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
 
     def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
         """Begin an aggregation of several grouped streams into one table (KIP-150)."""
@@ -1485,7 +1486,7 @@ class TimeWindowedKStream(Generic[K, V]):
         self, *, name: str | None = None, store: str | Materialized | None = None
     ) -> KTable[Windowed[K], int]:
         """Count the records of each key and window."""
-        return KTable(_counted(self._grouping, name, store))
+        return KTable(counted(self._grouping, name, store))
 
     def reduce(
         self,
@@ -1495,7 +1496,7 @@ class TimeWindowedKStream(Generic[K, V]):
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], V]:
         """The first value of each key and window, then ``reducer(so_far, value)``."""
-        return KTable(_reduced(self._grouping, reducer, name, store))
+        return KTable(reduced(self._grouping, reducer, name, store))
 
     def aggregate(
         self,
@@ -1510,7 +1511,7 @@ class TimeWindowedKStream(Generic[K, V]):
 
         The aggregator may change ``so_far`` in place and return it.
         """
-        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
+        return KTable(aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
 
     def top_n(
         self,
@@ -1525,7 +1526,7 @@ class TimeWindowedKStream(Generic[K, V]):
 
         Of equals the earlier record comes first. ``value_serde`` is that of one value.
         """
-        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
+        return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
 
     def bottom_n(
         self,
@@ -1537,7 +1538,7 @@ class TimeWindowedKStream(Generic[K, V]):
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], list[V]]:
         """The ``n`` smallest values of each window, smallest first, by ``by(value)`` or by themselves."""
-        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
+        return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
 
 
 class SessionWindowedKStream(Generic[K, V]):
@@ -1562,7 +1563,7 @@ class SessionWindowedKStream(Generic[K, V]):
         self, *, name: str | None = None, store: str | Materialized | None = None
     ) -> KTable[Windowed[K], int]:
         """Count the records of each session."""
-        return KTable(_counted(self._grouping, name, store))
+        return KTable(counted(self._grouping, name, store))
 
     def reduce(
         self,
@@ -1572,7 +1573,7 @@ class SessionWindowedKStream(Generic[K, V]):
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], V]:
         """The first value of each session, then ``reducer(so_far, value)``, also of sessions that merge."""
-        return KTable(_reduced(self._grouping, reducer, name, store))
+        return KTable(reduced(self._grouping, reducer, name, store))
 
     def aggregate(
         self,
@@ -1589,7 +1590,7 @@ class SessionWindowedKStream(Generic[K, V]):
 
         Both may change ``so_far``, which is ``one``, in place and return it.
         """
-        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
+        return KTable(aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
 
     def top_n(
         self,
@@ -1604,7 +1605,7 @@ class SessionWindowedKStream(Generic[K, V]):
 
         Of equals the earlier record comes first. ``value_serde`` is that of one value.
         """
-        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
+        return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
 
     def bottom_n(
         self,
@@ -1616,7 +1617,7 @@ class SessionWindowedKStream(Generic[K, V]):
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], list[V]]:
         """The ``n`` smallest values of each session, smallest first, by ``by(value)`` or by themselves."""
-        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
+        return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
 
 
 class CogroupedKStream(Generic[K, A]):
@@ -1706,53 +1707,6 @@ class SessionWindowedCogroupedKStream(Generic[K, A]):
 
 def _emitting(grouping: Grouping, emit: EmitStrategy, idle_timeout: Duration | None) -> Grouping:
     return grouping.windowed_by(Windowing(grouping.windowing.windows, emit, idle_timeout))
-
-
-def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
-    if isinstance(store, Materialized) and store.name is None and not grouping.windowing.is_sliding:
-        grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
-    kept = as_materialized(store)
-    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, kept)
-
-
-def _reduced(
-    grouping: Grouping, reducer: Callable[[V, V], V], name: str | None, store: str | Materialized | None
-) -> Table:
-    serde, kept = grouping.stream.value_serde, as_materialized(store)
-    return grouping.aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), serde, name, kept)
-
-
-def _aggregated(
-    grouping: Grouping,
-    initializer: Callable[[], A],
-    aggregator: Callable[[K, V, A], A],
-    value_serde: SerdeLike | None,
-    name: str | None,
-    store: str | Materialized | None,
-    merger: Callable[[K, A, A], A] | None = None,
-) -> Table:
-    aggregation, kept = aggregations.aggregating(initializer, aggregator, merger), as_materialized(store)
-    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, kept)
-
-
-def _check_n(n: int) -> None:
-    if n < 1:
-        raise TopologyError(f"top_n() and bottom_n() are of 1 value or more, not {n}")
-
-
-def _ranked(
-    grouping: Grouping,
-    n: int,
-    ranking: Ranking,
-    value_serde: SerdeLike | None,
-    name: str | None,
-    store: str | Materialized | None,
-) -> Table:
-    _check_n(n)
-    stream = grouping.stream
-    serde = ListOf(stream.builder.value_serde("top_n()", value_serde, stream.value_serde))
-    kept = as_materialized(store)
-    return grouping.aggregated("KSTREAM-AGGREGATE-", best_of_stream(n, ranking), serde, name, kept)
 
 
 def _with_key(function: Callable[..., Any], operator: str) -> Callable[[Any, Any], Any]:

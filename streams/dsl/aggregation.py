@@ -1,0 +1,73 @@
+"""`counted`, `reduced`, `aggregated` and `ranked`: the tables made of a grouped stream, windowed or not.
+
+How a `Grouping` gets its table into the graph is in `grouping`; grouped tables are in `table_grouping`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from streams.dsl.grouping import Grouping
+from streams.dsl.options import Materialized, as_materialized
+from streams.dsl.table import Table
+from streams.errors import TopologyError
+from streams.processors import aggregate as aggregations
+from streams.processors.top import Ranking, best_of_stream
+from streams.serdes import ListOf, Long, SerdeLike
+
+K = TypeVar("K")
+V = TypeVar("V")
+A = TypeVar("A")
+
+
+def counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
+    """How many records each key, or key and window, has."""
+    if isinstance(store, Materialized) and store.name is None and not grouping.windowing.is_sliding:
+        grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
+    kept = as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, kept)
+
+
+def reduced(
+    grouping: Grouping, reducer: Callable[[V, V], V], name: str | None, store: str | Materialized | None
+) -> Table:
+    """The first value, then ``reducer(so_far, value)``."""
+    serde, kept = grouping.stream.value_serde, as_materialized(store)
+    return grouping.aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), serde, name, kept)
+
+
+def aggregated(
+    grouping: Grouping,
+    initializer: Callable[[], A],
+    aggregator: Callable[[K, V, A], A],
+    value_serde: SerdeLike | None,
+    name: str | None,
+    store: str | Materialized | None,
+    merger: Callable[[K, A, A], A] | None = None,
+) -> Table:
+    """``aggregator(key, value, so_far)``; that of sessions has a ``merger(key, one, other)`` as well."""
+    aggregation, kept = aggregations.aggregating(initializer, aggregator, merger), as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, kept)
+
+
+def check_n(n: int) -> None:
+    """Raise TopologyError for a ranking of no values."""
+    if n < 1:
+        raise TopologyError(f"top_n() and bottom_n() are of 1 value or more, not {n}")
+
+
+def ranked(
+    grouping: Grouping,
+    n: int,
+    ranking: Ranking,
+    value_serde: SerdeLike | None,
+    name: str | None,
+    store: str | Materialized | None,
+) -> Table:
+    """The first ``n`` values of a ranking, as a list; ``value_serde`` is that of one value."""
+    check_n(n)
+    stream = grouping.stream
+    serde = ListOf(stream.builder.value_serde("top_n()", value_serde, stream.value_serde))
+    kept = as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", best_of_stream(n, ranking), serde, name, kept)
