@@ -6,6 +6,8 @@ from datetime import timedelta
 
 from streams import (
     JoinWindows,
+    KGroupedStream,
+    KTable,
     Materialized,
     SessionWindows,
     StreamsBuilder,
@@ -14,7 +16,6 @@ from streams import (
     Topology,
     Windowed,
 )
-from streams.dsl.nouns import KGroupedStream, KTable
 
 TUMBLING = TimeWindows(timedelta(seconds=10))
 HOPPING = TimeWindows(timedelta(seconds=10), advance=timedelta(seconds=2))

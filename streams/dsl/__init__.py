@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from streams.dsl.builder import StreamsBuilder
-from streams.dsl.nouns import (
-    BranchedKStream,
-    CogroupedKStream,
-    GlobalKTable,
-    KGroupedStream,
-    KGroupedTable,
-    KStream,
-    KTable,
+from streams.dsl.nouns.branched_kstream import BranchedKStream
+from streams.dsl.nouns.global_ktable import GlobalKTable
+from streams.dsl.nouns.kgrouped_stream import CogroupedKStream, KGroupedStream
+from streams.dsl.nouns.kstream import KStream
+from streams.dsl.nouns.ktable import KGroupedTable, KTable
+from streams.dsl.nouns.windowed_cogrouped_kstream import (
     SessionWindowedCogroupedKStream,
-    SessionWindowedKStream,
     TimeWindowedCogroupedKStream,
-    TimeWindowedKStream,
 )
+from streams.dsl.nouns.windowed_kstream import SessionWindowedKStream, TimeWindowedKStream
 from streams.dsl.options import (
     Consumed,
     Grouped,

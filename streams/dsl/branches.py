@@ -1,6 +1,6 @@
 """`Branches`: a node that sends each record to the first branch whose predicate takes it (KIP-418).
 
-A `BranchedKStream` (`nouns`) holds one.
+A `BranchedKStream` (`nouns.branched_kstream`) holds one.
 """
 
 from __future__ import annotations

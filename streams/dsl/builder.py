@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 from streams.config import StreamsConfig
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.internal_builder import InternalStreamsBuilder
-from streams.dsl.nouns import GlobalKTable, KStream, KTable
+from streams.dsl.nouns.global_ktable import GlobalKTable
+from streams.dsl.nouns.kstream import KStream
+from streams.dsl.nouns.ktable import KTable
 from streams.dsl.options import Consumed, Materialized, as_materialized, options_with
 from streams.dsl.stream import Stream
 from streams.dsl.table import table_of_updates

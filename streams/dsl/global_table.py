@@ -1,6 +1,6 @@
 """`GlobalTable`: a topic that every instance holds whole, its nodes, and the join of a stream with it.
 
-A `GlobalKTable` (`nouns`) holds one. No task runs its nodes: who keeps the store is the runtime
+A `GlobalKTable` (`nouns.global_ktable`) holds one. No task runs its nodes: who keeps the store is the runtime
 (`streams.runtime.global_stores`).
 """
 

@@ -1,6 +1,6 @@
 """`Stream`: the records that leave one node of the graph, and the nodes that can be added below it.
 
-A `KStream` (`nouns`) holds one; it is the signatures, this adds the nodes.
+A `KStream` (`nouns.kstream`) holds one; it is the signatures, this adds the nodes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`Table`: a table's updates as a stream, how it is read, and how both are added to the graph.
 
-A `KTable` (`nouns`) holds one.
+A `KTable` (`nouns.ktable`) holds one.
 """
 
 from __future__ import annotations

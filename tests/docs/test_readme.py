@@ -138,4 +138,4 @@ def test_the_design_shows_the_layers_of_the_import_contracts() -> None:
     for contract in contracts:
         if contract["type"] == "layers":
             (title,) = contract.get("containers", ["packages"])
-            assert f"{title:<12}{' > '.join(contract['layers'])}\n" in DESIGN
+            assert f"{title:<18}{' > '.join(contract['layers'])}\n" in DESIGN

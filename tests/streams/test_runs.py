@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logd.client import TopicPartition
-from streams import KTable, StreamsBuilder, TimeWindows
-from streams.dsl.nouns import KGroupedStream
+from streams import KGroupedStream, KTable, StreamsBuilder, TimeWindows
 from streams.errors import ProcessingError
 from streams.runtime import queue
 from streams.runtime.task import Task, TaskId

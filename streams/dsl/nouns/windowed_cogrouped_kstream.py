@@ -1,0 +1,58 @@
+"""`TimeWindowedCogroupedKStream` and `SessionWindowedCogroupedKStream`: cogrouped, by window or session.
+
+How nodes are put into the graph is in `cogrouping`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from streams.dsl.cogrouping import Cogrouping
+from streams.dsl.nouns.ktable import KTable
+from streams.dsl.options import Materialized, as_materialized
+from streams.serdes import SerdeLike, Windowed
+
+K = TypeVar("K")
+A = TypeVar("A")
+
+
+class TimeWindowedCogroupedKStream(Generic[K, A]):
+    """As `CogroupedKStream`, by window as well."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """What all aggregators make of their records, beginning with ``initializer()``."""
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
+
+
+class SessionWindowedCogroupedKStream(Generic[K, A]):
+    """As `CogroupedKStream`, by session as well."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """What all aggregators make of their records, beginning with ``initializer()``; sessions that a
+        record puts together become ``merger(key, one, other)``.
+        """
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, merger, value_serde, name, kept))

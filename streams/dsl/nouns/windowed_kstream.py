@@ -1,0 +1,179 @@
+"""`TimeWindowedKStream` and `SessionWindowedKStream`: a stream grouped by key and window, or session.
+
+How nodes are put into the graph is in `aggregation` and `grouping`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from streams.dsl.aggregation import aggregated, counted, ranked, reduced
+from streams.dsl.grouping import Grouping
+from streams.dsl.nouns.ktable import KTable
+from streams.dsl.options import Materialized
+from streams.dsl.windowing import Windowing
+from streams.processors.top import Ranking
+from streams.processors.windows import Duration, EmitStrategy
+from streams.serdes import SerdeLike, Windowed
+
+K = TypeVar("K")
+V = TypeVar("V")
+A = TypeVar("A")
+
+
+class TimeWindowedKStream(Generic[K, V]):
+    """A stream grouped by key and window; its tables are keyed by ``Windowed(key, Window(start, end))``."""
+
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def emit_strategy(
+        self, emit_strategy: EmitStrategy, *, idle_timeout: Duration | None = None
+    ) -> TimeWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825).
+
+        Once a task's inputs brought nothing for ``idle_timeout`` by wall clock, its windows are closed.
+        """
+        return TimeWindowedKStream(_emitting(self._grouping, emit_strategy, idle_timeout))
+
+    def count(
+        self, *, name: str | None = None, store: str | Materialized | None = None
+    ) -> KTable[Windowed[K], int]:
+        """Count the records of each key and window."""
+        return KTable(counted(self._grouping, name, store))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], V]:
+        """The first value of each key and window, then ``reducer(so_far, value)``."""
+        return KTable(reduced(self._grouping, reducer, name, store))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the window.
+
+        The aggregator may change ``so_far`` in place and return it.
+        """
+        return KTable(aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
+
+    def top_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` greatest values of each window, greatest first, by ``by(value)`` or by themselves.
+
+        Of equals the earlier record comes first. ``value_serde`` is that of one value.
+        """
+        return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
+
+    def bottom_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` smallest values of each window, smallest first, by ``by(value)`` or by themselves."""
+        return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
+
+
+class SessionWindowedKStream(Generic[K, V]):
+    """A stream grouped by key and session; its tables are keyed by ``Windowed(key, Window(start, end))``.
+
+    A session that is merged into another becomes a null.
+    """
+
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def emit_strategy(
+        self, emit_strategy: EmitStrategy, *, idle_timeout: Duration | None = None
+    ) -> SessionWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825).
+
+        Once a task's inputs brought nothing for ``idle_timeout`` by wall clock, its sessions are closed.
+        """
+        return SessionWindowedKStream(_emitting(self._grouping, emit_strategy, idle_timeout))
+
+    def count(
+        self, *, name: str | None = None, store: str | Materialized | None = None
+    ) -> KTable[Windowed[K], int]:
+        """Count the records of each session."""
+        return KTable(counted(self._grouping, name, store))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], V]:
+        """The first value of each session, then ``reducer(so_far, value)``, also of sessions that merge."""
+        return KTable(reduced(self._grouping, reducer, name, store))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """``aggregator(key, value, so_far)`` of each record; ``so_far`` is ``merger(key, one, other)`` of the
+        sessions that the record is in, beginning with ``initializer()``. None deletes the session.
+
+        Both may change ``so_far``, which is ``one``, in place and return it.
+        """
+        return KTable(aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
+
+    def top_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` greatest values of each session, greatest first, by ``by(value)`` or by themselves.
+
+        Of equals the earlier record comes first. ``value_serde`` is that of one value.
+        """
+        return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
+
+    def bottom_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` smallest values of each session, smallest first, by ``by(value)`` or by themselves."""
+        return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
+
+
+def _emitting(grouping: Grouping, emit: EmitStrategy, idle_timeout: Duration | None) -> Grouping:
+    return grouping.windowed_by(Windowing(grouping.windowing.windows, emit, idle_timeout))
