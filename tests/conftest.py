@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from millstream.zookeeper import class_archive
-from tests.support import depth, distribution, foreign_clients
+from tests.support import depth, distribution, foreign_clients, spark_classes
 
 pytest_plugins = ["tests.support.histories", "tests.support.no_skips"]
 
@@ -41,6 +41,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workeroutput"):  # in a worker of pytest-xdist
         config.workeroutput["left_out"] = len(left)
         distribution.in_order(items)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if distribution.group(item.nodeid) == distribution.SPARK_GROUP:
+        spark_classes.use()
 
 
 def pytest_collection_finish() -> None:
