@@ -23,7 +23,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 public class Failovers {
     private static final int AT_ONCE = 10;
-    private static final int PAUSE_MS = 20;
+    private static final int PAUSE_MS = 100;
     private static final int WAITING_MAX = 1000;
     private static final int DELIVERY_MS = 180_000;
     private static final Duration POLL = Duration.ofMillis(200);

@@ -34,7 +34,7 @@ SECONDS = {
     "millstream/kafka_tools/test_transcripts.py": 80,
     "faults/cluster/test_partitions.py": 250,
     "faults/cluster/test_hosts.py": 330,
-    "faults/cluster/test_clients.py": 220,
+    "faults/cluster/test_clients.py": 80,
     "faults/cluster/test_ensemble.py": 200,
     "faults/cluster/test_chaos.py": 160,
     "faults/cluster/test_kills.py": 140,
@@ -140,7 +140,6 @@ SECONDS = {
 
 
 WAITING = (
-    "faults/cluster/test_clients.py",
     "faults/cluster/test_kills.py",
     "faults/cluster/test_tools.py",
     "interop/transactions/test_semantics.py",

@@ -11,13 +11,18 @@ broker that comes back is where clients look for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from logd.errors import ErrorCode
-from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from logd.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support.hosts import Hosts
@@ -99,27 +104,19 @@ class Cluster:
         traceback: TracebackType | None,
     ) -> None:
         if error is not None:
-            self.tell()
+            print(self.told())
         self._end()
 
-    def tell(self) -> None:
-        """Print what one wants to know of a failure: who is gone or out of sync, as each broker sees it, and
-        what brokers said last. One that was cut off may believe that all is well.
+    def told(self) -> str:
+        """What one wants to know of a failure: who is gone or out of sync, as each broker sees it, and what
+        brokers said last. One that was cut off may believe that all is well.
         """
+        lines = []
         for id_, broker in self.brokers.items():
-            try:
-                found = metadata_of(broker)
-            except OSError as error:
-                print(f"broker {id_}: {error}")
-                continue
-            alive = sorted(each.node_id for each in found.brokers)
-            print(f"broker {id_} sees brokers {alive}, controller {found.controller_id}")
-            for topic in found.topics:
-                for state in topic.partitions:
-                    if set(state.isr_nodes) != set(state.replica_nodes):
-                        print(f"broker {id_} sees of {topic.name}: {state}")
+            lines += [f"broker {id_} {seen}" for seen in _seen_by(broker)]
         for id_, broker in self.brokers.items():
-            print(f"broker {id_}:", *broker.log.splitlines()[-LINES_TOLD:], sep="\n")
+            lines += [f"broker {id_}:", *broker.log.splitlines()[-LINES_TOLD:]]
+        return "\n".join(lines)
 
     def _end(self) -> None:
         for broker in self.brokers.values():
@@ -247,10 +244,19 @@ class Cluster:
 
     def create_topic(self, name: str, partitions: int = 6, **configs: str) -> str:
         """Create a topic, on the controller's word; its name."""
+        return self._create(name, configs, num_partitions=partitions, replication_factor=REPLICAS)
+
+    def create_topic_on(self, name: str, *replicas: Sequence[int], **configs: str) -> str:
+        """Create a topic of which each partition is on these brokers; its name."""
+        assignments = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
+            for index, ids in enumerate(replicas)
+        ]
+        return self._create(name, configs, num_partitions=-1, replication_factor=-1, assignments=assignments)
+
+    def _create(self, name: str, configs: Mapping[str, str], **shape: Any) -> str:
         given = [CreatableTopicConfig(name=key.replace("_", "."), value=v) for key, v in configs.items()]
-        topic = CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=REPLICAS, configs=given
-        )
+        topic = CreatableTopic(name=name, configs=given, **shape)
         wait_for(lambda: len(self.metadata().brokers) == len(self.brokers))
         controller = self.brokers[self.controller]
         with RawClient(controller.port, controller.host) as client:
@@ -276,6 +282,21 @@ def _through(network: Network, id_: int, port: int, zookeeper: str) -> dict[str,
         "inter.broker.listener.name": "BROKERS",
         "zookeeper.connect": ",".join(f"127.0.0.1:{each}" for each in gates) + slash + chroot,
     }
+
+
+def _seen_by(broker: LogdProcess) -> Iterator[str]:
+    """Who is alive, and what is out of sync, as one broker says."""
+    try:
+        found = metadata_of(broker)
+    except OSError as error:
+        yield f"answers nothing: {error}"
+        return
+    alive = sorted(each.node_id for each in found.brokers)
+    yield f"sees brokers {alive}, controller {found.controller_id}"
+    for topic in found.topics:
+        for state in topic.partitions:
+            if set(state.isr_nodes) != set(state.replica_nodes):
+                yield f"sees of {topic.name}: {state}"
 
 
 def metadata_of(broker: LogdProcess, *topics: str) -> MetadataResponse:

@@ -69,11 +69,12 @@ class Program:
 
 
 class ForeignWriter(Writer):
-    """A client's producer, with acks=all."""
+    """A client's producer, with acks=all. `counts`: how many records are acknowledged, by partition."""
 
     def __init__(self, client: ForeignClient, bootstrap: str, topic: str, log: Path) -> None:
         super().__init__(bootstrap, topic)
         self.is_idempotent = client.is_idempotent
+        self.counts = dict.fromkeys(range(self.partitions), 0)
         self._program = Program(client, "write", bootstrap, topic, self.partitions, log=log)
 
     def run(self) -> None:
@@ -84,6 +85,7 @@ class ForeignWriter(Writer):
             else:
                 number, partition, offset = map(int, numbers)
                 self.noted(number, partition, offset if offset >= 0 else None)
+                self.counts[partition] += 1
 
     def _ended(self) -> None:
         self.is_over.wait()
@@ -135,7 +137,7 @@ class ForeignReader:
         self._program.kill()
         self._thread.join()
         if error is None:
-            self._check()
+            self.check()
 
     def reopen(self) -> None:
         """Leave the group, and begin again where it has come to."""
@@ -161,16 +163,13 @@ class ForeignReader:
     def _committed(self, partition: int, offset: int) -> None:
         self.committed[partition] = offset
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """AssertionError when it has failed."""
         assert not self.failed, self.failed[0]
 
     def count(self) -> int:
         """Of the records read, each once."""
         return sum(map(len, self.numbers.values()))
-
-    def goes_on(self, records: int) -> None:
-        """Wait until so many more are read."""
-        self.comes_to(self.count() + records)
 
     def comes_to(self, count: int) -> None:
         """Wait until so many are read."""
@@ -178,4 +177,4 @@ class ForeignReader:
             wait_for(lambda: self.count() >= count or bool(self.failed))
         except AssertionError as error:
             raise AssertionError(f"{self.count()} of {count} records are read") from error
-        self._check()
+        self.check()

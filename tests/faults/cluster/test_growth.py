@@ -263,7 +263,7 @@ def test_a_broker_becomes_three_and_is_lost(tmp_path: Path, zookeeper: str) -> N
             wait_for(lambda: cluster.is_in_sync("x"))
             print(f"{assert_kept(cluster, writer)} records, {sum(reader.committed.values())} committed")
     except BaseException:
-        cluster.tell()
+        print(cluster.told())
         raise
     finally:
         cluster._end()

@@ -5,7 +5,7 @@ const { Kafka, logLevel } = require('kafkajs')
 
 const [, , kind, servers, topic, last] = process.argv
 const AT_ONCE = 2
-const PAUSE_MS = 20
+const PAUSE_MS = 50
 const DELIVERY_RETRIES = 500
 const times = { initialRetryTime: 50, maxRetryTime: 300 }
 const logCreator = () => ({ label, log }) => console.error(label, JSON.stringify(log))

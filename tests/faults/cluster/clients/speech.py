@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable
 
 AT_ONCE = 10
-PAUSE_S = 0.02
+PAUSE_S = 0.1
 """Between so many records: brokers are to be disturbed, not kept busy."""
 WAITING_MAX = 1000
 """So many records are under way at most."""

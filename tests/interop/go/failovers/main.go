@@ -17,7 +17,7 @@ import (
 
 const (
 	atOnce     = 10
-	pause      = 20 * time.Millisecond
+	pause      = 100 * time.Millisecond
 	waitingMax = 1000
 	delivery   = 180 * time.Second
 	poll       = 200 * time.Millisecond

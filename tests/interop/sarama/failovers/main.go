@@ -19,7 +19,7 @@ import (
 
 const (
 	atOnce     = 10
-	pause      = 20 * time.Millisecond
+	pause      = 100 * time.Millisecond
 	waitingMax = 1000
 	backoff    = 200 * time.Millisecond
 	retries    = 900
