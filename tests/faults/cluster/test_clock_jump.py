@@ -102,11 +102,12 @@ def test_a_brokers_clock_is_set(tmp_path: Path, zookeeper: str) -> None:
             transactor = Transactor(cluster.bootstrap, "t")
 
             def all_go_on() -> None:
+                committed = len(transactor.committed)
                 write_now(cluster, FRESH)
                 for each in (writer, own):
                     each.goes_on(RECORDS_BETWEEN)
                 reader.read_more(RECORDS_BETWEEN)
-                transactor.goes_on()
+                transactor.goes_on(since=committed)
 
             all_go_on()
             before = roles(cluster, *topics, FRESH), members(cluster, "g")

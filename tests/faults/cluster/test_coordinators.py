@@ -194,8 +194,9 @@ class Transactor:
             else:
                 return True
 
-    def goes_on(self) -> None:
-        target = len(self.committed) + TRANSACTIONS_BETWEEN
+    def goes_on(self, since: int | None = None) -> None:
+        """Wait until so many more are committed than there were, by default than there are now."""
+        target = (len(self.committed) if since is None else since) + TRANSACTIONS_BETWEEN
         wait_for(lambda: len(self.committed) >= target or bool(self.failed))
         assert not self.failed, self.failed[0]
 
