@@ -1,18 +1,21 @@
-"""Apache Kafka's console tools, kcat and ours read what each of the others wrote, on either broker."""
+"""Apache Kafka's console tools, kcat and ours read what each of the others wrote, on either broker.
+
+Kafka's tools all run in one virtual machine: one takes two seconds to start.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from tests.support import java
+from tests.millstream.kafka_tools.players import JavaTools
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import deep
-from tests.support.java import needs_kafka
+from tests.support.java import needs_javac
 from tests.support.logd_process import LogdProcess
 from tests.support.millstream_command import run
 from tests.support.topics import create_topic
@@ -23,9 +26,12 @@ RECORDS = [("k1", "v1", "h1", "x"), ("k2", "", "h2", "y"), ("k1", "ä b", "h3", 
 WHOLE = b"".join(f"{h}:{x}\t{k}\t{v}\n".encode() for k, v, h, x in RECORDS)
 """As Kafka's console producer reads them, and its consumer prints them."""
 
+Broker = LogdProcess | ApacheKafka
+Kafkas = Callable[..., bytes]
+
 pytestmark = [
     deep,
-    needs_kafka,
+    needs_javac,
     pytest.mark.skipif(not shutil.which("kcat"), reason="there is no kcat"),
 ]
 
@@ -39,7 +45,22 @@ def broker(
         yield process
 
 
-Broker = LogdProcess | ApacheKafka
+@pytest.fixture(scope="module")
+def java_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
+    with JavaTools(tmp_path_factory.mktemp("java")) as tools:
+        yield tools
+
+
+@pytest.fixture
+def kafkas(broker: Broker, java_tools: JavaTools) -> Kafkas:
+    """Runs one of Kafka's tools; what it prints."""
+
+    def run(tool: str, *arguments: str, stdin: bytes = b"") -> bytes:
+        done = java_tools.run([tool, "--bootstrap-server", broker.bootstrap, *arguments], stdin.decode())
+        assert done.status == 0, done.stderr
+        return done.stdout.encode()
+
+    return run
 
 
 def ours(broker: Broker, *arguments: object, stdin: bytes = b"") -> bytes:
@@ -53,22 +74,13 @@ def kcat(broker: Broker, *arguments: str, stdin: bytes = b"") -> bytes:
     return subprocess.run(line, input=stdin, stdout=subprocess.PIPE, timeout=SECONDS, check=True).stdout
 
 
-def kafkas(broker: Broker, main: str, *arguments: str, stdin: bytes = b"") -> bytes:
-    line = java.command(
-        f"org.apache.kafka.tools.{main}",
-        *("--bootstrap-server", broker.bootstrap, *arguments),
-        options=["-Dorg.slf4j.simpleLogger.defaultLogLevel=error"],
-    )
-    return subprocess.run(line, input=stdin, stdout=subprocess.PIPE, timeout=SECONDS, check=True).stdout
-
-
 def properties(flag: str, given: Sequence[str]) -> list[str]:
     return [part for each in given for part in (flag, each)]
 
 
-def write_by_java(broker: Broker, topic: str) -> None:
+def write_by_java(kafkas: Kafkas, topic: str) -> None:
     parse = properties("--property", ["parse.headers=true", "parse.key=true"])
-    kafkas(broker, "ConsoleProducer", "--topic", topic, *parse, stdin=WHOLE)
+    kafkas("kafka-console-producer", "--topic", topic, *parse, stdin=WHOLE)
 
 
 def write_by_kcat(broker: Broker, topic: str) -> None:
@@ -90,17 +102,22 @@ def write_by_ours(broker: Broker, topic: str) -> None:
     ours(broker, "produce", topic, "--headers-separator", r"\t", "-K", r"\t", stdin=WHOLE)
 
 
-@pytest.mark.parametrize("write", [write_by_java, write_by_kcat, write_by_ours], ids=["java", "kcat", "ours"])
-def test_whoever_wrote_it_all_read_the_same(broker: Broker, write, request: pytest.FixtureRequest) -> None:
-    topic = create_topic(broker, f"written-by-{request.node.callspec.params['write'].__name__}")
-    write(broker, topic)
+@pytest.mark.parametrize("who", ["java", "kcat", "ours"])
+def test_whoever_wrote_it_all_read_the_same(broker: Broker, kafkas: Kafkas, who: str) -> None:
+    topic = create_topic(broker, f"written-by-{who}")
+    if who == "java":
+        write_by_java(kafkas, topic)
+    elif who == "kcat":
+        write_by_kcat(broker, topic)
+    else:
+        write_by_ours(broker, topic)
     form = r"%t %p %o %k %K %s %S %h\n"
     lines = ours(broker, "consume", topic, "-e", "-f", form)
     assert lines.decode().splitlines()[2] == f"{topic} 0 2 k1 2 ä b 4 h3=z"
     assert kcat(broker, "-C", "-t", topic, "-e", "-f", form) == lines
     show = properties("--property", ["print.headers=true", "print.key=true"])
     end = ("--from-beginning", "--max-messages", "3", "--timeout-ms", "60000")
-    assert kafkas(broker, "consumer.ConsoleConsumer", "--topic", topic, *show, *end) == WHOLE
+    assert kafkas("kafka-console-consumer", "--topic", topic, *show, *end) == WHOLE
     assert [
         tuple(json.loads(row)[name] for name in ("key", "value")) for row in json_lines(broker, topic)
     ] == [(key, value) for key, value, *_ in RECORDS]
@@ -129,15 +146,14 @@ def test_json_of_kcat_says_what_ours_says(broker: Broker) -> None:
     ],
 )
 def test_numbers_are_those_of_kafka_s_serializers(
-    broker: Broker, name: str, deserializer: str, pack: str
+    broker: Broker, kafkas: Kafkas, name: str, deserializer: str, pack: str
 ) -> None:
     topic = create_topic(broker, f"of-{name}")
     ours(broker, "produce", topic, "--value-type", name, stdin=b"-1\n300\n")
     assert ours(broker, "consume", topic, "-e", "--value-type", name) == b"-1\n300\n"
     assert kcat(broker, "-C", "-t", topic, "-e", "-s", pack) == b"-1\n300\n"
     printed = kafkas(
-        broker,
-        "consumer.ConsoleConsumer",
+        "kafka-console-consumer",
         *("--topic", topic, "--from-beginning", "--max-messages", "2", "--timeout-ms", "60000"),
         *("--value-deserializer", f"org.apache.kafka.common.serialization.{deserializer}Deserializer"),
     )
@@ -145,12 +161,13 @@ def test_numbers_are_those_of_kafka_s_serializers(
 
 
 @pytest.mark.parametrize(("name", "deserializer"), [("float", "Float"), ("double", "Double")])
-def test_fractions_are_those_of_kafka_s_serializers(broker: Broker, name: str, deserializer: str) -> None:
+def test_fractions_are_those_of_kafka_s_serializers(
+    broker: Broker, kafkas: Kafkas, name: str, deserializer: str
+) -> None:
     topic = create_topic(broker, f"of-{name}")
     ours(broker, "produce", topic, "--value-type", name, stdin=b"0.5\n-1e10\n")
     printed = kafkas(
-        broker,
-        "consumer.ConsoleConsumer",
+        "kafka-console-consumer",
         *("--topic", topic, "--from-beginning", "--max-messages", "2", "--timeout-ms", "60000"),
         *("--value-deserializer", f"org.apache.kafka.common.serialization.{deserializer}Deserializer"),
     )
@@ -162,7 +179,7 @@ def test_fractions_are_those_of_kafka_s_serializers(broker: Broker, name: str, d
     )
 
 
-def test_tombstones_and_nulls(broker: Broker) -> None:
+def test_tombstones_and_nulls(broker: Broker, kafkas: Kafkas) -> None:
     topic = create_topic(broker, "nulls")
     lines = b"k\tNULL\nNULL\tv\n"
     ours(broker, "produce", topic, "-K", r"\t", "-Z", "NULL", stdin=lines)
@@ -170,7 +187,7 @@ def test_tombstones_and_nulls(broker: Broker) -> None:
     assert ours(broker, "consume", topic, "-e", "-f", form, "--null-marker", "NULL") == lines
     assert kcat(broker, "-C", "-Z", "-t", topic, "-e", "-f", form) == lines
     marker = properties("--property", ["parse.key=true", "null.marker=NULL"])
-    kafkas(broker, "ConsoleProducer", "--topic", topic, *marker, stdin=lines)
+    kafkas("kafka-console-producer", "--topic", topic, *marker, stdin=lines)
     assert ours(broker, "consume", topic, "-e", "-f", form, "--null-marker", "NULL") == 2 * lines
 
 
@@ -214,7 +231,9 @@ def test_a_transaction_is_read_whole_by_all(broker: Broker) -> None:
         ("__transaction_state", "TransactionLogMessageFormatter"),
     ],
 )
-def test_kafka_s_own_records_as_its_formatters_print_them(broker: Broker, topic: str, formatter: str) -> None:
+def test_kafka_s_own_records_as_its_formatters_print_them(
+    broker: Broker, kafkas: Kafkas, topic: str, formatter: str
+) -> None:
     data = create_topic(broker, f"for-{formatter}")
     ours(broker, "produce", data, "--transactional-id", f"of-{formatter}", stdin=b"1\n2\n")
     ours(broker, "consume", data, "-g", f"of-{formatter}", "--from-beginning", "-c", 1)
@@ -226,8 +245,7 @@ def test_kafka_s_own_records_as_its_formatters_print_them(broker: Broker, topic:
     assert lines
     partition, count = partition_of(broker, topic, f"of-{formatter}")
     theirs = kafkas(
-        broker,
-        "consumer.ConsoleConsumer",
+        "kafka-console-consumer",
         *("--topic", topic, "--partition", partition, "--offset", "earliest"),
         *("--max-messages", str(count), "--timeout-ms", "60000"),
         *("--formatter", f"org.apache.kafka.tools.consumer.{formatter}"),
