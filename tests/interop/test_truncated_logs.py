@@ -2,12 +2,13 @@
 
 Ten records have been read, the process is killed, the last three are gone from the disk, and five others are
 written in their place and behind. Whoever went on at offset 10 never saw the first three of those.
+The process is one for all tests, and the topic a test's own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,43 +27,49 @@ from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 
 Broker = ApacheKafka | LogdProcess
-TP = TopicPartition("t", 0)
 SECONDS = 300.0
 """Far more than logd needs; Apache Kafka takes several to start, and many on a busy machine."""
 READ, LEFT, NEW = 10, 7, 5
 
 
-@pytest.fixture(params=[pytest.param("kafka", marks=needs_kafka), "logd"])
-def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
-    """With ten records, `old 0` to `old 9`."""
-    folder = tmp_path / request.param
+@pytest.fixture(scope="module", params=[pytest.param("kafka", marks=needs_kafka), "logd"])
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    folder = tmp_path_factory.mktemp(request.param)
     made = ApacheKafka(folder) if request.param == "kafka" else LogdProcess(folder)
     with made as broker:
-        create_topic(broker, TP.topic, {"retention.ms": "-1"})
-        put(broker, texts("old", READ))
         yield broker
+
+
+@pytest.fixture
+def tp(broker: Broker, new_name: Callable[[], str]) -> TopicPartition:
+    """With ten records, `old 0` to `old 9`."""
+    if not broker.is_running:
+        broker.start()  # a test has failed behind its kill
+    tp = TopicPartition(create_topic(broker, new_name(), {"retention.ms": "-1"}), 0)
+    put(broker, tp, texts("old", READ))
+    return tp
 
 
 def texts(kind: str, count: int) -> list[str]:
     return [f"{kind} {number}" for number in range(count)]
 
 
-def put(broker: Broker, values: Iterable[str]) -> None:
+def put(broker: Broker, tp: TopicPartition, values: Iterable[str]) -> None:
     with RawClient(broker.port) as client:
         for value in values:
-            while client.produce(TP.topic, [(1, None, value.encode(), ())]).error_code:
+            while client.produce(tp.topic, [(1, None, value.encode(), ())]).error_code:
                 pass  # it has just started
 
 
-def lose_power(broker: Broker, *, new: int = NEW) -> None:
+def lose_power(broker: Broker, tp: TopicPartition, *, new: int = NEW) -> None:
     """All but the first records are gone, and new ones are written."""
     broker.kill()
-    (path,) = (broker.folder / "data" / str(TP)).glob("*.log")
+    (path,) = (broker.folder / "data" / str(tp)).glob("*.log")
     data = path.read_bytes()
     with path.open("r+b") as file:
         file.truncate(sum(header.size for _, header in list(iter_batches(data))[:LEFT]))
     broker.start()
-    put(broker, texts("new", new))
+    put(broker, tp, texts("new", new))
 
 
 async def read(fetcher: BatchFetcher | Consumer, count: int) -> list[str]:
@@ -85,46 +92,46 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @deep
 @pytest.mark.usefixtures("_way")
-def test_a_fetcher_is_told_where_the_logs_part(broker: Broker) -> None:
+def test_a_fetcher_is_told_where_the_logs_part(broker: Broker, tp: TopicPartition) -> None:
     async def test() -> None:
         async with Client(broker.bootstrap) as client, BatchFetcher(client) as fetcher:
-            fetcher.add(TP, 0)
+            fetcher.add(tp, 0)
             assert await read(fetcher, READ) == texts("old", READ)
-            await asyncio.to_thread(lose_power, broker)
+            await asyncio.to_thread(lose_power, broker, tp)
             with pytest.raises(LogTruncated) as raised:
                 await read(fetcher, 1)
             assert (raised.value.offset, raised.value.diverging_offset) == (READ, LEFT)
-            fetcher.seek(TP, LEFT)
+            fetcher.seek(tp, LEFT)
             assert await read(fetcher, NEW) == texts("new", NEW)
 
     asyncio.run(test())
 
 
 @deep
-def test_a_group_goes_on_where_the_logs_part(broker: Broker) -> None:
+def test_a_group_goes_on_where_the_logs_part(broker: Broker, tp: TopicPartition) -> None:
     """It was away meanwhile; the epoch came back with its committed offset."""
 
     async def group(count: int) -> list[str]:
         async with (
             Client(broker.bootstrap) as client,
-            Consumer(client, "g", auto_offset_reset="earliest") as consumer,
+            Consumer(client, f"group-of-{tp.topic}", auto_offset_reset="earliest") as consumer,
         ):
-            await consumer.subscribe([TP.topic])
+            await consumer.subscribe([tp.topic])
             found = await read(consumer, count)
             await consumer.commit()
             return found
 
     assert asyncio.run(group(READ)) == texts("old", READ)
-    lose_power(broker)
+    lose_power(broker, tp)
     assert asyncio.run(group(NEW)) == texts("new", NEW)
 
 
-def application(broker: Broker, state_dir: Path, seen: list[str]) -> KafkaStreams:
+def application(broker: Broker, tp: TopicPartition, state_dir: Path, seen: list[str]) -> KafkaStreams:
     builder = StreamsBuilder(key_serde=bytes, value_serde=str)
-    builder.stream(TP.topic).foreach(lambda _, value: seen.append(value))
+    builder.stream(tp.topic).foreach(lambda _, value: seen.append(value))
     return KafkaStreams(
         builder.build(),
-        application_id="app",
+        application_id=f"app-of-{tp.topic}",
         bootstrap_servers=broker.bootstrap,
         state_dir=str(state_dir),
         commit_interval_ms=20,
@@ -132,14 +139,16 @@ def application(broker: Broker, state_dir: Path, seen: list[str]) -> KafkaStream
 
 
 @deep
-def test_an_application_goes_on_where_the_logs_part(broker: Broker, tmp_path: Path) -> None:
+def test_an_application_goes_on_where_the_logs_part(
+    broker: Broker, tp: TopicPartition, tmp_path: Path
+) -> None:
     seen: list[str] = []
 
     async def test() -> None:
-        async with asyncio.timeout(SECONDS), application(broker, tmp_path, seen) as app:
+        async with asyncio.timeout(SECONDS), application(broker, tp, tmp_path, seen) as app:
             await app.wait_until_caught_up()
             assert seen == texts("old", READ)
-            await asyncio.to_thread(lose_power, broker)
+            await asyncio.to_thread(lose_power, broker, tp)
             while len(seen) < READ + NEW:  # noqa: ASYNC110 - there is no event to wait for
                 await asyncio.sleep(0.01)
             await app.wait_until_caught_up()
@@ -150,16 +159,18 @@ def test_an_application_goes_on_where_the_logs_part(broker: Broker, tmp_path: Pa
 
 @deep
 @pytest.mark.parametrize("new", [1, NEW], ids=["the log is still shorter", "it is longer"])
-def test_an_application_that_was_away_goes_on_there_too(broker: Broker, tmp_path: Path, new: int) -> None:
+def test_an_application_that_was_away_goes_on_there_too(
+    broker: Broker, tp: TopicPartition, tmp_path: Path, new: int
+) -> None:
     """A position beyond the end was taken for a topic made anew, and all was read, and counted, again."""
     seen: list[str] = []
 
     async def run_once() -> None:
-        async with asyncio.timeout(SECONDS), application(broker, tmp_path, seen) as app:
+        async with asyncio.timeout(SECONDS), application(broker, tp, tmp_path, seen) as app:
             await app.wait_until_caught_up()
 
     asyncio.run(run_once())
     assert seen == texts("old", READ)
-    lose_power(broker, new=new)
+    lose_power(broker, tp, new=new)
     asyncio.run(run_once())
     assert seen[READ:] == texts("new", new)
