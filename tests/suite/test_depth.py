@@ -99,8 +99,11 @@ def test_of_a_sample_each_value_is_taken_before_any_again(
     assert kept == [(0, 0), (0, 1), (1, 1), (2, 2)]
 
 
+TRANSCRIPTS = "millstream/kafka_tools/test_transcripts.py"
+
+
 def test_the_files_that_are_weighed_are_there() -> None:
-    named = {*distribution.SECONDS, *distribution.SHARDS, *distribution.WAITING} - {
+    named = {*distribution.SECONDS, *distribution.SHARDS, *distribution.APART, *distribution.WAITING} - {
         distribution.ZOOKEEPER_GROUP
     }
     assert [name for name in named if not (distribution.TESTS / name).exists()] == []
@@ -112,6 +115,8 @@ def test_the_files_that_are_weighed_are_there() -> None:
         ("tests/suite/test_depth.py::test_one[a::b-c@d]", "suite/test_depth.py"),
         ("tests/plugins/spark/test_sink.py::test_one", "spark"),
         ("tests/faults/test_model.py::test_histories[0]", "faults/test_model.py#1"),
+        (f"tests/{TRANSCRIPTS}::test_ours[topics]", TRANSCRIPTS),
+        (f"tests/{TRANSCRIPTS}::test_ours_on_apache_kafka[topics]", f"{TRANSCRIPTS}#apart"),
     ],
 )
 def test_the_group_of_a_test(nodeid: str, name: str) -> None:

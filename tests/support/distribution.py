@@ -24,9 +24,10 @@ ZOOKEEPER_GROUP = "zookeeper"
 SHARDS = {
     "faults/test_model.py": 4,
     "logd/wire/test_messages.py": 4,
-    "millstream/kafka_tools/test_transcripts.py": 3,
 }
 """Files in several groups, each test by its name's checksum."""
+APART = {"millstream/kafka_tools/test_transcripts.py": ("on_apache_kafka", "where_logd_has_none")}
+"""Files of which the tests with such words in their names are a group of their own: they share brokers."""
 SECONDS = {
     ZOOKEEPER_GROUP: 80,
     "interop/test_truncated_logs.py": 100,
@@ -202,4 +203,6 @@ def group(nodeid: str) -> str:
         return ZOOKEEPER_GROUP
     if (shards := SHARDS.get(path)) is not None:
         return f"{path}#{zlib.crc32(name.encode()) % shards}"
+    if any(words in name for words in APART.get(path, ())):
+        return f"{path}#apart"
     return path

@@ -39,12 +39,17 @@ class Settled:
 
     async def _settle(self) -> None:
         async with Client(self._bootstrap) as client:
-            quorum: DescribeQuorumResponse = await client.request(DescribeQuorumRequest(topics=[METADATA]))
-            last = quorum.topics[0].partitions[0].high_watermark - 1
-            request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
-            while True:
-                versions: ApiVersionsResponse = await client.request(request)
-                # The features are as of what the broker has applied (KIP-584).
-                if versions.finalized_features_epoch >= last:
-                    return
-                await asyncio.sleep(0.005)
+            await settle(client)
+
+
+async def settle(client: Client) -> None:
+    """Wait until the broker has applied all that is committed in the cluster's metadata."""
+    quorum: DescribeQuorumResponse = await client.request(DescribeQuorumRequest(topics=[METADATA]))
+    last = quorum.topics[0].partitions[0].high_watermark - 1
+    request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+    while True:
+        versions: ApiVersionsResponse = await client.request(request)
+        # The features are as of what the broker has applied (KIP-584).
+        if versions.finalized_features_epoch >= last:
+            return
+        await asyncio.sleep(0.005)

@@ -2,7 +2,7 @@
 
 The golden transcripts are what the Java tools say; with REWRITE=1 the test that asks them writes them anew.
 What they say on Apache Kafka changes only with its version: at depth 1 some are asked for anew, all of them
-with more depth and to be written. Ours are held to all.
+with more depth and to be written. Ours are held to all. Most transcripts share a broker of Apache Kafka.
 """
 
 from __future__ import annotations
@@ -16,12 +16,21 @@ import pytest
 from tests.millstream.kafka_tools.players import JavaTools, OurTools, Player
 from tests.millstream.kafka_tools.rules import Surroundings
 from tests.millstream.kafka_tools.settled import Settled
+from tests.millstream.kafka_tools.shared_kafka import SharedKafka
 from tests.millstream.kafka_tools.stage import Stage
 from tests.millstream.kafka_tools.transcript import FOLDER, Transcript, paths, read
 from tests.support import java
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import ONE_IN, deep, sample
 from tests.support.logd_process import LogdProcess
+
+OWN_BROKER = {
+    "configs",  # changes the broker's settings
+    "console-consumer-internal",  # reads Kafka's own topics from their beginning
+    "log-dirs",  # shows partitions in the order of a map that has grown
+    "transactions",  # shows producers' ids, which go on
+}
+"""Transcripts that tell more of a broker than can be cleared."""
 
 each = pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
 
@@ -42,10 +51,26 @@ def on_logd(transcript: Transcript, tmp_path: Path, folder: Path, player: Player
         return Stage(folder, Surroundings(logd.bootstrap, logd.folder / "data"), player).play(transcript)
 
 
-def on_kafka(transcript: Transcript, tmp_path: Path, folder: Path, player: Player) -> Transcript:
-    with ApacheKafka(tmp_path / "kafka", transcript.settings) as kafka:
-        settled = Settled(player, kafka.bootstrap)
-        return Stage(folder, Surroundings(kafka.bootstrap, kafka.data), settled).play(transcript)
+@pytest.fixture(scope="module")
+def shared_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedKafka]:
+    with SharedKafka(tmp_path_factory.mktemp("shared")) as shared:
+        yield shared
+
+
+@pytest.fixture
+def kafka(path: Path, shared_kafka: SharedKafka, tmp_path: Path) -> Iterator[ApacheKafka]:
+    """Apache Kafka as a transcript needs it."""
+    settings = read(path).settings
+    if path.stem in OWN_BROKER:
+        with ApacheKafka(tmp_path / "kafka", settings) as alone:
+            yield alone
+    else:
+        yield shared_kafka.cleared(settings)
+
+
+def on_kafka(transcript: Transcript, kafka: ApacheKafka, folder: Path, player: Player) -> Transcript:
+    settled = Settled(player, kafka.bootstrap)
+    return Stage(folder, Surroundings(kafka.bootstrap, kafka.data), settled).play(transcript)
 
 
 @sample(6)
@@ -78,11 +103,11 @@ def test_the_golden_answers_are_javas(
 @java.needs_javac
 @pytest.mark.parametrize("path", paths()[::ONE_IN], ids=lambda path: path.stem)
 def test_the_golden_answers_are_javas_on_apache_kafka(
-    path: Path, tmp_path: Path, folder: Path, java_tools: JavaTools
+    path: Path, kafka: ApacheKafka, folder: Path, java_tools: JavaTools
 ) -> None:
     golden = read(path)
 
-    played = on_kafka(golden, tmp_path, folder, java_tools)
+    played = on_kafka(golden, kafka, folder, java_tools)
 
     if os.environ.get("REWRITE"):
         for step, there in zip(golden.steps, played.steps, strict=True):
@@ -95,12 +120,12 @@ def test_the_golden_answers_are_javas_on_apache_kafka(
 @java.needs_kafka
 @each
 def test_ours_on_apache_kafka(
-    path: Path, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, kafka: ApacheKafka, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
     golden = read(path)
 
-    played = on_kafka(golden, tmp_path, folder, OurTools())
+    played = on_kafka(golden, kafka, folder, OurTools())
 
     assert played.answers(of_kafka=False) == golden.answers(of_kafka=True)
 
@@ -113,9 +138,9 @@ of_kafka_alone = pytest.mark.parametrize("path", paths(FOLDER / "apache-kafka"),
 @java.needs_javac
 @of_kafka_alone
 def test_the_golden_answers_are_javas_where_logd_has_none(
-    path: Path, tmp_path: Path, folder: Path, java_tools: JavaTools
+    path: Path, kafka: ApacheKafka, folder: Path, java_tools: JavaTools
 ) -> None:
-    played = on_kafka(read(path), tmp_path, folder, java_tools)
+    played = on_kafka(read(path), kafka, folder, java_tools)
 
     if os.environ.get("REWRITE"):
         path.write_text(played.text())
@@ -126,10 +151,10 @@ def test_the_golden_answers_are_javas_where_logd_has_none(
 @java.needs_kafka
 @of_kafka_alone
 def test_ours_where_logd_has_none(
-    path: Path, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, kafka: ApacheKafka, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
 
-    played = on_kafka(read(path), tmp_path, folder, OurTools())
+    played = on_kafka(read(path), kafka, folder, OurTools())
 
     assert played.text() == path.read_text()

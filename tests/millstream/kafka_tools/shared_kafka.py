@@ -1,0 +1,85 @@
+"""Brokers of Apache Kafka that transcripts share: each finds one that shows nothing of those before it.
+
+Groups and topics are deleted, Kafka's own topics with all that its coordinators know by them; what is dynamic
+in the broker's settings has to be as it was at the start. A broker that cannot be had like that is replaced.
+What goes on for ever does show, such as producers' ids: a transcript that tells of it needs its own broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from logd.client import Admin, Client
+from logd.client.admin.configs import ResourceType
+from logd.errors import KafkaError
+from tests.millstream.kafka_tools.settled import settle
+from tests.support.apache_kafka import NODE_ID, ApacheKafka
+from tests.support.logd_process import QUICK_GROUPS
+
+SECONDS = 60
+DYNAMIC = (2, 3)
+"""Sources of settings that are changed while a broker runs: its own and those of all."""
+Dynamic = list[tuple[str, str | None]]
+
+
+class SharedKafka:
+    """One broker per set of settings, in folders of `folder`; all end with the context."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._brokers: dict[frozenset[tuple[str, str]], tuple[ApacheKafka, Dynamic | None]] = {}
+        self._stack = ExitStack()
+        self._started = 0
+
+    def cleared(self, settings: Mapping[str, str]) -> ApacheKafka:
+        """A broker with these settings, as good as new."""
+        key = frozenset({**QUICK_GROUPS, **settings}.items())
+        if key in self._brokers:
+            kafka, dynamic = self._brokers[key]
+            if asyncio.run(_clear(kafka.bootstrap)) == dynamic:
+                return kafka
+            kafka.kill()
+        self._started += 1
+        kafka = self._stack.enter_context(ApacheKafka(self._folder / str(self._started), settings))
+        self._brokers[key] = kafka, asyncio.run(_clear(kafka.bootstrap))
+        return kafka
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+
+async def _clear(bootstrap: str) -> Dynamic | None:
+    """Delete all groups and topics; what is dynamic in the settings then. None: something stays."""
+    async with asyncio.timeout(SECONDS), Client(bootstrap) as client:
+        admin = Admin(client)
+        try:
+            groups = await admin.list_groups()
+            for group in groups:
+                if group.state != "Empty":
+                    await admin.remove_members(group.group_id, "cleared")  # static ones, which do not leave
+            await admin.delete_groups(group.group_id for group in groups)
+        except KafkaError:
+            return None
+        await admin.delete_topics(await admin.list_topics())
+        await settle(client)
+        return await _dynamic(admin)
+
+
+async def _dynamic(admin: Admin) -> Dynamic:
+    named = [await admin.describe_configs(name, ResourceType.BROKER) for name in (str(NODE_ID), "")]
+    return [
+        (name, entry.value)
+        for configs in named
+        for name, entry in sorted(configs.items())
+        if entry.source in DYNAMIC
+    ]
