@@ -24,9 +24,10 @@ from logd.wire.messages.list_config_resources import ListConfigResourcesRequest
 from logd.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from logd.wire.messages.sasl_handshake import SaslHandshakeRequest
 from logd.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.millstream.kafka_tools.players import JavaTools
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import sample
-from tests.support.java import needs_kafka, run_tool
+from tests.support.java import needs_javac, needs_kafka
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -206,7 +207,13 @@ def test_no_api_is_offered_in_other_versions_than_kafkas(alone: LogdProcess, kaf
         assert ranges[1][key][1] <= last <= ranges[1][key][1] + 1
 
 
-@needs_kafka
+@pytest.fixture(scope="module")
+def java_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
+    with JavaTools(tmp_path_factory.mktemp("java")) as tools:
+        yield tools
+
+
+@needs_javac
 @pytest.mark.parametrize(
     ("tool", "arguments", "status", "said"),
     [
@@ -223,8 +230,10 @@ def test_no_api_is_offered_in_other_versions_than_kafkas(alone: LogdProcess, kaf
         ),
     ],
 )
-def test_javas_tools(alone: LogdProcess, tool: str, arguments: list[str], status: int, said: str) -> None:
-    done = run_tool(tool, "--bootstrap-server", alone.bootstrap, *arguments)
-    assert done.returncode == status, done.stdout + done.stderr
+def test_javas_tools(
+    alone: LogdProcess, java_tools: JavaTools, tool: str, arguments: list[str], status: int, said: str
+) -> None:
+    done = java_tools.run([tool, "--bootstrap-server", alone.bootstrap, *arguments], "")
+    assert done.status == status, done.stdout + done.stderr
     assert said in done.stdout + done.stderr
     assert "Traceback" not in alone.log

@@ -82,8 +82,9 @@ class JavaTools:
         )
 
     def run(self, words: Sequence[str], stdin: str) -> Outcome:
+        """The first word may be a tool's class as well."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        line = " ".join(_encoded(word) for word in (JAVA_CLASSES[words[0]], *words[1:], stdin))
+        line = " ".join(_encoded(word) for word in (JAVA_CLASSES.get(words[0], words[0]), *words[1:], stdin))
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline().rstrip("\n")
