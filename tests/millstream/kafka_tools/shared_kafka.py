@@ -32,7 +32,7 @@ class SharedKafka:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._brokers: dict[frozenset[tuple[str, str]], tuple[ApacheKafka, Dynamic | None]] = {}
+        self._brokers: dict[frozenset[tuple[str, str]], tuple[ApacheKafka, Dynamic]] = {}
         self._stack = ExitStack()
         self._started = 0
 
@@ -41,12 +41,14 @@ class SharedKafka:
         key = frozenset({**QUICK_GROUPS, **settings}.items())
         if key in self._brokers:
             kafka, dynamic = self._brokers[key]
-            if asyncio.run(_clear(kafka.bootstrap)) == dynamic:
+            if kafka.is_running and asyncio.run(_clear(kafka.bootstrap)) == dynamic:
                 return kafka
             kafka.kill()
         self._started += 1
         kafka = self._stack.enter_context(ApacheKafka(self._folder / str(self._started), settings))
-        self._brokers[key] = kafka, asyncio.run(_clear(kafka.bootstrap))
+        dynamic_at_first = asyncio.run(_clear(kafka.bootstrap))
+        assert dynamic_at_first is not None, "a new broker has groups"
+        self._brokers[key] = kafka, dynamic_at_first
         return kafka
 
     def __enter__(self) -> Self:
@@ -67,7 +69,7 @@ async def _clear(bootstrap: str) -> Dynamic | None:
             for group in groups:
                 if group.state != "Empty":
                     await admin.remove_members(group.group_id, "cleared")  # static ones, which do not leave
-            await admin.delete_groups(group.group_id for group in groups)
+            await admin.delete_groups([group.group_id for group in groups], missing_ok=True)
         except KafkaError:
             return None
         await admin.delete_topics(await admin.list_topics())
