@@ -7,12 +7,14 @@ place of another of the same time. Here they go on at the changelog's end, which
 reached: each record put is a record there.
 
 The timestamps of each key that was looked up are kept in memory, in order, so that a lookup of a known key
-costs no scan.
+costs no scan. What is past retention leaves memory at a commit, or else a cache full of it would shrink again
+and again, and the timestamps be lost with it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from streams.state.backend import Backend
@@ -26,6 +28,8 @@ V = TypeVar("V")
 SEQUENCE_MAX = 0x7FFFFFFF
 INDEXED_KEY_BYTES = 300
 """What a key costs in the index besides its records: dict slot, tuple, two lists."""
+PAST_MAX = 1000
+"""So many records past retention, and as many as there are others and keys, stay in memory."""
 
 Found = list[tuple[int, Any]]
 """Timestamps (ms) and values."""
@@ -42,6 +46,7 @@ class JoinWindowStore(WindowStore[K, V]):
         self._times: dict[bytes, _Times] = {}
         self._not_indexed: dict[bytes, list[bytes]] = {}
         """Stored keys put since the last `shrink`, of keys that nobody has looked up."""
+        self._entries_max = PAST_MAX
 
     def add(self, key: bytes, value: Any, timestamp: int) -> None:
         """Put one more record of a key. None is no record; the changelog hears of it, as Kafka's does."""
@@ -113,11 +118,30 @@ class JoinWindowStore(WindowStore[K, V]):
         for stored_key in self._entries.dirty:
             self._not_indexed.setdefault(stored_key[: -SUFFIX.size], []).append(stored_key)
 
+    def drain(self) -> None:
+        super().drain()
+        if len(self._entries) > self._entries_max and not self._entries.dirty:
+            self._forget_records_before(self.oldest)
+            # All keys were gone through for it: not again before as many records have come.
+            keys = len(self._times) + len(self._not_indexed)
+            self._entries_max = 2 * len(self._entries) + keys + PAST_MAX
+
     def _forget_before(self, time: int) -> None:
         super()._forget_before(time)
+        self._forget_records_before(time)
+
+    def _forget_records_before(self, time: int) -> None:
         for times, stored_keys in self._times.values():
             if times and times[0] < time:
                 at = bisect_left(times, time)
+                self._forget(stored_keys[:at])
                 del times[:at], stored_keys[:at]
         for stored_keys in self._not_indexed.values():
+            self._forget(each for each in stored_keys if window_start(each) < time)
             stored_keys[:] = [each for each in stored_keys if window_start(each) >= time]
+
+    def _forget(self, stored_keys: Iterable[bytes]) -> None:
+        dirty = self._entries.dirty
+        for each in stored_keys:
+            if each not in dirty:
+                self._entries.forget(each)

@@ -9,15 +9,16 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streams import Joined, JoinWindows, StreamJoined, StreamsBuilder, TopologyError
 from streams.dsl.arity import joiner_takes_key
 from streams.serdes import Json, String
-from streams.state import JoinWindowStore, OuterJoinStore, StoreSpec, open_store
+from streams.state import JoinWindowStore, OuterJoinStore, StoreSpec, join_window, open_store
 from streams.state.outer_join import TIME_AND_SIDE, UnmatchedKeys, UnmatchedValues
 from streams.testing import TopologyTestDriver
 from streams.topology import partition_counts
@@ -164,10 +165,18 @@ STEPS = st.one_of(
     st.sampled_from([("commit",), ("shrink",)]),
 )
 
+ADDED, FOUND = ("add", b"a", 100_000), ("find", b"a", 100_000)
 
+
+@example(steps=[ADDED, FOUND, *[("add", b"a", 200_000)] * 4, ("commit",), FOUND], past_max=0)
 @settings(max_examples=depth.times(60))
-@given(steps=st.lists(STEPS, max_size=60))
-def test_the_window_store_is_a_sorted_list(steps: list[tuple[Any, ...]]) -> None:
+@given(steps=st.lists(STEPS, max_size=60), past_max=st.sampled_from([0, join_window.PAST_MAX]))
+def test_the_window_store_is_a_sorted_list(steps: list[tuple[Any, ...]], past_max: int) -> None:
+    with patch.object(join_window, "PAST_MAX", past_max):
+        plays_as_a_sorted_list(steps)
+
+
+def plays_as_a_sorted_list(steps: list[tuple[Any, ...]]) -> None:
     retention = 120_000
     store, model, newest = window_store(retention=retention), list[tuple[bytes, int, str]](), -1
     for number, step in enumerate(steps):
@@ -190,6 +199,18 @@ def test_the_window_store_is_a_sorted_list(steps: list[tuple[Any, ...]]) -> None
             case _:
                 store.shrink()
     assert store.stream_time == newest
+
+
+def test_what_is_past_retention_leaves_memory() -> None:
+    store, sizes = window_store(retention=100), list[int]()
+    for timestamp in range(20_000):  # all of one segment, which is dropped as a whole only
+        key = b"looked up" if timestamp % 2 else b"not looked up"
+        store.add(key, "value", timestamp)
+        if timestamp % 100 == 99:
+            assert len(store.find(b"looked up", timestamp - 10, timestamp)) == 6
+            commit(store)
+            sizes.append(store.cache_bytes)
+    assert max(sizes[50:]) <= max(sizes[:50])
 
 
 def test_what_met_nothing_is_kept_as_kafka_does() -> None:
