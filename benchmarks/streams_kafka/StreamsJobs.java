@@ -22,6 +22,7 @@ import org.apache.kafka.streams.kstream.Suppressed.BufferConfig;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.WindowStore;
 
 /**
  * The jobs of jobs.py on Kafka Streams, with one thread. Arguments: job, bootstrap servers, application id, state
@@ -96,7 +97,7 @@ public class StreamsJobs {
                 .count(Materialized.as("counts")));
             case "suppressed" -> write(grouped(builder)
                 .windowedBy(TUMBLING)
-                .count(Materialized.as("counts"))
+                .count(Materialized.<String, Long, WindowStore<Bytes, byte[]>>as("counts").withKeySerde(Serdes.String()))
                 .suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded())));
             case "stream_join" -> {
                 KStream<String, String> others = builder.stream("others");
