@@ -97,7 +97,8 @@ def test_they_are_ready_and_stop_one_after_the_other(tmp_path: Path, zookeeper: 
             (5, processes.port + 1, "here"),
         ]
         On(addresses).done("topic", "create", "t", "--partitions", "2", "--replication-factor", "2")
-        assert all((tmp_path / "data" / name / "t-0").is_dir() for name in ("4", "5"))
+        folders = [tmp_path / "data" / name / "t-0" for name in ("4", "5")]
+        wait_for(lambda: all(folder.is_dir() for folder in folders))
         refused = On(addresses)("broker", "shutdown", 5, "--force", "--yes")
         assert refused.exit_code == Status.FAILED
         assert "broker 5 is run by a process that runs more than this broker" in refused.stderr
