@@ -61,7 +61,7 @@ class Ensemble:
             raise ZooKeeperError(
                 "ZooKeeper needs Java, and there is no java in PATH: install a JRE (17 or newer)"
             )
-        path = class_path or _jars_of_pyspark()
+        path = class_path or jars_of_pyspark()
         ports = _ports_of(folder) or _free_ports(nodes)
         if len(ports) != nodes:
             raise ConfigError(
@@ -155,7 +155,8 @@ def _bound(held: ExitStack) -> Iterator[int]:
         yield int(probe.getsockname()[1])
 
 
-def _jars_of_pyspark() -> str:
+def jars_of_pyspark() -> str:
+    """The class path of PySpark's jars; ZooKeeperError where they, or ZooKeeper's among them, are missing."""
     from importlib.util import find_spec
 
     found = find_spec("pyspark")

@@ -12,10 +12,10 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from millstream.zookeeper.class_archive import ClassArchive
+from millstream.zookeeper.ensemble import ZooKeeperError, jars_of_pyspark
 from plugins.spark.environment import java_found, worker_environment
 from tests.support import depth
 
@@ -26,10 +26,12 @@ OPTIONS = "SPARK_SUBMIT_OPTS"
 @cache
 def use() -> None:
     """Have sessions that our processes start from now on use them; written first where they are missing."""
-    spark = find_spec("pyspark")
-    if spark is None or spark.origin is None or not java_found():
+    if not java_found():
         return
-    archive = ClassArchive("spark", str(Path(spark.origin).parent / "jars" / "*"))
+    try:
+        archive = ClassArchive("spark", jars_of_pyspark())
+    except ZooKeeperError:  # there is no PySpark
+        return
     if archive.is_missing and depth.DEPTH >= 1:
         with tempfile.TemporaryDirectory() as folder:
             _write(archive, Path(folder))
@@ -51,7 +53,7 @@ def _write(archive: ClassArchive, folder: Path) -> None:
 
 
 def run_a_session(folder: Path) -> None:
-    """Start Spark, write a table, read it, and have its virtual machine end orderly."""
+    """Start Spark, write an empty table, ask a query, and have its virtual machine end orderly."""
     from plugins.spark import jobs
     from plugins.spark.session import build_session
     from plugins.spark.settings import SparkSettings
