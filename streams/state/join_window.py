@@ -120,7 +120,7 @@ class JoinWindowStore(WindowStore[K, V]):
 
     def drain(self) -> None:
         super().drain()
-        if len(self._entries) > self._entries_max and not self._entries.dirty:
+        if len(self._entries) > self._entries_max:
             self._forget_records_before(self.oldest)
             # All keys were gone through for it: not again before as many records have come.
             keys = len(self._times) + len(self._not_indexed)
@@ -137,10 +137,13 @@ class JoinWindowStore(WindowStore[K, V]):
                 self._forget(stored_keys[:at])
                 del times[:at], stored_keys[:at]
         for stored_keys in self._not_indexed.values():
-            self._forget(each for each in stored_keys if window_start(each) < time)
-            stored_keys[:] = [each for each in stored_keys if window_start(each) >= time]
+            live = [each for each in stored_keys if window_start(each) >= time]
+            if len(live) < len(stored_keys):
+                self._forget(set(stored_keys).difference(live))
+                stored_keys[:] = live
 
     def _forget(self, stored_keys: Iterable[bytes]) -> None:
+        """Leave them to what is drained, and to the backend."""
         dirty = self._entries.dirty
         for each in stored_keys:
             if each not in dirty:
