@@ -493,7 +493,8 @@ class KafkaStreams:
         return sorted(self._standbys.tasks) if self.state is not State.CREATED else []
 
     def stores(self, name: str) -> list[CachedStore]:
-        """The store of that name of each task here, for reading while the application stands still.
+        """The store of that name of each task here, for reading while the application stands still: a look
+        beside a change may undo it in memory. To look at any time, ask `store`.
 
         What was processed and not committed is in it. A global table has one.
         """

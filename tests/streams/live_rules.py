@@ -26,9 +26,8 @@ import pytest
 
 from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from streams import KafkaStreams, Topology, log_and_continue
+from streams.queries import KeyValueView
 from streams.runtime import app as app_module
-from streams.state import KeyValueStore
-from tests.streams.running import until
 from tests.streams.side_by_side import side_by_side
 
 START = 3
@@ -232,10 +231,9 @@ async def _are_in_global_tables(app: KafkaStreams, steps: Mapping[str, Step]) ->
 
 
 async def _is_in(app: KafkaStreams, store: str, step: Step) -> None:
-    (table,) = app.stores(store)
-    assert isinstance(table, KeyValueStore)
-    if step.key is not None:
-        await until(lambda: table.get(step.key) == step.value)
+    table = app.store(store, KeyValueView)
+    while step.key is not None and await table.get(step.key) != step.value:
+        await asyncio.sleep(0.01)
 
 
 def _raw(text: str | None) -> bytes | None:

@@ -10,6 +10,7 @@ import pytest
 
 from logd.client import Admin, BatchProducer, Client, NewTopic, TopicPartition
 from streams import KafkaStreams, StreamsBuilder, TopologyError, log_and_continue
+from streams.queries import KeyValueView
 from streams.runtime import global_stores
 from streams.runtime.global_checkpoint import read_checkpoint, write_checkpoint
 from tests.streams import counting
@@ -83,7 +84,8 @@ def test_a_stream_meets_all_that_the_table_had_at_the_start(
             await app.wait_until_caught_up()
             assert len(list(app.stores("countries")[0].all())) == 150  # type: ignore[attr-defined]
             await put(bootstrap, f"{name}-countries", 1, ("late", number(5)), ("c0-7", None))
-            while app.stores("countries")[0].lookup(b"late") is None:  # noqa: ASYNC110
+            countries = app.store("countries", KeyValueView)
+            while await countries.get("late") is None:
                 await asyncio.sleep(0.01)
             await put(bootstrap, f"{name}-in", 0, ("5", b"late"), ("6", b"c0-7"))
             await app.wait_until_caught_up()
