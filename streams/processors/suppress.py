@@ -44,22 +44,27 @@ class Holding:
     aggregations: tuple[str, ...] = ()
 
 
+_Held = tuple[int, bytes | None, int]
+"""What is in memory of an update that is held back: `time` and `prior` as it has them, and its bytes."""
+
+
 class Buffer:
     """The updates of one task that are held back; those that the store has already are read at once."""
 
     def __init__(self, store: CachedStore) -> None:
         self._store = store
         self._queue: list[tuple[int, bytes]] = []
-        self._times: dict[bytes, int] = {}
+        self._held: dict[bytes, _Held] = {}
         self.bytes = 0
         for key, buffered, _ in store.scan():
             self._queue.append((buffered.time, key))
-            self._times[key] = buffered.time
-            self.bytes += _size(key, buffered)
+            size = _size(key, buffered)
+            self._held[key] = buffered.time, buffered.prior, size
+            self.bytes += size
         heapq.heapify(self._queue)
 
     def __len__(self) -> int:
-        return len(self._times)
+        return len(self._held)
 
     @property
     def lowest_time(self) -> int | None:
@@ -68,15 +73,19 @@ class Buffer:
 
     def put(self, key: bytes, update: Buffered) -> None:
         """Hold an update back; of a key that is held already it takes the place, and the prior value."""
-        held = self._store.lookup(key)
-        if held is None:
-            heapq.heappush(self._queue, (update.time, key))
-            self._times[key] = update.time
+        before = self._held.get(key)
+        if before is None:
+            time, prior = update.time, update.prior
+            heapq.heappush(self._queue, (time, key))
+            self._store.put_new(key, update, update.timestamp)
         else:
-            update = update._replace(time=self._times[key], prior=held[0].prior)
-            self.bytes -= _size(key, held[0])
-        self.bytes += _size(key, update)
-        self._store.update(key, update, update.timestamp)
+            time, prior, size = before
+            self.bytes -= size
+            update = Buffered(time, prior, *update[2:])
+            self._store.update(key, update, update.timestamp)
+        size = _size(key, update)
+        self._held[key] = time, prior, size
+        self.bytes += size
 
     def first(self) -> tuple[bytes, Buffered]:
         """What goes first."""
@@ -86,12 +95,11 @@ class Buffer:
         return key, entry[0]
 
     def drop_first(self, timestamp: int) -> None:
-        """Forget what goes first; ``timestamp`` is that of the deletion in the changelog."""
-        key, held = self.first()
-        heapq.heappop(self._queue)
-        del self._times[key]
-        self.bytes -= _size(key, held)
-        self._store.update(key, None, timestamp)
+        """Forget what goes first; ``timestamp`` is that of the deletion in the changelog, if that has it."""
+        _, key = heapq.heappop(self._queue)
+        _, _, size = self._held.pop(key)
+        self.bytes -= size
+        self._store.withdraw(key, timestamp)
 
 
 def _size(key: bytes, held: Buffered) -> int:
@@ -105,7 +113,11 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
         store, task, forward = wiring.store(store_name), wiring.task, wiring.forward
         encode, decode = store.encode_key, store.decode_key
         to_bytes, to_value = _nullable(value_serde.serialize), _nullable(value_serde.deserialize)
-        is_over = _overflow(holding)
+        is_over, until_window_closes, wait_ms = (
+            _overflow(holding),
+            holding.until_window_closes,
+            holding.wait_ms,
+        )
         buffer: Buffer | None = None
         stream_time = -1
 
@@ -117,7 +129,7 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
 
         def emit(held: Buffer) -> None:
             key, update = held.first()
-            if update.new is not None or not holding.until_window_closes:
+            if update.new is not None or not until_window_closes:
                 change = (to_value(update.new), to_value(update.old))
                 forward(decode(key), change, update.timestamp, update.headers)
             held.drop_first(update.timestamp)
@@ -137,14 +149,15 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
             nonlocal buffer, stream_time
             if buffer is None:
                 buffer = opened()
-            stream_time = max(stream_time, timestamp)
-            time = key.window.end if holding.until_window_closes else timestamp
+            if timestamp > stream_time:
+                stream_time = timestamp
+            time = key.window.end if until_window_closes else timestamp
             new, old = to_bytes(value[0]), to_bytes(value[1])
             place = task.offset, task.topic, task.partition
             buffer.put(encode(key), Buffered(time, old, old, new, timestamp, *place, headers))
-            while (lowest := buffer.lowest_time) is not None and lowest <= stream_time - holding.wait_ms:
+            while (lowest := buffer.lowest_time) is not None and lowest <= stream_time - wait_ms:
                 emit(buffer)
-            while is_over(buffer):
+            while is_over is not None and is_over(buffer):
                 if holding.when_full == "shut_down":
                     raise SuppressBufferFull(
                         wiring.node, len(buffer), holding.max_records, buffer.bytes, holding.max_bytes
@@ -156,10 +169,11 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
     return build
 
 
-def _overflow(holding: Holding) -> Callable[[Buffer], bool]:
+def _overflow(holding: Holding) -> Callable[[Buffer], bool] | None:
+    """Whether a buffer is beyond its bounds; None if it has none."""
     records, size = holding.max_records, holding.max_bytes
     if records is None and size is None:
-        return lambda buffer: False
+        return None
     return lambda buffer: (
         (records is not None and len(buffer) > records) or (size is not None and buffer.bytes > size)
     )

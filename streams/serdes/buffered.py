@@ -37,11 +37,13 @@ class Buffered(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes that it counts in a buffer, besides its key's: as many as with Kafka Streams."""
-        values = len(self.prior or b"") + len(self.new or b"")
-        if self.old != self.prior:
-            values += len(self.old or b"")
-        headers = sum(len(key) + len(value or b"") for key, value in self.headers)
-        return 20 + values + len(self.topic) + headers  # 20: timestamp, offset and partition
+        _, prior, old, new, _, _, topic, _, headers = self
+        size = 20 + len(topic) + len(prior or b"") + len(new or b"")  # 20: timestamp, offset and partition
+        if old != prior:
+            size += len(old or b"")
+        for key, value in headers:
+            size += len(key) + len(value or b"")
+        return size
 
 
 class BufferedSerde(Serde[Buffered]):

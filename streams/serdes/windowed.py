@@ -10,6 +10,7 @@ and SessionWindowedSerde:
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from streams.serdes.base import Serde
@@ -37,12 +38,19 @@ class Windowed(NamedTuple, Generic[K]):
     window: Window
 
 
+made = partial(tuple.__new__, Windowed)
+"""From a key and a window: a `Windowed`, whose own way to be made costs as much as all else of a key."""
+WINDOWS_KNOWN_MAX = 1000
+"""So many windows are remembered: many keys are of few windows."""
+
+
 class TimeWindowed(Serde[Windowed[K]]):
     """Windowed keys of one inner serde and one window size (the end is not written)."""
 
     def __init__(self, inner: Serde[K], size_ms: int) -> None:
         self.inner = inner
         self.size_ms = size_ms
+        self._windows: dict[bytes, Window] = {}
 
     def of_topic(self, topic: str, *, is_key: bool) -> TimeWindowed[K]:
         """The serde of the inner one as it writes the topic."""
@@ -52,11 +60,19 @@ class TimeWindowed(Serde[Windowed[K]]):
         return self.inner.serialize(value.key) + _START.pack(value.window.start)
 
     def deserialize(self, data: bytes) -> Windowed[K]:
-        if len(data) < _START.size:
-            raise ValueError(f"a windowed key has at least {_START.size} bytes, got {len(data)}")
-        (start,) = _START.unpack_from(data, len(data) - _START.size)
-        window = Window(start, min(start + self.size_ms, FOREVER))
-        return Windowed(self.inner.deserialize(data[: -_START.size]), window)
+        start = data[-_START.size :]
+        window = self._windows.get(start) or self._window(start)
+        return made((self.inner.deserialize(data[: -_START.size]), window))
+
+    def _window(self, start: bytes) -> Window:
+        """The window of these bytes, which is remembered."""
+        if len(start) < _START.size:
+            raise ValueError(f"a windowed key has at least {_START.size} bytes, got {len(start)}")
+        (begin,) = _START.unpack(start)
+        if len(self._windows) >= WINDOWS_KNOWN_MAX:
+            self._windows.clear()
+        window = self._windows[start] = Window(begin, min(begin + self.size_ms, FOREVER))
+        return window
 
 
 class SessionWindowed(Serde[Windowed[K]]):

@@ -146,6 +146,22 @@ class CachedStore:
         estimate = self.backend.properties().get("estimate-num-keys")
         return sum(1 for _ in self.backend.scan()) if estimate is None else int(estimate)
 
+    def put_new(self, key: bytes, value: Any, timestamp: int) -> None:
+        """As `update`, of a key that the caller knows to be absent: nobody asks the backend."""
+        self._entries.set_absent(key)
+        self.update(key, value, timestamp)
+
+    def withdraw(self, key: bytes, timestamp: int) -> None:
+        """Delete a key; of one that came after the last `drain` neither changelog nor backend ever hear."""
+        entries = self._entries
+        if key not in entries.new or key not in entries.dirty:
+            self.update(key, None, timestamp)
+            return
+        entries.forget(key)
+        if key in self.pending:  # Deleted, and the backend has it still.
+            entries.set_absent(key)
+        self._changed = None
+
     def _decoded(self, stored: bytes) -> Entry:
         data, timestamp = split(stored)
         return self._entries.codec.decode(data), timestamp

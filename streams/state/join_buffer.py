@@ -39,8 +39,6 @@ class JoinBufferStore(KeyValueStore[bytes, Buffered]):
         """Highest timestamp put, ms; -1 before the first. Committed with the task's positions."""
         self._queue: list[bytes] | None = None
         self._number = 0
-        self._unsaid: set[bytes] = set()
-        """What was put since the last drain: neither changelog nor backend have heard of it."""
 
     def add(self, raw: bytes, record: Buffered) -> None:
         """Let a record wait; ``raw``: its key's bytes."""
@@ -49,8 +47,7 @@ class JoinBufferStore(KeyValueStore[bytes, Buffered]):
         stored_key = _HEAD.pack(0, record.timestamp) + raw + _NUMBER.pack(self._number)
         self.stream_time = max(self.stream_time, record.timestamp)
         heappush(queue, stored_key)
-        self._unsaid.add(stored_key)
-        self.update(stored_key, record, record.timestamp)
+        self.put_new(stored_key, record, record.timestamp)
 
     def take(self, up_to: int) -> Iterator[tuple[bytes, Buffered]]:
         """Remove and return what is of times (ms) up to this: key bytes and records, by time, key, number."""
@@ -59,11 +56,7 @@ class JoinBufferStore(KeyValueStore[bytes, Buffered]):
             stored_key = heappop(queue)
             entry = self.lookup(stored_key)
             assert entry is not None, "what is in the queue is in the store"
-            if stored_key in self._unsaid:
-                self._unsaid.remove(stored_key)
-                self._entries.forget(stored_key)
-            else:
-                self.update(stored_key, None, entry[1])
+            self.withdraw(stored_key, entry[1])
             yield stored_key[_HEAD.size : -_NUMBER.size], entry[0]
 
     def _loaded(self) -> list[bytes]:
@@ -82,7 +75,3 @@ class JoinBufferStore(KeyValueStore[bytes, Buffered]):
     @property
     def cache_bytes(self) -> int:
         return super().cache_bytes + QUEUED_BYTES * len(self._queue or ())
-
-    def drain(self) -> None:
-        self._unsaid.clear()
-        super().drain()

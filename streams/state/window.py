@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from streams.serdes import Window, Windowed
-from streams.serdes.windowed import FOREVER
+from streams.serdes.windowed import FOREVER, WINDOWS_KNOWN_MAX, made
 from streams.state.backend import Backend
 from streams.state.spec import StoreSpec
 from streams.state.timed import TimedStore
@@ -15,9 +14,6 @@ from streams.state.window_key import SUFFIX, window_key, window_start
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-WINDOWS_KNOWN_MAX = 1000
-"""Windows that are kept for the next keys."""
 
 
 class WindowStore(TimedStore, Generic[K, V]):
@@ -103,7 +99,6 @@ class WindowStore(TimedStore, Generic[K, V]):
         """A function for all that a commit tells of, which has many keys of few windows."""
         deserialize, end = self.spec.key_serde.deserialize, -SUFFIX.size
         windows: dict[bytes, Window] = {}
-        made = partial(tuple.__new__, Windowed)  # its own way to be made costs as much as all the rest
 
         def decode(stored_key: bytes) -> Windowed[K]:
             suffix = stored_key[end:]
