@@ -3,33 +3,37 @@
     key bytes ... | int64 timestamp, ms | int32 sequence number
 
 Kafka Streams' sequence numbers begin with 1 at each start, so that after a restart a record may take the
-place of another of the same time. Here they go on at the changelog's end, which no number before can have
-reached: each record put is a record there.
+place of another of the same time. Here the number reached goes with each commit, and they go on from there.
 
 The timestamps of each key that was looked up are kept in memory, in order, so that a lookup of a known key
-costs no scan. What is past retention leaves memory at a commit, or else a cache full of it would shrink again
-and again, and the timestamps be lost with it.
+costs no scan.
+
+What is past retention at a commit is found no more. It leaves memory, or else a cache full of it would shrink
+again and again, and the timestamps be lost with it; and what came since the commit before is spared the way
+to the changelog and the backend: that is most of what an application behind its input takes in.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from streams.state.backend import Backend
 from streams.state.spec import StoreSpec
 from streams.state.window import WindowStore
-from streams.state.window_key import SUFFIX, window_start
+from streams.state.window_key import SUFFIX, sequence_number, window_start
 
 K = TypeVar("K")
 V = TypeVar("V")
 
+SEQUENCE = " sequence"
+"""What is put behind a store's name for the number that its last record has; no name has a space."""
 SEQUENCE_MAX = 0x7FFFFFFF
 INDEXED_KEY_BYTES = 300
 """What a key costs in the index besides its records: dict slot, tuple, two lists."""
-PAST_MAX = 1000
-"""So many records past retention, and as many as there are others and keys, stay in memory."""
+PAST_MAX, PAST_SHARE = 1000, 4
+"""So many records past retention, and a share of others and keys, are left where they are at a commit."""
 
 Found = list[tuple[int, Any]]
 """Timestamps (ms) and values."""
@@ -89,9 +93,23 @@ class JoinWindowStore(WindowStore[K, V]):
 
     def _next_sequence(self) -> int:
         if self._sequence < 0:
-            self._sequence = self.backend.checkpoint or 0
+            self._sequence = self._last_sequence()
         self._sequence += 1
         return self._sequence & SEQUENCE_MAX
+
+    def _last_sequence(self) -> int:
+        """The highest number of those that are here, where no commit tells: of an earlier release, which
+        counted with the changelog, or because the inputs were made anew.
+        """
+        numbers = (sequence_number(stored_key) for stored_key, _ in self.backend.scan())
+        return max(self.backend.checkpoint or 0, max(numbers, default=0))
+
+    def clocks(self) -> Mapping[str, int]:
+        return {**super().clocks(), self.name + SEQUENCE: self._sequence}
+
+    def set_clocks(self, times: Mapping[str, int]) -> None:
+        super().set_clocks(times)
+        self._sequence = times.get(self.name + SEQUENCE, -1)
 
     def _times_of(self, key: bytes) -> _Times:
         lower, upper = key + SUFFIX.pack(0, 0), key + SUFFIX.pack(2**63 - 1, SEQUENCE_MAX)
@@ -119,12 +137,12 @@ class JoinWindowStore(WindowStore[K, V]):
             self._not_indexed.setdefault(stored_key[: -SUFFIX.size], []).append(stored_key)
 
     def drain(self) -> None:
-        super().drain()
         if len(self._entries) > self._entries_max:
             self._forget_records_before(self.oldest)
-            # All keys were gone through for it: not again before as many records have come.
-            keys = len(self._times) + len(self._not_indexed)
-            self._entries_max = 2 * len(self._entries) + keys + PAST_MAX
+            # All that is left was gone through for it: not again before some part as much has come.
+            left = len(self._entries) + len(self._times) + len(self._not_indexed)
+            self._entries_max = len(self._entries) + left // PAST_SHARE + PAST_MAX
+        super().drain()
 
     def _forget_before(self, time: int) -> None:
         super()._forget_before(time)
@@ -143,8 +161,7 @@ class JoinWindowStore(WindowStore[K, V]):
                 stored_keys[:] = live
 
     def _forget(self, stored_keys: Iterable[bytes]) -> None:
-        """Leave them to what is drained, and to the backend."""
-        dirty = self._entries.dirty
+        """Have nothing of them in memory, and nothing written of those that were not drained yet."""
         for each in stored_keys:
-            if each not in dirty:
-                self._entries.forget(each)
+            self._entries.forget(each)
+        self._changed = None

@@ -26,3 +26,9 @@ def window_start(stored_key: bytes) -> int:
     """The start (ms) in a stored key."""
     start: int = SUFFIX.unpack_from(stored_key, len(stored_key) - SUFFIX.size)[0]
     return start
+
+
+def sequence_number(stored_key: bytes) -> int:
+    """The number in a stored key: of several of the same key and start."""
+    number: int = SUFFIX.unpack_from(stored_key, len(stored_key) - SUFFIX.size)[1]
+    return number

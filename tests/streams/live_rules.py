@@ -232,7 +232,7 @@ async def _are_in_global_tables(app: KafkaStreams, steps: Mapping[str, Step]) ->
 
 async def _is_in(app: KafkaStreams, store: str, step: Step) -> None:
     table = app.store(store, KeyValueView)
-    while step.key is not None and await table.get(step.key) != step.value:
+    while step.key is not None and await table.get(step.key) != step.value:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
 
 

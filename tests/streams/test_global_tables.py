@@ -85,7 +85,7 @@ def test_a_stream_meets_all_that_the_table_had_at_the_start(
             assert len(list(app.stores("countries")[0].all())) == 150  # type: ignore[attr-defined]
             await put(bootstrap, f"{name}-countries", 1, ("late", number(5)), ("c0-7", None))
             countries = app.store("countries", KeyValueView)
-            while await countries.get("late") is None:
+            while await countries.get("late") is None:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             await put(bootstrap, f"{name}-in", 0, ("5", b"late"), ("6", b"c0-7"))
             await app.wait_until_caught_up()

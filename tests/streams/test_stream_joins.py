@@ -20,6 +20,7 @@ from streams.dsl.arity import joiner_takes_key
 from streams.serdes import Json, String
 from streams.state import JoinWindowStore, OuterJoinStore, StoreSpec, join_window, open_store
 from streams.state.outer_join import TIME_AND_SIDE, UnmatchedKeys, UnmatchedValues
+from streams.state.window_key import window_start
 from streams.testing import TopologyTestDriver
 from streams.topology import partition_counts
 from tests.support import depth
@@ -211,6 +212,39 @@ def test_what_is_past_retention_leaves_memory() -> None:
             commit(store)
             sizes.append(store.cache_bytes)
     assert max(sizes[50:]) <= max(sizes[:50])
+
+
+def test_what_is_past_retention_at_a_commit_is_not_written() -> None:
+    store = window_store(retention=100)
+    store.find(b"looked up", 0, 100)
+    with patch.object(store, "_entries_max", 0):
+        for timestamp in (0, 50, 899, 900, 999):
+            store.add(b"looked up", "value", timestamp)
+            store.add(b"not looked up", "value", timestamp)
+        store.drain()
+    assert sorted({window_start(stored_key) for stored_key in store.pending}) == [900, 999]
+    assert len(store.pending) == 4
+    for key in (b"looked up", b"not looked up"):
+        assert store.find(key, 0, 1000) == [(900, "value"), (999, "value")]
+
+
+@pytest.mark.parametrize("clocks", ["committed", "lost"])
+def test_numbers_go_on_behind_those_that_were_not_written(clocks: str, tmp_path: Path) -> None:
+    store = window_store(tmp_path)
+    with patch.object(store, "_entries_max", 0):
+        for number in range(5):
+            store.add(b"a", f"past {number}", 1)
+        store.add(b"a", "before", 1000)
+        store.add(b"a", "before", 1000)
+        commit(store)
+    times = store.clocks()
+    store.close()
+    store = window_store(tmp_path)
+    store.set_clocks(times if clocks == "committed" else {})
+    for _ in range(7):
+        store.add(b"a", "after", 1000)
+    assert [value for _, value in store.find(b"a", 0, 1000)] == 2 * ["before"] + 7 * ["after"]
+    store.close()
 
 
 def test_what_met_nothing_is_kept_as_kafka_does() -> None:

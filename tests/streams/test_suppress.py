@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streams import StreamsBuilder, Suppressed, TimeWindows, TopologyError
@@ -16,6 +17,7 @@ from streams.serdes.buffered import Buffered, BufferedSerde
 from streams.serdes.change import ChangeSerde
 from streams.state import StoreSpec, open_store
 from streams.testing import TopologyTestDriver
+from tests.support import depth
 
 SPEC = StoreSpec(name="held", kind="key_value", key_serde=String(), value_serde=BufferedSerde(), cached=False)
 
@@ -54,6 +56,53 @@ def test_what_is_held_back_is_there_after_a_restart(tmp_path: Path) -> None:
     reopened.drop_first(4)
     assert reopened.first() == (b"a", update(9, b"4")._replace(time=5)), "it has kept its place in the queue"
     again.close()
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("put"), st.sampled_from([b"a", b"b", b"c"]), st.integers(0, 9)),
+    st.sampled_from([("drop",), ("drain",), ("written",), ("shrink",), ("look",)]),
+)
+
+
+PUT, COMMIT = ("put", b"a", 1), [("drain",), ("written",)]
+
+
+@example(steps=[PUT, *COMMIT, PUT, ("drop",)])
+@example(steps=[PUT, *COMMIT, ("drop",), ("drain",), PUT, ("drop",), ("look",)])
+@settings(max_examples=depth.times(200))
+@given(steps=st.lists(STEPS, max_size=40))
+def test_what_goes_before_a_commit_is_nowhere_and_all_else_as_it_was(steps: list[tuple[Any, ...]]) -> None:
+    """A dictionary is the model; what is drained adds up to it, without deletions of what was never told."""
+    store = open_store(SPEC, None)
+    buffer, model, told = Buffer(store), dict[bytes, tuple[int, int]](), dict[bytes, Any]()
+    for number, step in enumerate([*steps, ("drain",)]):
+        match step:
+            case ("put", key, time):
+                model[key] = model[key][0] if key in model else time, number
+                buffer.put(key, update(time, b"%d" % number))
+            case ("drop",) if model:
+                key, held = buffer.first()
+                assert (held.time, int(held.new or b"")) == model.pop(key)
+                assert held.time <= min((time for time, _ in model.values()), default=held.time)
+                buffer.drop_first(held.timestamp)
+            case ("drain",):
+                store.written(None)
+                store.drain()
+                for key, (data, _) in store.pending.items():
+                    assert data is not None or key in told, "deleted, and never told of"
+                    told[key] = data
+                told = {key: data for key, data in told.items() if data is not None}
+                assert told.keys() == model.keys()
+            case ("written",):
+                store.written(None)
+            case ("shrink",) if not store.pending:
+                store.shrink()
+            case ("look",):
+                for key in (b"a", b"b", b"c"):
+                    assert (store.lookup(key) is not None) == (key in model)
+    found = {key: (held.time, int(held.new or b"")) for key, held, _ in store.scan()}
+    assert found == model and len(buffer) == len(model)
+    assert buffer.bytes == sum(8 + len(key) + held.size for key, held, _ in store.scan())
 
 
 def test_a_full_buffer_ends_the_application_and_says_what_to_do() -> None:
