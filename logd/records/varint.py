@@ -18,6 +18,10 @@ def varint(value: int) -> bytes:
     rest = (value << 1) ^ (value >> 63)
     if rest < 0x80:
         return rest.to_bytes(1, "big")
+    if rest < 0x4000:
+        return bytes((rest & 0x7F | 0x80, rest >> 7))
+    if rest < 0x20_0000:  # times that are some seconds or minutes apart
+        return bytes((rest & 0x7F | 0x80, rest >> 7 & 0x7F | 0x80, rest >> 14))
     out = bytearray()
     while rest > 0x7F:
         out.append(rest & 0x7F | 0x80)
