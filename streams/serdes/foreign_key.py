@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 from streams.serdes.base import Serde
@@ -26,6 +27,8 @@ SUBSCRIPTION_VERSION = 1
 RESPONSE_VERSION = 0
 _NO_HASH = 0x80
 _HASH_BYTES = 16
+_HASH_HEAD, _NO_HASH_HEAD = bytes((RESPONSE_VERSION,)), bytes((RESPONSE_VERSION | _NO_HASH,))
+"""What a response begins with."""
 _INT = struct.Struct(">i")
 
 
@@ -58,6 +61,11 @@ class Response(NamedTuple):
     partition: int | None
 
 
+_subscription, _response = partial(tuple.__new__, Subscription), partial(tuple.__new__, Response)
+# Their own ways to be made, and an enumeration's to be found, cost as much as all else.
+_INSTRUCTIONS = {int(each): each for each in Instruction}
+
+
 class SubscriptionSerde(Serde[Subscription]):
     """Subscriptions of left rows with keys of this serde."""
 
@@ -78,7 +86,10 @@ class SubscriptionSerde(Serde[Subscription]):
             raise ValueError(f"subscription of version {version}; {SUBSCRIPTION_VERSION} is the latest known")
         end = len(data) - (_INT.size if version else 0)
         partition = _INT.unpack_from(data, end)[0] if version else None
-        return Subscription(hash, Instruction(data[1]), self._key.deserialize(data[begin:end]), partition)
+        instruction = _INSTRUCTIONS.get(data[1])
+        if instruction is None:
+            raise ValueError(f"subscription with instruction {data[1]}; {max(Instruction)} is the last known")
+        return _subscription((hash, instruction, self._key.deserialize(data[begin:end]), partition))
 
 
 class ResponseSerde(Serde[Response]):
@@ -88,15 +99,15 @@ class ResponseSerde(Serde[Response]):
         self._value = value_serde
 
     def serialize(self, value: Response) -> bytes:
-        head = bytes((RESPONSE_VERSION if value.hash is not None else RESPONSE_VERSION | _NO_HASH,))
-        data = b"" if value.value is None else self._value.serialize(value.value)
-        return head + (value.hash or b"") + data
+        hash, foreign_value, _ = value
+        head = _NO_HASH_HEAD if hash is None else _HASH_HEAD + hash
+        return head if foreign_value is None else head + self._value.serialize(foreign_value)
 
     def deserialize(self, data: bytes) -> Response:
         version, hash, begin = _head(data, 1)
         if version > RESPONSE_VERSION:
             raise ValueError(f"response of version {version}; {RESPONSE_VERSION} is the latest known")
-        return Response(hash, self._value.deserialize(data[begin:]) if len(data) > begin else None, None)
+        return _response((hash, self._value.deserialize(data[begin:]) if len(data) > begin else None, None))
 
 
 def _head(data: bytes, begin: int) -> tuple[int, bytes | None, int]:

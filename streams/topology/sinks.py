@@ -5,11 +5,11 @@ That is written out in both of them: a function for it would be called for each 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from streams.errors import SerializationError, StreamsError
-from streams.graph import SinkNode, StreamPartitioner
+from streams.graph import SinkNode
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Process, Record, RecordContext
 from streams.processors.wiring import TaskState
@@ -88,7 +88,12 @@ def _placing(
     rows_of, rows_at, partitioner = written.rows_of, written.rows_at, node.partitioner
 
     def place(topic: str, partitions: int, key: Any, value: Any, row: Row) -> None:
-        chosen = None if partitioner is None else _chosen(node, partitioner, topic, key, value, partitions)
+        answer = None if partitioner is None else partitioner(topic, key, value, partitions)
+        if answer.__class__ is int and 0 <= answer < partitions:
+            rows_at(topic, answer).append(row)
+            metrics.process_total += 1
+            return
+        chosen = _checked(node, answer, topic, partitions)
         if chosen is None:
             rows_of(topic).append(row)
         elif not chosen:
@@ -102,11 +107,10 @@ def _placing(
     return place
 
 
-def _chosen(
-    node: SinkNode, partitioner: StreamPartitioner, topic: str, key: Any, value: Any, partitions: int
+def _checked(
+    node: SinkNode, answer: int | Collection[int] | None, topic: str, partitions: int
 ) -> list[int] | None:
     """The partitions a partitioner wants, without repetition; None leaves it to the key."""
-    answer = partitioner(topic, key, value, partitions)
     if answer is None:
         return None
     chosen = [answer] if isinstance(answer, int) else list(dict.fromkeys(answer))
