@@ -113,11 +113,8 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
         store, task, forward = wiring.store(store_name), wiring.task, wiring.forward
         encode, decode = store.encode_key, store.decode_key
         to_bytes, to_value = _nullable(value_serde.serialize), _nullable(value_serde.deserialize)
-        is_over, until_window_closes, wait_ms = (
-            _overflow(holding),
-            holding.until_window_closes,
-            holding.wait_ms,
-        )
+        is_over = _overflow(holding)
+        until_window_closes, wait_ms = holding.until_window_closes, holding.wait_ms
         buffer: Buffer | None = None
         stream_time = -1
 

@@ -61,8 +61,8 @@ class Response(NamedTuple):
     partition: int | None
 
 
-_subscription, _response = partial(tuple.__new__, Subscription), partial(tuple.__new__, Response)
 # Their own ways to be made, and an enumeration's to be found, cost as much as all else.
+_subscription, _response = partial(tuple.__new__, Subscription), partial(tuple.__new__, Response)
 _INSTRUCTIONS = {int(each): each for each in Instruction}
 
 

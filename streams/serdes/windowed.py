@@ -41,7 +41,27 @@ class Windowed(NamedTuple, Generic[K]):
 made = partial(tuple.__new__, Windowed)
 """From a key and a window: a `Windowed`, whose own way to be made costs as much as all else of a key."""
 WINDOWS_KNOWN_MAX = 1000
-"""So many windows are remembered: many keys are of few windows."""
+"""When so many windows are remembered, all of them are forgotten."""
+
+
+class Windows(dict[bytes, Window]):
+    """Windows of one size by the bytes that begin with their starts: many keys are of few of them.
+
+    A lookup makes what is missing; ValueError for bytes that are too few.
+    """
+
+    def __init__(self, size_ms: int) -> None:
+        super().__init__()
+        self._size_ms = size_ms
+
+    def __missing__(self, suffix: bytes) -> Window:
+        if len(suffix) < _START.size:
+            raise ValueError(f"a windowed key has at least {_START.size} bytes, got {len(suffix)}")
+        (start,) = _START.unpack_from(suffix)
+        if len(self) >= WINDOWS_KNOWN_MAX:
+            self.clear()
+        window = self[suffix] = Window(start, min(start + self._size_ms, FOREVER))
+        return window
 
 
 class TimeWindowed(Serde[Windowed[K]]):
@@ -50,7 +70,7 @@ class TimeWindowed(Serde[Windowed[K]]):
     def __init__(self, inner: Serde[K], size_ms: int) -> None:
         self.inner = inner
         self.size_ms = size_ms
-        self._windows: dict[bytes, Window] = {}
+        self._windows = Windows(size_ms)
 
     def of_topic(self, topic: str, *, is_key: bool) -> TimeWindowed[K]:
         """The serde of the inner one as it writes the topic."""
@@ -60,19 +80,8 @@ class TimeWindowed(Serde[Windowed[K]]):
         return self.inner.serialize(value.key) + _START.pack(value.window.start)
 
     def deserialize(self, data: bytes) -> Windowed[K]:
-        start = data[-_START.size :]
-        window = self._windows.get(start) or self._window(start)
+        window = self._windows[data[-_START.size :]]
         return made((self.inner.deserialize(data[: -_START.size]), window))
-
-    def _window(self, start: bytes) -> Window:
-        """The window of these bytes, which is remembered."""
-        if len(start) < _START.size:
-            raise ValueError(f"a windowed key has at least {_START.size} bytes, got {len(start)}")
-        (begin,) = _START.unpack(start)
-        if len(self._windows) >= WINDOWS_KNOWN_MAX:
-            self._windows.clear()
-        window = self._windows[start] = Window(begin, min(begin + self.size_ms, FOREVER))
-        return window
 
 
 class SessionWindowed(Serde[Windowed[K]]):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from streams.serdes import Window, Windowed
-from streams.serdes.windowed import FOREVER, WINDOWS_KNOWN_MAX, made
+from streams.serdes.windowed import FOREVER, Windows, made
 from streams.state.backend import Backend
 from streams.state.spec import StoreSpec
 from streams.state.timed import TimedStore
@@ -21,6 +21,7 @@ class WindowStore(TimedStore, Generic[K, V]):
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
         super().__init__(spec, backend, window_start, SUFFIX.size)
+        self._windows = Windows(spec.window_size_ms)
         self.encode_key = self._encode_key
         self.decode_key = self._key_decoder()
 
@@ -53,7 +54,7 @@ class WindowStore(TimedStore, Generic[K, V]):
         first = max(start_from, self.oldest, 0)
         for stored_key, value, _ in self.scan(window_key(raw, first), window_key(raw, start_to + 1)):
             if self.key_of(stored_key) == raw:  # a longer key may sort in between
-                yield self._window(window_start(stored_key)), value
+                yield self._windows[stored_key[-SUFFIX.size :]], value
 
     def backward_fetch(self, key: K, start_from: int, start_to: int) -> Iterator[tuple[Window, V]]:
         """As `fetch`, the latest window first (KIP-617)."""
@@ -96,23 +97,9 @@ class WindowStore(TimedStore, Generic[K, V]):
         return window_key(self.spec.key_serde.serialize(key.key), key.window.start)
 
     def _key_decoder(self) -> Callable[[bytes], Windowed[K]]:
-        """A function for all that a commit tells of, which has many keys of few windows."""
-        deserialize, end = self.spec.key_serde.deserialize, -SUFFIX.size
-        windows: dict[bytes, Window] = {}
-
-        def decode(stored_key: bytes) -> Windowed[K]:
-            suffix = stored_key[end:]
-            window = windows.get(suffix)
-            if window is None:
-                if len(windows) >= WINDOWS_KNOWN_MAX:
-                    windows.clear()
-                window = windows[suffix] = self._window(SUFFIX.unpack(suffix)[0])
-            return made((deserialize(stored_key[:end]), window))
-
-        return decode
-
-    def _window(self, start: int) -> Window:
-        return Window(start, min(start + self.spec.window_size_ms, FOREVER))
+        """A function for all that a commit tells of."""
+        deserialize, end, windows = self.spec.key_serde.deserialize, -SUFFIX.size, self._windows
+        return lambda stored_key: made((deserialize(stored_key[:end]), windows[stored_key[end:]]))
 
     @property
     def oldest(self) -> int:
