@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         rebuild_batch,
         restamp,
     )
+    from logd.records.columns import decode_body_columns, decode_columns
     from logd.records.compression import DECOMPRESSED_LIMIT, Codec, compress, decompress
     from logd.records.control import (
         ABORT,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
         parse_end_marker,
         parse_marker,
     )
-    from logd.records.decode import Columns, decode_body, decode_columns, decode_records, read_body
+    from logd.records.decode import Columns, decode_body, decode_records, read_body
     from logd.records.header import (
         HEADER_SIZE,
         MAGIC,
@@ -73,6 +74,7 @@ __all__ = [
     "check_produced_records",
     "compress",
     "decode_body",
+    "decode_body_columns",
     "decode_columns",
     "decode_latest",
     "decode_records",
@@ -101,6 +103,7 @@ _MODULES = {
         "rebuild_batch",
         "restamp",
     ),
+    "logd.records.columns": ("decode_body_columns", "decode_columns"),
     "logd.records.compression": (
         "DECOMPRESSED_LIMIT",
         "Codec",
@@ -120,7 +123,6 @@ _MODULES = {
     "logd.records.decode": (
         "Columns",
         "decode_body",
-        "decode_columns",
         "decode_records",
         "read_body",
     ),

@@ -63,7 +63,7 @@ def build_batch(
     if not records:
         raise ValueError("a batch needs a record")
     base_timestamp = records[0][0]
-    body = compress(codec, b"".join(_encode(enumerate(records), base_timestamp)), level)
+    body = compress(codec, b"".join(_encode_new(records, base_timestamp)), level)
     count = len(records)
     return seal(
         BatchHeader(
@@ -177,6 +177,46 @@ def seal(header: BatchHeader, body: Buffer) -> bytes:
     crc = crc32c(body, crc32c(memoryview(packed)[CRC_START:]))
     packed[17:21] = crc.to_bytes(4, "big")
     return b"".join((packed, body))
+
+
+def _encode_new(records: Sequence[NewRecord], base_timestamp: int) -> list[bytes]:
+    """New records as parts to be joined."""
+    if len(records) <= TABLE_SIZE:
+        try:
+            return _encode_short(records, base_timestamp)
+        except IndexError:
+            pass  # one of them has more than the table
+    return _encode(enumerate(records), base_timestamp)
+
+
+def _encode_short(records: Sequence[NewRecord], base_timestamp: int) -> list[bytes]:
+    """What `_encode` makes of records whose sizes are all in the table, as almost always; or IndexError.
+
+    Records often have their neighbour's timestamp.
+    """
+    table, limit, join = TABLE, TABLE_SIZE, b"".join
+    parts: list[bytes] = []
+    append = parts.append
+    last, time = base_timestamp, b"\0"
+    for (timestamp, key, value, headers), delta in zip(records, table, strict=False):
+        if timestamp != last:
+            last, elapsed = timestamp, timestamp - base_timestamp
+            time = table[elapsed] if 0 <= elapsed < limit else varint(elapsed)
+        body = join(
+            (
+                b"\0",
+                time,
+                delta,
+                b"\1" if key is None else table[len(key)],
+                key or b"",
+                b"\1" if value is None else table[len(value)],
+                value or b"",
+                _encode_headers(headers) if headers else b"\0",
+            )
+        )
+        append(table[len(body)])
+        append(body)
+    return parts
 
 
 def _encode(records: Iterable[tuple[int, NewRecord]], base_timestamp: int) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Record batches read: one batch into tuples, or into columns for Arrow.
+"""Record batches read into tuples; `columns` reads them by column.
 
 One pass over the bytes, no object per record but its tuple. The one-byte varint is inlined, longer
 ones take a call. Every record has to end where its length says, and no length is believed before
@@ -8,8 +8,10 @@ check (`check_crc`), since a broker and its disk often have done so already.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, Self, cast
 
 from logd.errors import CorruptRecordBatch
 from logd.records.build import Headers, Record
@@ -31,6 +33,27 @@ class Columns:
     values: list[bytes | None] = field(default_factory=list)
     headers: list[Headers] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Self:
+        """The columns of decoded records."""
+        columns: Any = map(list, zip(*records, strict=True))
+        return cls(*columns)
+
+    def records(self) -> Iterator[Record]:
+        """Record by record again."""
+        return zip(self.offsets, self.timestamps, self.keys, self.values, self.headers, strict=True)
+
+    def from_offset(self, offset: int) -> Columns:
+        """Those at an offset and behind it."""
+        first = bisect_left(self.offsets, offset)
+        return Columns(
+            self.offsets[first:],
+            self.timestamps[first:],
+            self.keys[first:],
+            self.values[first:],
+            self.headers[first:],
+        )
+
 
 def decode_records(buffer: Buffer, pos: int = 0, *, limit: int = DECOMPRESSED_LIMIT) -> list[Record]:
     """The records of the batch at `pos`, decompressed (to at most `limit` bytes).
@@ -48,15 +71,6 @@ def decode_body(body: bytes, header: BatchHeader) -> list[Record]:
         now = header.max_timestamp
         return [(offset, now, key, value, headers) for offset, _, key, value, headers in records]
     return records
-
-
-def decode_columns(buffer: Buffer, pos: int = 0, *, limit: int = DECOMPRESSED_LIMIT) -> Columns:
-    """The records of the batch at `pos` as columns; see `decode_records`."""
-    records = decode_records(buffer, pos, limit=limit)
-    if not records:
-        return Columns()
-    offsets, timestamps, keys, values, headers = map(list, zip(*records, strict=True))
-    return Columns(offsets, timestamps, keys, values, headers)
 
 
 def check_first_record(batch: memoryview, header: BatchHeader) -> None:
@@ -174,7 +188,7 @@ def _decode(body: bytes, count: int, base_offset: int, base_timestamp: int) -> l
         else:
             value = body[pos : (pos := pos + (raw >> 1))]
         if body[pos]:
-            headers, pos = _decode_headers(body, pos, stop)
+            headers, pos = decode_headers(body, pos, stop)
         else:
             headers = ()
             pos += 1
@@ -194,7 +208,8 @@ def check_null(raw: int, what: str) -> None:
         raise CorruptRecordBatch(f"a {what} of negative length")
 
 
-def _decode_headers(body: bytes, pos: int, stop: int) -> tuple[Headers, int]:
+def decode_headers(body: bytes, pos: int, stop: int) -> tuple[Headers, int]:
+    """A record's headers at `pos`, and where they end, at most at `stop` unless they are broken."""
     count, pos = read_zigzag(body, pos)
     # A header is two bytes at least: empty name, empty or null value.
     if count & 1 or count > stop - pos:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import index
 from typing import NamedTuple
@@ -17,7 +17,15 @@ from typing import NamedTuple
 from logd.client import Fetched, TopicPartition
 from logd.errors import CorruptRecordBatch
 from logd.metrics.windowed import Windowed
-from logd.records import BatchHeader, Record, check_crc, decode_body, read_body
+from logd.records import (
+    BatchHeader,
+    Columns,
+    Record,
+    check_crc,
+    decode_body_columns,
+    decode_records,
+    read_body,
+)
 from streams.errors import ProcessingError, RegistryUnavailable, SerializationError, StreamsError
 from streams.graph import SourceNode, TimestampExtractor
 from streams.processors.metrics import NodeMetrics
@@ -52,17 +60,22 @@ class _Chunk(NamedTuple):
     header: BatchHeader | None = None
     batch: memoryview = memoryview(b"")
 
-    def read(self) -> tuple[Sequence[Record], int]:
+    def read(self) -> tuple[Columns, int]:
         """The records, and their bytes in the log, uncompressed. Raises CorruptRecordBatch."""
         header = self.header
         if header is None:
-            return self.records, 0
+            return Columns.of(self.records), 0
         check_crc(self.batch, 0, header)
         body = read_body(self.batch, 0, header)
-        records = decode_body(body, header)
+        columns = decode_body_columns(body, header)
         if header.base_offset < self.first:
-            records = [record for record in records if record[0] >= self.first]
-        return records, len(body)
+            columns = columns.from_offset(self.first)
+        return columns, len(body)
+
+    def record(self, offset: int) -> Record | None:
+        """The one at an offset, None if it is not here. Raises CorruptRecordBatch."""
+        records = self.records if self.header is None else decode_records(self.batch)
+        return next((record for record in records if record[0] == offset), None)
 
 
 class _Bad(NamedTuple):
@@ -235,15 +248,15 @@ class InputQueue:
         chunk = self._chunks.popleft()
         self._count(chunk, -1)
         try:
-            records, self._body_bytes = chunk.read()
+            columns, self._body_bytes = chunk.read()
         except CorruptRecordBatch as error:
             raise CorruptRecordBatch(f"{self.tp}, the batch before {chunk.next_offset}: {error}") from error
-        self._chunk = self._decode(records) if records else []
+        self._chunk = self._decode(columns) if columns.offsets else []
         if self._bad:
             self._leave_out_before(0)
             self.position = self._chunk[0][4] if self._chunk else chunk.next_offset
         if self._chunk:
-            overhead = 0 if chunk.header is None else RECORD_OVERHEAD * len(records)
+            overhead = 0 if chunk.header is None else RECORD_OVERHEAD * len(columns.offsets)
             self._decoding, self._decoded_bytes = chunk, self._body_bytes + overhead
             self._buffer.decoded += self._decoded_bytes
         else:
@@ -324,15 +337,17 @@ class InputQueue:
 
     # -- decoding
 
-    def _decode(self, records: Sequence[Record]) -> list[InputRecord]:
+    def _decode(self, columns: Columns) -> list[InputRecord]:
         problems: _Problems = {}
-        offsets, times, raw_keys, raw_values, headers = zip(*records, strict=True)
-        keys = self._values(self.source.key_serde, offsets, raw_keys, problems)
-        values = self._values(self.source.value_serde, offsets, raw_values, problems)
-        decoded: list[InputRecord] = list(zip(times, keys, values, headers, offsets, strict=True))
+        offsets = columns.offsets
+        keys = self._values(self.source.key_serde, offsets, columns.keys, problems)
+        values = self._values(self.source.value_serde, offsets, columns.values, problems)
+        decoded: list[InputRecord] = list(
+            zip(columns.timestamps, keys, values, columns.headers, offsets, strict=True)
+        )
         if problems:
             decoded = [each for each in decoded if each[1] is not _MISSING and each[2] is not _MISSING]
-            self._bad.extend(_among(records, problems))
+            self._bad.extend(_among(columns.records(), problems))
         if (extract := self.source.timestamp_extractor) is not None:
             decoded = [self._extracted(extract, each) for each in decoded]
         if self.source.timestamp_extractor is log_and_skip_on_invalid_timestamp:
@@ -403,7 +418,7 @@ def _up_to(bound: int | None, records: list[InputRecord]) -> list[InputRecord]:
     return records[: next(beyond, len(records))]
 
 
-def _among(records: Sequence[Record], problems: _Problems) -> Iterator[_Bad]:
+def _among(records: Iterable[Record], problems: _Problems) -> Iterator[_Bad]:
     """The bad records, by their place among the others."""
     good = 0
     for record in records:
@@ -416,7 +431,7 @@ def _among(records: Sequence[Record], problems: _Problems) -> Iterator[_Bad]:
 
 def _raw_record(batch: _Chunk, decoded: Sequence[InputRecord], offset: int) -> RawRecord | None:
     """A record of a batch, at its event time; read again, since only errors ask for it."""
-    records, _ = batch.read()
-    found = next((record[1:] for record in records if record[0] == offset), None)
+    if (found := batch.record(offset)) is None:
+        return None
     times = (record[0] for record in decoded if record[4] == offset)
-    return None if found is None else (next(times, found[0]), *found[1:])
+    return (next(times, found[1]), *found[2:])
