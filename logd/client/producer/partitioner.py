@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from logd.records import NewRecord
 
 KEY_CACHE_SIZE = 65_536
-KNOWN_KEYS_MAX = 16_384
-KEYLESS = -1
+KNOWN_KEYS_MAX = 65_536
 
 _MASK = 0xFFFFFFFF
 _M = 0x5BD1E995
@@ -37,38 +35,56 @@ def murmur2(data: bytes) -> int:
 @lru_cache(maxsize=KEY_CACHE_SIZE)
 def partition_for_key(key: bytes, partition_count: int) -> int:
     """The partition Kafka's Java client puts `key` in; remembered for the latest `KEY_CACHE_SIZE` keys."""
+    return _partition(key, partition_count)
+
+
+def _partition(key: bytes, partition_count: int) -> int:
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
 
 
-class KeyPartitions(dict[bytes | None, int]):
-    """Keys with their partitions, `KEYLESS` for None; a lookup finds out what is missing.
+class KeyPartitions(dict[bytes | None, Callable[[NewRecord], None]]):
+    """Keys with what takes the records of their partitions; a lookup finds out what is missing.
 
-    For lists of records: what is there already costs no call. When `KNOWN_KEYS_MAX` keys are there, all of
-    them are forgotten.
+    For lists of records: of a key that is there already a record costs no more than that call. When
+    `KNOWN_KEYS_MAX` keys are there, all of them are forgotten.
     """
 
     def __init__(self, partition_count: int) -> None:
         super().__init__()
-        self._partition_count = partition_count
+        self._buckets: list[list[NewRecord]] = [[] for _ in range(partition_count)]
+        self._keyless: list[NewRecord] = []
+        self._appends = [bucket.append for bucket in self._buckets]
 
-    def __missing__(self, key: bytes | None) -> int:
+    def __missing__(self, key: bytes | None) -> Callable[[NewRecord], None]:
         if len(self) >= KNOWN_KEYS_MAX:
             self.clear()
-        partition = KEYLESS if key is None else partition_for_key(key, self._partition_count)
-        self[key] = partition
-        return partition
+        if key is None:
+            append = self._keyless.append
+        else:
+            append = self._appends[_partition(key, len(self._buckets))]
+        self[key] = append
+        return append
 
     def group(self, records: Sequence[NewRecord], sticky: Callable[[], int]) -> dict[int, list[NewRecord]]:
         """The records by partition, in order; those without a key go to the one of ``sticky()``."""
-        groups: dict[int, list[NewRecord]] = defaultdict(list)
-        for record in records:
-            groups[self[record[1]]].append(record)
-        if KEYLESS in groups:
-            keyless, partition = groups.pop(KEYLESS), sticky()
-            if partition in groups:
-                keyless = [record for record in records if self[record[1]] in (KEYLESS, partition)]
-            groups[partition] = keyless
-        return groups
+        try:
+            for record in records:
+                self[record[1]](record)
+            groups = {partition: bucket[:] for partition, bucket in enumerate(self._buckets) if bucket}
+            if self._keyless:
+                partition = sticky()
+                groups[partition] = self._with_keyless(records, partition)
+            return groups
+        finally:
+            for bucket in (self._keyless, *self._buckets):
+                bucket.clear()
+
+    def _with_keyless(self, records: Sequence[NewRecord], partition: int) -> list[NewRecord]:
+        """Those without a key and those of the partition, in order."""
+        if not self._buckets[partition]:
+            return self._keyless[:]
+        appends = (self[None], self._appends[partition])
+        return [record for record in records if self[record[1]] in appends]
 
 
 class StickyPartitioner:

@@ -48,8 +48,21 @@ def test_a_list_goes_where_its_records_would_go_one_by_one(
 def test_keys_that_are_known_are_bounded() -> None:
     known = KeyPartitions(3)
     for n in range(KNOWN_KEYS_MAX + 10):
-        assert known[b"%d" % n] == partition_for_key(b"%d" % n, 3)
+        assert known[b"%d" % n] == known[b"%d" % n]
         assert len(known) <= KNOWN_KEYS_MAX
+    records = [(n, b"%d" % n, None, ()) for n in range(0, KNOWN_KEYS_MAX, 1000)]
+    for partition, grouped in known.group(records, lambda: 0).items():
+        assert {partition_for_key(key, 3) for _, key, _, _ in grouped} == {partition}
+
+
+def test_nothing_is_left_of_a_list_that_cannot_be_placed() -> None:
+    known = KeyPartitions(2)
+    records = [(0, b"k", None, ()), (0, None, None, ())]
+    with pytest.raises(ZeroDivisionError):
+        known.group(records, lambda: 1 // 0)
+    assert known.group([(1, b"k", None, ())], lambda: 0) == {
+        partition_for_key(b"k", 2): [(1, b"k", None, ())]
+    }
 
 
 def test_keyless_records_stay_until_a_batch_is_full() -> None:
