@@ -181,27 +181,33 @@ def seal(header: BatchHeader, body: Buffer) -> bytes:
 
 def _encode_new(records: Sequence[NewRecord], base_timestamp: int) -> list[bytes]:
     """New records as parts to be joined."""
-    if len(records) <= TABLE_SIZE:
-        try:
-            return _encode_short(records, base_timestamp)
-        except IndexError:
-            pass  # one of them has more than the table
-    return _encode(enumerate(records), base_timestamp)
+    first = records if len(records) <= TABLE_SIZE else records[:TABLE_SIZE]
+    try:
+        parts = _encode_short(first, base_timestamp)
+    except IndexError:  # one of them has more than the table
+        return _encode(enumerate(records), base_timestamp)
+    if first is not records:
+        parts += _encode(enumerate(records[TABLE_SIZE:], TABLE_SIZE), base_timestamp)
+    return parts
 
 
 def _encode_short(records: Sequence[NewRecord], base_timestamp: int) -> list[bytes]:
     """What `_encode` makes of records whose sizes are all in the table, as almost always; or IndexError.
 
-    Records often have their neighbour's timestamp.
+    Records often have their neighbour's timestamp, and some their neighbour's headers.
     """
     table, limit, join = TABLE, TABLE_SIZE, b"".join
     parts: list[bytes] = []
     append = parts.append
     last, time = base_timestamp, b"\0"
+    named: Headers = ()
+    names = b"\0"
     for (timestamp, key, value, headers), delta in zip(records, table, strict=False):
         if timestamp != last:
             last, elapsed = timestamp, timestamp - base_timestamp
             time = table[elapsed] if 0 <= elapsed < limit else varint(elapsed)
+        if headers is not named:
+            named, names = headers, _encode_headers(headers)
         body = join(
             (
                 b"\0",
@@ -211,7 +217,7 @@ def _encode_short(records: Sequence[NewRecord], base_timestamp: int) -> list[byt
                 key or b"",
                 b"\1" if value is None else table[len(value)],
                 value or b"",
-                _encode_headers(headers) if headers else b"\0",
+                names,
             )
         )
         append(table[len(body)])
@@ -255,12 +261,16 @@ def _encode(records: Iterable[tuple[int, NewRecord]], base_timestamp: int) -> li
 
 
 def _encode_headers(headers: Headers) -> bytes:
-    parts = [varint(len(headers))]
+    parts = [_size(len(headers))]
     for name, data in headers:
         encoded = name.encode()
-        parts += (varint(len(encoded)), encoded)
+        parts += (_size(len(encoded)), encoded)
         if data is None:
             parts.append(b"\1")
         else:
-            parts += (varint(len(data)), data)
+            parts += (_size(len(data)), data)
     return b"".join(parts)
+
+
+def _size(size: int) -> bytes:
+    return TABLE[size] if size < TABLE_SIZE else varint(size)

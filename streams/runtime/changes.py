@@ -73,8 +73,11 @@ class ChangelogWriter:
         if self._undoable and (repairs or sum(sizes) > room):
             held = running.task.stores[store]
             cut, get, new = running.cuts[store], held.backend.get, () if repairs else held.pending_new
+            absent = with_previous(cut, None)
             records = [
-                record if key in new else (*record[:3], with_previous(cut, get(key)))
+                record
+                if key in new
+                else (*record[:3], absent if (stored := get(key)) is None else with_previous(cut, stored))
                 for key, record in zip(pending, records, strict=True)
             ]
             sizes = estimate_sizes(records)

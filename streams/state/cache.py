@@ -237,8 +237,13 @@ class CachedStore:
         return None if found is None else found[0]
 
     def _drained_value(self, key: bytes) -> Any:
+        """The value a key had after the last `drain`."""
         data = self._drained(key)
-        return None if data is None else self._entries.codec.decode(data)
+        if data is not None:
+            return self._entries.codec.decode(data)
+        if key not in self.pending:
+            self.pending_new.add(key)  # The backend was asked.
+        return None
 
     def _drain_repairs(self) -> None:
         """Repairs come first, so that even a commit that breaks off has them (see `runtime.restore`)."""

@@ -207,6 +207,10 @@ class Application:
             if value is None or value % 2:  # so it knows whether the key is new
                 self._kind.get(self.store, place)
             self._kind.put(self.store, place, value)
+        # A listener has old values looked up, by which keys are known to be new, too.
+        self.store.listener, self.store.tells_old_values = (
+            ([].extend, True) if len(changes) % 2 else (None, False)
+        )
         self.store.drain()
         producer = Producer(self.log, self._one_batch_for_one(size), batches)
         writer: Any = ChangelogWriter(producer, Worker(), undoable=not self._exactly_once)  # type: ignore[arg-type]

@@ -158,6 +158,25 @@ def test_a_listener_hears_what_a_key_had_at_the_last_commit(backend: Backend) ->
     assert [(new, old) for _, new, old, _, _ in heard] == [(2, None), (3, 2), (None, 3)]
 
 
+def test_what_is_found_absent_for_a_listener_is_known_to_be_new(backend: Backend) -> None:
+    store = key_value_store(backend)
+    store.listener, store.tells_old_values = [].extend, True
+    backend.write([(b"b", bytes(16))], 1)
+    for key in "ab":
+        store.put(key, 1, 1)
+    store.drain()
+    assert store.pending_new == {b"a"}
+    store.put("a", None, 2)
+    store.put("c", 1, 2)
+    store.drain()  # before the one before is written
+    assert store.pending_new == {b"a", b"c"}
+    store.written(2)
+    for key in "abc":
+        store.put(key, 3, 3)
+    store.drain()
+    assert store.pending_new == {b"a"}
+
+
 def test_the_last_change_decides_order_and_headers(backend: Backend) -> None:
     store = key_value_store(backend)
     heard: list[Any] = []
