@@ -44,24 +44,32 @@ class Holding:
     aggregations: tuple[str, ...] = ()
 
 
-_Held = tuple[int, bytes | None, int]
-"""What is in memory of an update that is held back: `time` and `prior` as it has them, and its bytes."""
+_Held = tuple[int, bytes | None, int, bool]
+"""What is in memory of each update that is held back: `time` and `prior` as it has them, its bytes, and
+whether the store knows its key.
+"""
 
 
 class Buffer:
-    """The updates of one task that are held back; those that the store has already are read at once."""
+    """The updates of one task that are held back; those that the store has already are read at once.
+
+    Those since the last commit are here, and come to the store with the next one: most of them are gone by
+    then, and neither the store nor its changelog ever hear of them.
+    """
 
     def __init__(self, store: CachedStore) -> None:
         self._store = store
         self._queue: list[tuple[int, bytes]] = []
         self._held: dict[bytes, _Held] = {}
+        self._unwritten: dict[bytes, tuple[Any, Buffered]] = {}
         self.bytes = 0
         for key, buffered, _ in store.scan():
             self._queue.append((buffered.time, key))
             size = _size(key, buffered)
-            self._held[key] = buffered.time, buffered.prior, size
+            self._held[key] = buffered.time, buffered.prior, size, True
             self.bytes += size
         heapq.heapify(self._queue)
+        store.unwritten = self
 
     def __len__(self) -> int:
         return len(self._held)
@@ -71,35 +79,65 @@ class Buffer:
         """The time of what goes first, None if nothing is held."""
         return self._queue[0][0] if self._queue else None
 
-    def put(self, key: bytes, update: Buffered) -> None:
-        """Hold an update back; of a key that is held already it takes the place, and the prior value."""
+    def put(self, key: bytes, told_as: Any, update: Buffered) -> None:
+        """Hold an update back; of a key that is held already it takes the place, and the prior value.
+
+        ``told_as``: the key that ``key`` is the bytes of.
+        """
         before = self._held.get(key)
         if before is None:
-            time, prior = update.time, update.prior
+            time, prior, is_stored = update.time, update.prior, False
             heapq.heappush(self._queue, (time, key))
-            self._store.put_new(key, update, update.timestamp)
         else:
-            time, prior, size = before
+            time, prior, size, is_stored = before
             self.bytes -= size
             update = Buffered(time, prior, *update[2:])
-            self._store.update(key, update, update.timestamp)
+        self._unwritten[key] = told_as, update
         size = _size(key, update)
-        self._held[key] = time, prior, size
+        self._held[key] = time, prior, size, is_stored
         self.bytes += size
 
-    def first(self) -> tuple[bytes, Buffered]:
-        """What goes first."""
+    def find(self, key: bytes) -> Buffered | None:
+        """What is held back of a key."""
+        if key in self._unwritten:
+            return self._unwritten[key][1]
+        entry = self._store.lookup(key) if key in self._held else None
+        return None if entry is None else entry[0]
+
+    def first(self) -> tuple[Any, Buffered]:
+        """The key of what goes first, as operators know it, and the update."""
         key = self._queue[0][1]
+        if (unwritten := self._unwritten.get(key)) is not None:
+            return unwritten
         entry = self._store.lookup(key)
-        assert entry is not None, "what is in the queue is in the store"
-        return key, entry[0]
+        assert entry is not None, "what is in the queue is here or in the store"
+        return self._store.decode_key(key), entry[0]
 
     def drop_first(self, timestamp: int) -> None:
         """Forget what goes first; ``timestamp`` is that of the deletion in the changelog, if that has it."""
         _, key = heapq.heappop(self._queue)
-        _, _, size = self._held.pop(key)
+        _, _, size, is_stored = self._held.pop(key)
         self.bytes -= size
-        self._store.withdraw(key, timestamp)
+        self._unwritten.pop(key, None)
+        if is_stored:
+            self._store.update(key, None, timestamp)
+
+    @property
+    def unwritten_keys(self) -> int:
+        """How many the next commit brings to the store."""
+        return len(self._unwritten)
+
+    def write(self) -> None:
+        """Bring them there."""
+        store, held = self._store, self._held
+        for key, (_, update) in self._unwritten.items():
+            time, prior, size, is_stored = held[key]
+            if is_stored:
+                store.update(key, update, update.timestamp)
+            else:
+                store.put_new(key, update, update.timestamp)
+                held[key] = time, prior, size, True
+        self._unwritten = {}
 
 
 def _size(key: bytes, held: Buffered) -> int:
@@ -111,7 +149,7 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
 
     def build(wiring: Wiring) -> Process:
         store, task, forward = wiring.store(store_name), wiring.task, wiring.forward
-        encode, decode = store.encode_key, store.decode_key
+        encode = store.encode_key
         to_bytes, to_value = _nullable(value_serde.serialize), _nullable(value_serde.deserialize)
         is_over = _overflow(holding)
         until_window_closes, wait_ms = holding.until_window_closes, holding.wait_ms
@@ -128,7 +166,7 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
             key, update = held.first()
             if update.new is not None or not until_window_closes:
                 change = (to_value(update.new), to_value(update.old))
-                forward(decode(key), change, update.timestamp, update.headers)
+                forward(key, change, update.timestamp, update.headers)
             held.drop_first(update.timestamp)
 
         def close() -> None:
@@ -151,7 +189,7 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
             time = key.window.end if until_window_closes else timestamp
             new, old = to_bytes(value[0]), to_bytes(value[1])
             place = task.offset, task.topic, task.partition
-            buffer.put(encode(key), Buffered(time, old, old, new, timestamp, *place, headers))
+            buffer.put(encode(key), key, Buffered(time, old, old, new, timestamp, *place, headers))
             while (lowest := buffer.lowest_time) is not None and lowest <= stream_time - wait_ms:
                 emit(buffer)
             while is_over is not None and is_over(buffer):
@@ -194,13 +232,18 @@ class SuppressedView:
 
     def bind(self, wiring: Wiring) -> Getter:
         store, get_parent = wiring.store(self.store), self.parent.bind(wiring)
-        encode, lookup, to_value = store.encode_key, store.lookup, self.value_serde.deserialize
+        encode, to_value = store.encode_key, self.value_serde.deserialize
 
         def get(key: Any) -> Entry | None:
-            held = lookup(encode(key))
+            stored_key, buffer = encode(key), store.unwritten
+            if isinstance(buffer, Buffer):
+                held = buffer.find(stored_key)
+            else:  # not a record has come since the start
+                entry = store.lookup(stored_key)
+                held = None if entry is None else entry[0]
             if held is None:
                 return get_parent(key)
-            prior = held[0].prior
+            prior = held.prior
             return None if prior is None else (to_value(prior), UNKNOWN_TIMESTAMP)
 
         return get

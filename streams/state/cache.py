@@ -56,6 +56,18 @@ Pending = dict[bytes, Serialized]
 """Key to serialized value (None: deleted) and timestamp."""
 
 
+class Unwritten(Protocol):
+    """What an operator keeps to itself between commits, of what it keeps in a store."""
+
+    @property
+    def unwritten_keys(self) -> int:
+        """How many keys."""
+        ...
+
+    def write(self) -> None:
+        """Put it in the store."""
+
+
 class CachedStore:
     """Bytes-keyed entries over a backend; the typed stores and the operators stand on it."""
 
@@ -68,6 +80,8 @@ class CachedStore:
         """Whether the listener wants to know what a key had before."""
         self.is_table = False
         """Whether a table is kept here: deletions of keys that it never told of go unsaid."""
+        self.unwritten: Unwritten | None = None
+        """Comes to the store when it is drained."""
         self.pending: Pending = {}
         self.pending_new: set[bytes] = set()
         """Those of `pending` that the backend does not have, as far as that is known without asking it."""
@@ -195,15 +209,23 @@ class CachedStore:
     @property
     def needs_drain(self) -> bool:
         """Whether anything changed since the last `drain`."""
-        return bool(self._entries.dirty or self._repairs)
+        return bool(self._entries.dirty or self._repairs or self._unwritten_keys)
+
+    @property
+    def _unwritten_keys(self) -> int:
+        return 0 if self.unwritten is None else self.unwritten.unwritten_keys
 
     @property
     def cache_bytes(self) -> int:
         """About what the cache takes in memory."""
-        return len(self._entries) * (ENTRY_OVERHEAD_BYTES + OBJECT_FACTOR * self._mean_bytes)
+        return (len(self._entries) + self._unwritten_keys) * (
+            ENTRY_OVERHEAD_BYTES + OBJECT_FACTOR * self._mean_bytes
+        )
 
     def drain(self) -> None:
         """Forward and serialize what changed into `pending`; see the module's text for what comes next."""
+        if self.unwritten is not None:
+            self.unwritten.write()
         self._drain_repairs()
         dirty, new = self._entries.take_dirty()
         self._changed = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from streams import StreamsBuilder, Suppressed, TimeWindows, TopologyError
 from streams.errors import SuppressBufferFull
-from streams.processors.suppress import Buffer
-from streams.serdes import String
+from streams.processors.suppress import Buffer, SuppressedView
+from streams.serdes import Long, String
 from streams.serdes.buffered import Buffered, BufferedSerde
 from streams.serdes.change import ChangeSerde
 from streams.state import StoreSpec, open_store
@@ -44,9 +45,9 @@ def test_what_is_held_back_is_there_after_a_restart(tmp_path: Path) -> None:
     store = open_store(SPEC, tmp_path)
     buffer = Buffer(store)
     for key, held in [(b"a", update(5, b"1")), (b"b", update(3, b"2")), (b"c", update(4, None, b"3"))]:
-        buffer.put(key, held)
+        buffer.put(key, key.decode(), held)
     buffer.drop_first(3)
-    buffer.put(b"a", update(9, b"4"))
+    buffer.put(b"a", "a", update(9, b"4"))
     store.drain()
     store.written(1)
     store.close()
@@ -54,7 +55,7 @@ def test_what_is_held_back_is_there_after_a_restart(tmp_path: Path) -> None:
     reopened = Buffer(again)
     assert (len(reopened), reopened.bytes, reopened.lowest_time) == (2, buffer.bytes, 4)
     reopened.drop_first(4)
-    assert reopened.first() == (b"a", update(9, b"4")._replace(time=5)), "it has kept its place in the queue"
+    assert reopened.first() == ("a", update(9, b"4")._replace(time=5)), "it has kept its place in the queue"
     again.close()
 
 
@@ -79,15 +80,16 @@ def test_what_goes_before_a_commit_is_nowhere_and_all_else_as_it_was(steps: list
         match step:
             case ("put", key, time):
                 model[key] = model[key][0] if key in model else time, number
-                buffer.put(key, update(time, b"%d" % number))
+                buffer.put(key, key.decode(), update(time, b"%d" % number))
             case ("drop",) if model:
-                key, held = buffer.first()
-                assert (held.time, int(held.new or b"")) == model.pop(key)
+                name, held = buffer.first()
+                assert (held.time, int(held.new or b"")) == model.pop(name.encode())
                 assert held.time <= min((time for time, _ in model.values()), default=held.time)
                 buffer.drop_first(held.timestamp)
             case ("drain",):
                 store.written(None)
-                store.drain()
+                if store.needs_drain:
+                    store.drain()
                 for key, (data, _) in store.pending.items():
                     assert data is not None or key in told, "deleted, and never told of"
                     told[key] = data
@@ -99,10 +101,28 @@ def test_what_goes_before_a_commit_is_nowhere_and_all_else_as_it_was(steps: list
                 store.shrink()
             case ("look",):
                 for key in (b"a", b"b", b"c"):
-                    assert (store.lookup(key) is not None) == (key in model)
+                    looked = buffer.find(key)
+                    numbered = None if looked is None else int(looked.new or b"")
+                    assert numbered == (model[key][1] if key in model else None)
     found = {key: (held.time, int(held.new or b"")) for key, held, _ in store.scan()}
     assert found == model and len(buffer) == len(model)
     assert buffer.bytes == sum(8 + len(key) + held.size for key, held, _ in store.scan())
+
+
+def test_others_know_what_a_key_was_before_it_was_held_back_until_it_goes() -> None:
+    store, parent = open_store(SPEC, None), {"a": (9, 5), "b": (8, 5)}
+    wiring: Any = SimpleNamespace(store=lambda name: store)
+    parents: Any = SimpleNamespace(bind=lambda wiring: parent.get)
+    get = SuppressedView(parents, "held", Long()).bind(wiring)
+    assert (get("a"), get("c")) == ((9, 5), None)
+    buffer = Buffer(store)
+    buffer.put(b"a", "a", update(1, b"new", (3).to_bytes(8, "big")))
+    buffer.put(b"b", "b", update(2, b"new"))
+    for commit in (lambda: None, store.drain, lambda: store.written(1)):
+        commit()
+        assert (get("a"), get("b"), get("c")) == ((3, -1), None, None)
+    buffer.drop_first(6)
+    assert (get("a"), get("b")) == ((9, 5), None)
 
 
 def test_a_full_buffer_ends_the_application_and_says_what_to_do() -> None:
