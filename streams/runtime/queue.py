@@ -11,7 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from operator import index
+from operator import index, itemgetter
 from typing import NamedTuple
 
 from logd.client import Fetched, TopicPartition
@@ -41,6 +41,7 @@ BadInput = Callable[[str, SerializationError, Exception, RawRecord], None]
 """Takes node, problem, its cause and the record that cannot be deserialized; raises unless it is left out."""
 
 _MISSING = object()
+_TIME_OF = itemgetter(0)
 RECORD_OVERHEAD = 200
 """About what a decoded record takes besides its bytes: the tuples, and the objects in them."""
 
@@ -288,7 +289,7 @@ class InputQueue:
         try:
             if self._process_run is not None:
                 records = _up_to(bound, records)
-                state.stream_time = max(state.stream_time, *(record[0] for record in records))
+                state.stream_time = max(state.stream_time, max(map(_TIME_OF, records)))
                 try:
                     self._process_run(records)
                 except Exception:
@@ -350,8 +351,10 @@ class InputQueue:
             self._bad.extend(_among(columns.records(), problems))
         if (extract := self.source.timestamp_extractor) is not None:
             decoded = [self._extracted(extract, each) for each in decoded]
-        if self.source.timestamp_extractor is log_and_skip_on_invalid_timestamp:
-            decoded = self._with_valid_times(decoded)
+            if extract is log_and_skip_on_invalid_timestamp:
+                decoded = self._with_valid_times(decoded)
+        elif min(columns.timestamps) >= 0:
+            return decoded
         self._check_times(decoded)
         return decoded
 
