@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from logd.client.group.group import GroupMember, GroupProtocol
     from logd.client.producer.group_metadata import GroupMetadata
     from logd.client.producer.identity import Identity
-    from logd.client.producer.partitioner import murmur2, partition_for_key
+    from logd.client.producer.murmur2 import murmur2
+    from logd.client.producer.partitioner import partition_for_key
     from logd.client.producer.producer import NO_TIMEOUT_MS, BatchProducer
     from logd.client.producer.transactional import TransactionalProducer
     from logd.client.security.secret import Secret
@@ -139,10 +140,8 @@ _MODULES = {
     ),
     "logd.client.producer.group_metadata": ("GroupMetadata",),
     "logd.client.producer.identity": ("Identity",),
-    "logd.client.producer.partitioner": (
-        "murmur2",
-        "partition_for_key",
-    ),
+    "logd.client.producer.murmur2": ("murmur2",),
+    "logd.client.producer.partitioner": ("partition_for_key",),
     "logd.client.producer.producer": (
         "NO_TIMEOUT_MS",
         "BatchProducer",

@@ -13,6 +13,8 @@ from logd.errors import CorruptRecordBatch
 
 def varint(value: int) -> bytes:
     """`value` zigzag-encoded, 1 to 10 bytes; a value beyond int64 is an OverflowError."""
+    if 0x2000 <= value < 0x10_0000:  # times that are some seconds or minutes apart
+        return bytes((value << 1 & 0x7F | 0x80, value >> 6 & 0x7F | 0x80, value >> 13))
     if not -(1 << 63) <= value < 1 << 63:
         raise OverflowError(f"{value} does not fit int64")
     rest = (value << 1) ^ (value >> 63)
@@ -20,8 +22,6 @@ def varint(value: int) -> bytes:
         return rest.to_bytes(1, "big")
     if rest < 0x4000:
         return bytes((rest & 0x7F | 0x80, rest >> 7))
-    if rest < 0x20_0000:  # times that are some seconds or minutes apart
-        return bytes((rest & 0x7F | 0x80, rest >> 7 & 0x7F | 0x80, rest >> 14))
     out = bytearray()
     while rest > 0x7F:
         out.append(rest & 0x7F | 0x80)

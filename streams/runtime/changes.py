@@ -20,6 +20,11 @@ BATCH_OVERHEAD = 200
 BATCH_MAX = 1_000_000
 """No batch of several records is larger, whatever max.request.size says: topics take so much by default."""
 
+ESTIMATED_MAX = 1.5
+"""How much more than what fits the sizes may come to, as estimated, for one batch to be tried all the same:
+they are upper bounds, a third too high for small records, and more so with compression.
+"""
+
 Batch = tuple[int, bytes]
 """Number of records, and the batch built of them."""
 
@@ -67,9 +72,13 @@ class ChangelogWriter:
 
     def _build(self, running: RunningTask, store: str, pending: Pending) -> list[Batch]:
         records: list[NewRecord] = [(timestamp, key, raw, ()) for key, (raw, timestamp) in pending.items()]
-        sizes = estimate_sizes(records)
+        sizes, codec = estimate_sizes(records), self._producer.codec
         room = min(self._producer.max_request_size, BATCH_MAX) - BATCH_OVERHEAD
         repairs = running.ends[store] > running.cuts[store]
+        if room < sum(sizes) <= ESTIMATED_MAX * room and not repairs:
+            whole = build_batch(records, codec=codec)
+            if len(whole) <= room:
+                return [(len(records), whole)]
         if self._undoable and (repairs or sum(sizes) > room):
             held = running.task.stores[store]
             cut, get, new = running.cuts[store], held.backend.get, () if repairs else held.pending_new
@@ -81,7 +90,6 @@ class ChangelogWriter:
                 for key, record in zip(pending, records, strict=True)
             ]
             sizes = estimate_sizes(records)
-        codec = self._producer.codec
         return [(len(batch), build_batch(batch, codec=codec)) for batch in _in_batches(records, sizes, room)]
 
 

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
+from logd.client.producer.murmur2 import murmur2
 from logd.records import NewRecord
 
 KEY_CACHE_SIZE = 65_536
 KNOWN_KEYS_MAX = 65_536
-
-_MASK = 0xFFFFFFFF
-_M = 0x5BD1E995
-_SEED = 0x9747B28C
-
-
-def murmur2(data: bytes) -> int:
-    """Kafka's 32-bit murmur2 of `data`, as an unsigned number."""
-    length = len(data)
-    h = _SEED ^ length
-    words = length >> 2
-    for k in struct.unpack_from(f"<{words}I", data):
-        k = k * _M & _MASK
-        k = (k ^ k >> 24) * _M & _MASK
-        h = h * _M & _MASK ^ k
-    rest = data[words << 2 :]
-    if rest:
-        h = (h ^ int.from_bytes(rest, "little")) * _M & _MASK
-    h = (h ^ h >> 13) * _M & _MASK
-    return h ^ h >> 15
+LEARNT_AT_ONCE_MIN = 100
+"""If so many keys of a list were not known, the next list's are hashed at once, where numpy is loaded."""
 
 
 @lru_cache(maxsize=KEY_CACHE_SIZE)
@@ -40,6 +23,19 @@ def partition_for_key(key: bytes, partition_count: int) -> int:
 
 def _partition(key: bytes, partition_count: int) -> int:
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+Hashes = Callable[[Iterable[bytes]], Iterable[tuple[bytes, int]]]
+"""Keys with their `murmur2`."""
+
+
+def _murmur2_many() -> Hashes | None:
+    """Not to be loaded for this alone: that takes a tenth of a second, and memory."""
+    if "numpy" not in sys.modules:
+        return None
+    from logd.client.producer.murmur2_vectors import murmur2_many
+
+    return murmur2_many
 
 
 class KeyPartitions(dict[bytes | None, Callable[[NewRecord], None]]):
@@ -54,10 +50,13 @@ class KeyPartitions(dict[bytes | None, Callable[[NewRecord], None]]):
         self._buckets: list[list[NewRecord]] = [[] for _ in range(partition_count)]
         self._keyless: list[NewRecord] = []
         self._appends = [bucket.append for bucket in self._buckets]
+        self._missed = 0
+        """How many keys of the last list were not known."""
 
     def __missing__(self, key: bytes | None) -> Callable[[NewRecord], None]:
         if len(self) >= KNOWN_KEYS_MAX:
             self.clear()
+        self._missed += 1
         if key is None:
             append = self._keyless.append
         else:
@@ -67,6 +66,9 @@ class KeyPartitions(dict[bytes | None, Callable[[NewRecord], None]]):
 
     def group(self, records: Sequence[NewRecord], sticky: Callable[[], int]) -> dict[int, list[NewRecord]]:
         """The records by partition, in order; those without a key go to the one of ``sticky()``."""
+        missed, self._missed = self._missed, 0
+        if missed >= LEARNT_AT_ONCE_MIN and (hashes := _murmur2_many()):
+            self._learn({record[1] for record in records}, hashes)
         try:
             for record in records:
                 self[record[1]](record)
@@ -78,6 +80,17 @@ class KeyPartitions(dict[bytes | None, Callable[[NewRecord], None]]):
         finally:
             for bucket in (self._keyless, *self._buckets):
                 bucket.clear()
+
+    def _learn(self, keys: set[bytes | None], hashes: Hashes) -> None:
+        """Find out where those belong that are not known, if they are many, before they are asked for."""
+        missing = [key for key in keys.difference(self) if key is not None]
+        if len(missing) < LEARNT_AT_ONCE_MIN:
+            return
+        if len(self) + len(missing) > KNOWN_KEYS_MAX:
+            self.clear()
+        for key, hash in hashes(missing[:KNOWN_KEYS_MAX]):
+            self[key] = self._appends[(hash & 0x7FFFFFFF) % len(self._buckets)]
+        self._missed = len(missing)  # so that the next list is looked at as well
 
     def _with_keyless(self, records: Sequence[NewRecord], partition: int) -> list[NewRecord]:
         """Those without a key and those of the partition, in order."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -7,11 +8,13 @@ from aiokafka.partitioner import murmur2 as untyped
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logd.client.producer import partitioner
+from logd.client.producer.murmur2 import murmur2
 from logd.client.producer.partitioner import (
     KNOWN_KEYS_MAX,
+    LEARNT_AT_ONCE_MIN,
     KeyPartitions,
     StickyPartitioner,
-    murmur2,
     partition_for_key,
 )
 
@@ -43,6 +46,56 @@ def test_a_list_goes_where_its_records_would_go_one_by_one(
         partition = sticky if record[1] is None else partition_for_key(record[1], count)
         expected.setdefault(partition, []).append(record)
     assert KeyPartitions(count).group(records, lambda: sticky) == expected
+
+
+@given(
+    st.lists(st.integers(0, 70).flatmap(lambda size: st.binary(min_size=size, max_size=size)), max_size=50)
+)
+def test_murmur2_of_many(keys: list[bytes]) -> None:
+    pytest.importorskip("numpy")
+    from logd.client.producer.murmur2_vectors import murmur2_many
+
+    many = [key[:size] + bytes([n]) for key in keys for size in (3, 4, 11) for n in range(30)]
+    for some in (keys, many):
+        assert sorted(murmur2_many(some)) == sorted((key, murmur2(key)) for key in some)
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_keys_that_are_all_new_are_learnt_at_once(is_loaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if is_loaded:
+        pytest.importorskip("numpy")
+    else:
+        monkeypatch.delitem(sys.modules, "numpy", raising=False)
+    alone: list[bytes] = []
+
+    def counting(key: bytes, count: int) -> int:
+        alone.append(key)
+        return murmur2(key) % (1 << 31) % count
+
+    monkeypatch.setattr(partitioner, "_partition", counting)
+    partition_for_key.cache_clear()
+    known, size = KeyPartitions(3), 2 * LEARNT_AT_ONCE_MIN
+    for begin in (0, size, 2 * size, 0, 3 * size):
+        keys = [None if n % 10 == 0 else b"key %d" % n for n in range(begin, begin + size)]
+        records = [(0, key, None, ()) for key in keys]
+        for partition, grouped in known.group(records, lambda: 1).items():
+            keyed = [key for _, key, _, _ in grouped if key is not None]
+            assert [
+                key for key in keys if key is not None and murmur2(key) % (1 << 31) % 3 == partition
+            ] == keyed
+    learnt = {int(key.split()[1]) // size for key in alone}
+    assert learnt == ({0, 3} if is_loaded else {0, 1, 2, 3}), "what is known is no reason to look at the next"
+
+
+def test_what_is_learnt_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numpy")
+    monkeypatch.setattr(partitioner, "KNOWN_KEYS_MAX", 500)
+    known = KeyPartitions(3)
+    for begin in range(0, 5000, 600):
+        records = [(0, b"key %d" % n, None, ()) for n in range(begin, begin + 600)]
+        grouped = known.group(records, lambda: 0)
+        assert len(known) <= 500
+        assert sum(map(len, grouped.values())) == 600
 
 
 def test_keys_that_are_known_are_bounded() -> None:
