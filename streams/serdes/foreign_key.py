@@ -64,6 +64,8 @@ class Response(NamedTuple):
 # Their own ways to be made, and an enumeration's to be found, cost as much as all else.
 _subscription, _response = partial(tuple.__new__, Subscription), partial(tuple.__new__, Response)
 _INSTRUCTIONS = {int(each): each for each in Instruction}
+_HEADS = [bytes((SUBSCRIPTION_VERSION, instruction)) for instruction in range(max(Instruction) + 1)]
+"""What most subscriptions begin with, by instruction."""
 
 
 class SubscriptionSerde(Serde[Subscription]):
@@ -75,6 +77,8 @@ class SubscriptionSerde(Serde[Subscription]):
 
     def serialize(self, value: Subscription) -> bytes:
         hash, instruction, key, partition = value
+        if hash is not None and partition is not None:
+            return _HEADS[instruction] + hash + self._key.serialize(key) + _INT.pack(partition)
         version = 0 if partition is None else SUBSCRIPTION_VERSION
         head = bytes((version if hash is not None else version | _NO_HASH, instruction)) + (hash or b"")
         data = head + self._key.serialize(key)
