@@ -24,8 +24,6 @@ Bytes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint8]]"
 _BASE_MAX = 1 << 61
 _SHIFT_MAX = 49
 """Of the highest seven bits of a number that are read; a base and such a number are 64 bits together."""
-
-
 _LAST = np.uint8(0x7F)
 """A larger byte of a number is not its last."""
 

@@ -62,6 +62,7 @@ class Buffer:
         self._queue: list[tuple[int, bytes]] = []
         self._held: dict[bytes, _Held] = {}
         self._unwritten: dict[bytes, tuple[Any, Buffered]] = {}
+        self._keeps_keys = store.spec.key_serde.immutable
         self.bytes = 0
         for key, buffered, _ in store.scan():
             self._queue.append((buffered.time, key))
@@ -107,11 +108,12 @@ class Buffer:
     def first(self) -> tuple[Any, Buffered]:
         """The key of what goes first, as operators know it, and the update."""
         key = self._queue[0][1]
-        if (unwritten := self._unwritten.get(key)) is not None:
+        unwritten = self._unwritten.get(key)
+        if unwritten is not None and self._keeps_keys:
             return unwritten
-        entry = self._store.lookup(key)
-        assert entry is not None, "what is in the queue is here or in the store"
-        return self._store.decode_key(key), entry[0]
+        update = self.find(key)
+        assert update is not None, "what is in the queue is here or in the store"
+        return self._store.decode_key(key), update
 
     def drop_first(self, timestamp: int) -> None:
         """Forget what goes first; ``timestamp`` is that of the deletion in the changelog, if that has it."""

@@ -69,6 +69,7 @@ class TimeWindowed(Serde[Windowed[K]]):
 
     def __init__(self, inner: Serde[K], size_ms: int) -> None:
         self.inner = inner
+        self.immutable = inner.immutable
         self.size_ms = size_ms
         self._windows = Windows(size_ms)
 
@@ -89,6 +90,7 @@ class SessionWindowed(Serde[Windowed[K]]):
 
     def __init__(self, inner: Serde[K]) -> None:
         self.inner = inner
+        self.immutable = inner.immutable
 
     def of_topic(self, topic: str, *, is_key: bool) -> SessionWindowed[K]:
         """The serde of the inner one as it writes the topic."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from streams import StreamsBuilder, Suppressed, TimeWindows, TopologyError
 from streams.errors import SuppressBufferFull
 from streams.processors.suppress import Buffer, SuppressedView
-from streams.serdes import Long, String
+from streams.serdes import Json, Long, Serde, SessionWindowed, String, TimeWindowed
 from streams.serdes.buffered import Buffered, BufferedSerde
 from streams.serdes.change import ChangeSerde
 from streams.state import StoreSpec, open_store
@@ -107,6 +108,19 @@ def test_what_goes_before_a_commit_is_nowhere_and_all_else_as_it_was(steps: list
     found = {key: (held.time, int(held.new or b"")) for key, held, _ in store.scan()}
     assert found == model and len(buffer) == len(model)
     assert buffer.bytes == sum(8 + len(key) + held.size for key, held, _ in store.scan())
+
+
+def test_nobody_changes_a_key_that_is_held_back() -> None:
+    store = open_store(replace(SPEC, key_serde=Json()), None)
+    buffer, key = Buffer(store), {"id": [1]}
+    buffer.put(store.encode_key(key), key, update(1, b"new"))
+    key["id"].append(2)
+    assert buffer.first() == ({"id": [1]}, update(1, b"new"))
+
+
+@pytest.mark.parametrize("serde", [TimeWindowed(String(), 5), SessionWindowed(String())])
+def test_windowed_keys_cannot_be_changed_if_their_keys_cannot(serde: Serde[Any]) -> None:
+    assert serde.immutable and not type(serde)(Json(), *[5] * isinstance(serde, TimeWindowed)).immutable
 
 
 def test_others_know_what_a_key_was_before_it_was_held_back_until_it_goes() -> None:
