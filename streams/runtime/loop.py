@@ -265,9 +265,9 @@ class TaskLoop:
         """
         if self._committer.outcome is not None and (self._committer.outcome.done() or self._must_commit()):
             await self._finish_commit()
-        is_due = (
-            self._clock() >= self._commit_at and not self._committer.under_way and not self._is_draining()
-        )
+        if self._committer.under_way:
+            return  # Even if one has to be made meanwhile: time goes on between two looks at it.
+        is_due = self._clock() >= self._commit_at and not self._is_draining()
         if is_due or self._must_commit():
             await self._begin_commit_in_time()
             if not self._committer.under_way:

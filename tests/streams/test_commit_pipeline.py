@@ -29,6 +29,7 @@ from streams.errors import TaskLost
 from streams.runtime.changes import ChangelogWriter
 from streams.runtime.commit import Committer
 from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce
+from streams.runtime.loop import TaskLoop
 from streams.runtime.output import Output
 from streams.runtime.positions import read_cut
 from streams.runtime.running import RunningTask
@@ -556,6 +557,35 @@ def test_a_record_that_is_refused_fails_the_commit() -> None:
         await app.committer.abandon()
 
     run(test, exactly_once=False)
+
+
+def test_a_commit_that_has_to_be_made_waits_for_the_one_under_way() -> None:
+    """It has to be once a transaction was open for too long, which may come to be between two looks at the
+    clock: a process may stand still there.
+    """
+
+    class Overdue:
+        outcome, under_way = SimpleNamespace(done=lambda: False), 1
+        looks = 0
+
+        @property
+        def is_overdue(self) -> bool:
+            self.looks += 1
+            return self.looks > 1
+
+    loop, begun = TaskLoop.__new__(TaskLoop), list[str]()
+    told: Any = {
+        "tasks": {},
+        "_committer": Overdue(),
+        "_config": SimpleNamespace(statestore_cache_max_bytes=1),
+        "_output": SimpleNamespace(is_full=False),
+        "_clock": lambda: 0,
+        "_commit_at": 1,
+        "_begin_commit": lambda: begun.append("another"),
+    }
+    vars(loop).update(told)
+    asyncio.run(loop._commit_if_due())
+    assert begun == []
 
 
 async def until(condition: Callable[[], bool]) -> None:
