@@ -12,6 +12,8 @@ import logging
 import socket
 from collections.abc import Callable
 
+from logd.pacing import send_unpaced_within_host
+
 ACCEPTED_AT_ONCE = 100
 """Then other callbacks have their turn."""
 AGAIN_S = 1.0
@@ -66,6 +68,7 @@ class Acceptor:
                 self._accept_later(error)
                 return
             accepted.setblocking(False)
+            send_unpaced_within_host(accepted)
             task = self._loop.create_task(self._take(accepted))
             self._taking.add(task)
             task.add_done_callback(self._taking.discard)

@@ -29,6 +29,7 @@ from logd.errors import (
     RequestTimedOut,
     TlsFailed,
 )
+from logd.pacing import send_unpaced_within_host
 
 RECEIVE_BUFFER = 65_536
 TRUSTED_LENGTH = 1_048_576
@@ -99,7 +100,7 @@ class Connection(asyncio.BufferedProtocol):
 
         try:
             async with asyncio.timeout(timeout):
-                _, protocol = await loop.create_connection(
+                transport, protocol = await loop.create_connection(
                     make, host, port, ssl=tls, server_hostname=host if tls is not None else None
                 )
         except TimeoutError:
@@ -108,6 +109,8 @@ class Connection(asyncio.BufferedProtocol):
             if tls is not None and (refused := tls_error(error, name)) is not None:
                 raise refused from None
             raise ConnectionClosed(f"cannot connect to {name}: {error}") from error
+        if (connected := transport.get_extra_info("socket")) is not None:
+            send_unpaced_within_host(connected)
         return protocol
 
     # --- asking ---
