@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, overload
 
@@ -12,7 +13,7 @@ from streams.dsl.nouns.global_ktable import GlobalKTable
 from streams.dsl.nouns.kstream import KStream
 from streams.dsl.nouns.ktable import KTable
 from streams.dsl.options import Consumed, Materialized, as_materialized, options_with
-from streams.dsl.stream import Stream
+from streams.dsl.sources import stream_source, table_source
 from streams.dsl.table import table_of_updates
 from streams.errors import TopologyError
 from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor, optimized
@@ -61,7 +62,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
     @overload
     def stream(
         self,
-        topics: str | Sequence[str],
+        topics: str | Sequence[str] | re.Pattern[str],
         consumed: Consumed | None = None,
         *,
         key_serde: None = None,
@@ -73,7 +74,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
     @overload
     def stream(
         self,
-        topics: str | Sequence[str],
+        topics: str | Sequence[str] | re.Pattern[str],
         consumed: Consumed | None = None,
         *,
         key_serde: None = None,
@@ -85,7 +86,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
     @overload
     def stream(
         self,
-        topics: str | Sequence[str],
+        topics: str | Sequence[str] | re.Pattern[str],
         consumed: Consumed | None = None,
         *,
         key_serde: SerdeOf[K],
@@ -97,7 +98,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
     @overload
     def stream(
         self,
-        topics: str | Sequence[str],
+        topics: str | Sequence[str] | re.Pattern[str],
         consumed: Consumed | None = None,
         *,
         key_serde: SerdeOf[K],
@@ -108,7 +109,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
     ) -> KStream[K, V]: ...
     def stream(
         self,
-        topics: str | Sequence[str],
+        topics: str | Sequence[str] | re.Pattern[str],
         consumed: Consumed | None = None,
         *,
         key_serde: SerdeLike | None = None,
@@ -117,7 +118,13 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         reset: OffsetReset | None = None,
         name: str | None = None,
     ) -> KStream[Any, Any]:
-        """Read one topic or several as a stream."""
+        """Read topics as a stream: one, several, or all whose whole names match a compiled pattern.
+
+        Topics that match and are made later are read once they are seen, every ``metadata.max.age.ms``. The
+        same topics, or the same pattern, may be read again: the first call's serdes, timestamp extractor and
+        name count, as in Kafka, and ``reset`` must be the same. Raises TopologyError where it is not, and for
+        topics that overlap with those of another source.
+        """
         options = options_with(
             consumed,
             Consumed,
@@ -127,8 +134,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
             reset=reset,
             name=name,
         )
-        names = (topics,) if isinstance(topics, str) else tuple(topics)
-        return KStream(self._source(names, options))
+        return KStream(stream_source(self._internal, topics, options))
 
     @overload
     def table(
@@ -200,7 +206,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         )
         materialized = as_materialized(store)
         store_name = materialized.name or f"{topic}-{self._internal.names.store('')}"
-        source = self._source((topic,), options, "-source")
+        source = table_source(self._internal, topic, options)
         spec = self._internal.store_spec(
             store_name,
             materialized,
@@ -363,22 +369,3 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         if strict:
             topology.generated_names.refuse()
         return topology
-
-    def _source(self, topics: tuple[str, ...], options: Consumed, suffix: str = "") -> Stream:
-        name = self._internal.names.node("KSTREAM-SOURCE-", options.name, suffix)
-        node = SourceNode(
-            name=name,
-            topics=topics,
-            key_serde=self._internal.key_serde(name, options.key_serde),
-            value_serde=self._internal.value_serde(name, options.value_serde),
-            timestamp_extractor=options.timestamp_extractor,
-            reset=options.reset,
-        )
-        self._internal.graph.add(node)
-        return Stream(
-            builder=self._internal,
-            node=name,
-            sources=frozenset({name}),
-            key_serde=node.key_serde,
-            value_serde=node.value_serde,
-        )

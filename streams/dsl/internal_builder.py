@@ -5,6 +5,7 @@ Streams, tables and groupings of one `StreamsBuilder` share it, as in Kafka Stre
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from streams.dsl.options import Materialized, keeping
@@ -33,6 +34,8 @@ class InternalStreamsBuilder:
         self.graph = graph
         self._key_serde = key_serde
         self._value_serde = value_serde
+        self.stream_sources: dict[frozenset[str] | re.Pattern[str], SourceNode] = {}
+        """By what they read: `stream()` of the same topics again is read from the same source."""
 
     @property
     def names(self) -> Names:

@@ -39,6 +39,7 @@ class TableGrouping:
         )
         self._name = options.name
         self._behind_topic: Stream | None = None
+        self._topic_nodes: tuple[str, ...] = ()
 
     @property
     def value_serde(self) -> SerdeLike | None:
@@ -73,9 +74,11 @@ class TableGrouping:
 
     def _repartitioned(self, sink: str, source: str, topic: str) -> Stream:
         """The updates, read back from a topic; aggregations share one that the user named."""
-        if self._behind_topic is not None and self._name is not None:
-            return self._behind_topic
         stream, graph = self._stream, self._stream.builder.graph
+        if self._behind_topic is not None and self._name is not None:
+            # Kafka adds the nodes once more, which numbers the sub-topology behind them.
+            graph.move_to_end(*self._topic_nodes)
+            return self._behind_topic
         key_serde = stream.builder.key_serde(stream.node, stream.key_serde)
         serdes: dict[str, Any] = {
             "key_serde": key_serde,
@@ -84,6 +87,7 @@ class TableGrouping:
         graph.add(SinkNode(name=sink, parents=(stream.node,), topic=checked(topic), internal=True, **serdes))
         # From its start, whatever auto.offset.reset says: only this application writes the topic.
         graph.add(SourceNode(name=source, topics=(topic,), internal=True, reset="earliest", **serdes))
+        self._topic_nodes = (sink, source)
         self._behind_topic = Stream(
             builder=stream.builder, node=source, sources=frozenset({source}), **serdes
         )

@@ -82,15 +82,20 @@ class Graph:
         return node
 
     def _check_topics(self, node: SourceNode) -> None:
-        if not node.topics:
+        if not node.topics and node.pattern is None:
             raise TopologyError(f"source {node.name} names no topic")
         if node.reset is not None and node.reset not in get_args(OffsetReset):
             raise TopologyError(f"source {node.name}: reset is {node.reset!r}, it may be earliest or latest")
         for other in self.nodes.values():
-            if isinstance(other, SourceNode) and (shared := set(other.topics) & set(node.topics)):
+            if not isinstance(other, SourceNode):
+                continue
+            if shared := set(other.topics) & set(node.topics):
                 raise TopologyError(
-                    f"topic {sorted(shared)[0]!r} is read already, by {other.name}; use that stream twice"
+                    f"topic {sorted(shared)[0]!r} is read already, by {other.name}: use that stream or table "
+                    "twice, or read the same topics in both places"
                 )
+            _check_pattern(node, other)
+            _check_pattern(other, node)
 
     def connect(self, stores: Iterable[str | StoreSpec]) -> list[str]:
         """Names of a processor's stores; those that come as themselves are added, unless they are there."""
@@ -193,3 +198,15 @@ class Graph:
         if spec.name in self.stores:
             raise TopologyError(f"a store named {spec.name!r} is there already")
         self.stores[checked(spec.name)] = spec
+
+
+def _check_pattern(source: SourceNode, other: SourceNode) -> None:
+    """TopologyError if a topic that the other source names matches this one's pattern."""
+    if source.pattern is None:
+        return
+    for topic in other.topics:
+        if source.pattern.fullmatch(topic):
+            raise TopologyError(
+                f"topic {topic!r}, read by {other.name}, also matches the pattern "
+                f"{source.pattern.pattern!r} of {source.name}: a topic is read by one source only"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -36,11 +37,14 @@ class Node:
 class SourceNode(Node):
     """Reads topics. ``internal`` topics get the application id in front, and are created.
 
+    `pattern`: reads all topics whose whole names match it. `topics` are then those that are known to, none
+    until somebody has looked; they change while the application runs.
     `is_global`: every instance reads all of it into the store below it, and no task does. `by_processor`: a
     processor of the user's does, and not the records themselves.
     """
 
-    topics: tuple[str, ...]
+    topics: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
     key_serde: Serde[Any]
     value_serde: Serde[Any]
     timestamp_extractor: TimestampExtractor | None = None

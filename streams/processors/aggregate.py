@@ -30,11 +30,14 @@ class Aggregation:
     `initial`: what the first record is added to. Where updates are forwarded one by one, that is told as the
     first one's old value, as Kafka Streams does; None where there is no such thing. `merge(key, one, other)`:
     the result of two sessions that become one; None where sessions cannot be asked for.
+    `add_to_merged`: as `add`, for what `initial` and `merge` gave for a session, None included, which Kafka
+    hands on as it is. None where `add` does the same.
     """
 
     add: Callable[[Any, Any, Any], Any]
     initial: Callable[[], Any] = lambda: None
     merge: Callable[[Any, Any, Any], Any] | None = None
+    add_to_merged: Callable[[Any, Any, Any], Any] | None = None
 
 
 def counting() -> Aggregation:
@@ -62,6 +65,7 @@ def aggregating(
         lambda key, value, old: aggregator(key, value, initializer() if old is None else old),
         initializer,
         merger,
+        aggregator,
     )
 
 

@@ -131,7 +131,8 @@ def _replacing(
     emits: bool,
 ) -> Callable[..., None]:
     """Adds the record, and puts the session in the place of those found, here and downstream."""
-    take_out, take_place, add = store.take_out, store.merge, aggregation.add
+    take_out, take_place = store.take_out, store.merge
+    add = aggregation.add_to_merged or aggregation.add
     update, give_back, cached = store.update, store.give_back, store.spec.cached
     forward = None if emits or cached else wiring.forward
     known: dict[type, bool] = {}

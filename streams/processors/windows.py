@@ -98,9 +98,9 @@ class SlidingWindows:
     grace: Duration = 0
 
     def __post_init__(self) -> None:
-        if self.time_difference_ms <= 0:
+        if self.time_difference_ms < 0:
             raise TopologyError(
-                f"SlidingWindows: time_difference is {self.time_difference}, it must be longer than 0"
+                f"SlidingWindows: time_difference is {self.time_difference}, it must not be negative"
             )
         _check_grace(self, self.grace)
 

@@ -47,7 +47,7 @@ def chart(subtopology: Subtopology) -> Chart:
 def _parts(subtopology: Subtopology) -> Iterator[tuple[Box | None, tuple[str, str] | None]]:
     for node in subtopology.nodes:
         if isinstance(node, SourceNode):
-            for topic in node.topics:
+            for topic in node.topics if node.pattern is None else (node.pattern.pattern,):
                 yield Box(f"read {topic}", topic, "topic"), (f"read {topic}", node.name)
             yield Box(node.name, node.name, "source"), None
         elif isinstance(node, ProcessorNode):

@@ -46,7 +46,7 @@ def _describe_one(subtopology: Subtopology) -> str:
     for entry in sorted(_linked(subtopology.nodes), key=_rank):
         node, children, parents = entry.node, _names(entry.children), _names(entry.parents)
         if isinstance(node, SourceNode):
-            lines.append(f"    Source: {node.name} (topics: [{_set(node.topics)}])")
+            lines.append(f"    Source: {node.name} (topics: {_read_by(node)})")
             lines.append(f"      --> {children}")
         elif isinstance(node, ProcessorNode):
             lines.append(f"    Processor: {node.name} (stores: [{_set(node.stores)}])")
@@ -56,6 +56,11 @@ def _describe_one(subtopology: Subtopology) -> str:
             lines.append(f"    Sink: {node.name} ({target_of(node)})")
             lines.append(f"      <-- {parents}")
     return "\n".join(lines) + ("\n" if subtopology.is_global else "\n\n")
+
+
+def _read_by(source: SourceNode) -> str:
+    """The topics of a source, or its pattern."""
+    return f"[{_set(source.topics)}]" if source.pattern is None else source.pattern.pattern
 
 
 def target_of(sink: SinkNode) -> str:

@@ -39,6 +39,8 @@ def _node(node: Node) -> Outline:
     told: Outline = {"name": node.name}
     if isinstance(node, SourceNode):
         told |= {"type": "source", "topics": list(node.topics)}
+        if node.pattern is not None:
+            told["pattern"] = node.pattern.pattern
     elif isinstance(node, SinkNode):
         told |= {"type": "sink", "topic": node.topic}
         if node.choose_topic is not None:

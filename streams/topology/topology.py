@@ -324,8 +324,10 @@ def _check(graph: Graph, subtopologies: tuple[Subtopology, ...]) -> None:
                 f"{other.name} cannot be given the store {part.stores[0]!r}, which is global: leave it out "
                 "of stores=, and read it by context.store(), as any processor may"
             )
-    if all(subtopology.is_global for subtopology in subtopologies):
-        raise TopologyError("the topology reads no topic: begin with builder.stream() or builder.table()")
+    if not subtopologies:
+        raise TopologyError(
+            "the topology reads no topic: begin with builder.stream(), table() or global_table()"
+        )
     for node in graph.nodes.values():
         for store in node.stores if isinstance(node, ProcessorNode) else ():
             if store not in graph.stores:

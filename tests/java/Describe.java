@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.function.Consumer;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
@@ -88,6 +89,11 @@ public class Describe {
         PROGRAMS.put("chosen-topic", Describe::chosenTopic);
         PROGRAMS.put("transform-values", Describe::transformValues);
         PROGRAMS.put("tables-grouped", Describe::tablesGrouped);
+        PROGRAMS.put("tables-grouped-again", Describe::tablesGroupedAgain);
+        PROGRAMS.put("same-topics", Describe::sameTopics);
+        PROGRAMS.put("same-topics-joined", Describe::sameTopicsJoined);
+        PROGRAMS.put("patterns", Describe::patterns);
+        PROGRAMS.put("global-table-alone", b -> b.globalTable("g", Materialized.as("kept")));
         PROGRAMS.put("stream-join", Describe::streamJoin);
         PROGRAMS.put("stream-left-join", Describe::streamLeftJoin);
         PROGRAMS.put("stream-outer-join", Describe::streamOuterJoin);
@@ -581,6 +587,46 @@ public class Describe {
         public String toString() {
             return "by_value";
         }
+    }
+
+    private static void tablesGroupedAgain(StreamsBuilder b) {
+        KGroupedTable<String, String> group =
+            b.<String, String>table("in").groupBy((k, v) -> KeyValue.pair(v, k), Grouped.as("by-value"));
+        group.count(Materialized.as("first"));
+        b.<String, String>table("between", Materialized.as("kept"));
+        group.count();
+        b.<String, String>stream("behind").to("out");
+        group.reduce((x, y) -> x, (x, y) -> x, Named.as("last"), Materialized.as("reduced"));
+        KGroupedStream<String, String> streams =
+            b.<String, String>stream("s").groupBy((k, v) -> v, Grouped.as("streams"));
+        streams.count();
+        b.<String, String>table("more");
+        streams.reduce((x, y) -> x).toStream().to("reductions");
+    }
+
+    private static void sameTopics(StreamsBuilder b) {
+        b.<String, String>stream(List.of("t", "u")).to("a");
+        b.<String, String>stream("between").to("x");
+        b.<String, String>stream(List.of("u", "t", "u"), Consumed.as("again")).mapValues(v -> v).to("b");
+        KStream<String, String> third = b.stream(List.of("t", "u"));
+        third.merge(b.stream(List.of("t", "u"))).to("c");
+        third.groupByKey().count(Materialized.as("counts"));
+    }
+
+    private static void sameTopicsJoined(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("t", Consumed.as("one"));
+        left.join(b.<String, String>stream("t", Consumed.as("one")), (x, y) -> x, WINDOWS).to("joined");
+        b.<String, String>stream("t").join(b.<String, String>table("u"), (x, y) -> x).to("with-table");
+        b.<String, String>stream("t").selectKey((k, v) -> v).join(b.<String, String>table("v"), (x, y) -> x).to("by-value");
+        b.<String, String>stream("t").merge(b.stream("w")).groupByKey().count();
+    }
+
+    private static void patterns(StreamsBuilder b) {
+        b.<String, String>stream(Pattern.compile("a-.*")).to("a");
+        b.<String, String>stream(Pattern.compile("b-[0-9]+"), Consumed.as("named"))
+            .join(b.<String, String>table("t"), (x, y) -> x)
+            .to("b");
+        b.<String, String>stream(Pattern.compile("a-.*")).groupBy((k, v) -> v, Grouped.as("by-value")).count();
     }
 
     private static Topology nodeByNode() {

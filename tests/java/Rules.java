@@ -108,6 +108,25 @@ public class Rules {
             }
             PROGRAMS.put("stream-" + kind + "-join-repartitioned", b -> streamsRepartitioned(b, kind));
         }
+        PROGRAMS.put("nulls-aggregate", b -> nulls(b).aggregate(() -> null, Rules::add).toStream().to("out"));
+        PROGRAMS.put("nulls-reduce", b -> nulls(b).reduce(Rules::odd).toStream().to("out"));
+        PROGRAMS.put("nulls-aggregate-told", Rules::nullsTold);
+        PROGRAMS.put("nulls-grouped-table",
+            b -> grouped(b).aggregate(() -> null, Rules::add, Rules::subtract).toStream().to("out"));
+        PROGRAMS.put("nulls-grouped-table-reduce",
+            b -> grouped(b).reduce(Rules::odd, (x, y) -> y.endsWith("1") ? null : x + "-" + y).toStream().to("out"));
+        PROGRAMS.put("nulls-cogroup", Rules::nullsCogroup);
+        PROGRAMS.put("nulls-stream-join", b -> b.<String, String>stream("l").leftJoin(
+            b.<String, String>stream("r"), (ValueJoiner<String, String, String>) Rules::odd,
+            JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)).to("out"));
+        PROGRAMS.put("nulls-stream-table-join",
+            b -> b.<String, String>stream("l").leftJoin(b.<String, String>table("r"), Rules::odd).to("out"));
+        PROGRAMS.put("nulls-table-join", b -> b.<String, String>table("l").outerJoin(
+            b.<String, String>table("r"), Rules::odd, Materialized.as("joined")).toStream().to("out"));
+        PROGRAMS.put("nulls-table-join-not-stored", Rules::nullsNotStored);
+        PROGRAMS.put("nulls-foreign-join", b -> b.<String, String>table("l").<String, String, String>leftJoin(
+            b.table("r"), v -> v.substring(0, 1), Rules::odd).toStream().to("out"));
+        PROGRAMS.put("nulls-values", Rules::nullsOfValues);
         PROGRAMS.put("stream-inner-inner-join", Rules::streamsJoinedAgain);
         PROGRAMS.put("stream-table-inner-join", b -> streamAndTable(b, false));
         PROGRAMS.put("stream-table-left-join", b -> streamAndTable(b, true));
@@ -115,6 +134,55 @@ public class Rules {
             PROGRAMS.put("stream-" + kind + "-random",
                 b -> streams(b, kind, JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE).after(FIVE)));
         }
+    }
+
+    private static org.apache.kafka.streams.kstream.KGroupedStream<String, String> nulls(StreamsBuilder b) {
+        return b.<String, String>stream("in").groupByKey();
+    }
+
+    /** Null where the other ends with 0. */
+    private static String odd(String one, String other) {
+        return other != null && other.endsWith("0") ? null : one + "+" + other;
+    }
+
+    private static String add(String key, String value, String result) {
+        return odd(result, value);
+    }
+
+    private static String subtract(String key, String value, String result) {
+        return value.endsWith("1") ? null : result + "-" + value;
+    }
+
+    private static void nullsTold(StreamsBuilder b) {
+        nulls(b).aggregate(() -> "", Rules::add,
+                Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as("a").withCachingDisabled())
+            .groupBy((k, v) -> KeyValue.pair(v.substring(v.length() - 1), v))
+            .aggregate(() -> "", (k, v, a) -> a + "," + v, (k, v, a) -> a + "-" + v)
+            .toStream()
+            .to("out");
+    }
+
+    private static void nullsCogroup(StreamsBuilder b) {
+        nulls(b).<String>cogroup(Rules::add)
+            .cogroup(b.<String, String>stream("other").groupByKey(), (k, v, a) -> odd(a, v + "*"))
+            .aggregate(() -> null)
+            .toStream()
+            .to("out");
+    }
+
+    private static void nullsNotStored(StreamsBuilder b) {
+        b.<String, String>table("l").outerJoin(b.<String, String>table("r"), Rules::odd)
+            .filter((k, v) -> !v.endsWith("7"))
+            .leftJoin(b.table("r2"), (x, y) -> x + "/" + y)
+            .toStream()
+            .to("out");
+    }
+
+    private static void nullsOfValues(StreamsBuilder b) {
+        KTable<String, String> table = b.<String, String>table("in").mapValues(v -> odd("t", v), Materialized.as("m"));
+        table.groupBy((k, v) -> KeyValue.pair(k, v)).reduce((x, y) -> x + y, (x, y) -> x + "-" + y).toStream().to("out");
+        b.<String, String>stream("l").mapValues(v -> odd("s", v)).to("out");
+        b.<String, String>stream("l").filter((k, v) -> true).flatMapValues(v -> java.util.Arrays.asList(v, null)).to("out");
     }
 
     private static void count(StreamsBuilder b) {

@@ -11,7 +11,9 @@
 // With cogroup=true a second stream is aggregated into the same table, with a `*` behind its values (aggregate and
 // update only); kind plain, without windows, is for that. With below=group the table is grouped by key again, which shows
 // the values before: `+NEW` and `-OLD`. With joined=inner, left or outer a second stream is aggregated in the same way,
-// and its table joined. With suppress=close only a window's last result is told.
+// and its table joined. With suppress=close only a window's last result is told. nulls= lists, divided by commas, which
+// functions return null: the initializer (init); aggregator or reducer (add) of values that end with 0; the merger
+// (merge), where it is given an odd number of letters.
 //
 // `pipe KEY VALUE TIMESTAMP` pipes a record in, `-` is null, `pipe2` one into the second stream; `wall MS` moves the wall clock. Behind each step come
 // the records written by it, as `-> KEY@START-END VALUE TIMESTAMP #N`, where N says which record's headers they have.
@@ -70,8 +72,8 @@ public class Windows {
             KGroupedStream<String, String> grouped = builder.<String, String>stream("in")
                 .groupByKey(Grouped.with(Serdes.String(), Serdes.String()));
             if (wanted.kind.equals("plain")) {
-                cogrouped(builder, grouped)
-                    .aggregate(() -> "", wanted.<String, KeyValueStore<Bytes, byte[]>>materialized())
+                cogrouped(builder, grouped, wanted)
+                    .aggregate(wanted::begin, wanted.<String, KeyValueStore<Bytes, byte[]>>materialized())
                     .toStream()
                     .to("out");
                 play(builder, arguments[0], wanted, script);
@@ -121,25 +123,25 @@ public class Windows {
     }
 
     private static CogroupedKStream<String, String> cogrouped(
-        StreamsBuilder builder, KGroupedStream<String, String> grouped) {
-        return grouped.<String>cogroup((k, v, a) -> a + v)
-            .cogroup(builder.<String, String>stream("other").groupByKey(), (k, v, a) -> a + v + "*");
+        StreamsBuilder builder, KGroupedStream<String, String> grouped, Wanted wanted) {
+        return grouped.<String>cogroup((k, v, a) -> wanted.add(a, v))
+            .cogroup(builder.<String, String>stream("other").groupByKey(), (k, v, a) -> wanted.add(a, v) + "*");
     }
 
     private static KTable<Windowed<String>, String> together(
         StreamsBuilder builder, KGroupedStream<String, String> grouped, Wanted wanted) {
-        CogroupedKStream<String, String> both = cogrouped(builder, grouped);
+        CogroupedKStream<String, String> both = cogrouped(builder, grouped, wanted);
         Duration grace = wanted.ms("grace");
         switch (wanted.kind) {
             case "tumbling":
-                return both.windowedBy(TimeWindows.ofSizeAndGrace(wanted.ms("size"), grace)).aggregate(() -> "",
+                return both.windowedBy(TimeWindows.ofSizeAndGrace(wanted.ms("size"), grace)).aggregate(wanted::begin,
                     wanted.<String, WindowStore<Bytes, byte[]>>materialized());
             case "sliding":
                 return both.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(wanted.ms("diff"), grace))
-                    .aggregate(() -> "", wanted.<String, WindowStore<Bytes, byte[]>>materialized());
+                    .aggregate(wanted::begin, wanted.<String, WindowStore<Bytes, byte[]>>materialized());
             default:
                 return both.windowedBy(SessionWindows.ofInactivityGapAndGrace(wanted.ms("gap"), grace))
-                    .aggregate(() -> "", (k, x, y) -> x + "|" + y,
+                    .aggregate(wanted::begin, (k, x, y) -> wanted.merge(x, y),
                         wanted.<String, SessionStore<Bytes, byte[]>>materialized());
         }
     }
@@ -167,6 +169,22 @@ public class Windows {
 
         Duration ms(String name) {
             return Duration.ofMillis(Long.parseLong(get(name, "0")));
+        }
+
+        private boolean isNull(String function) {
+            return List.of(get("nulls", "").split(",")).contains(function);
+        }
+
+        String begin() {
+            return isNull("init") ? null : "";
+        }
+
+        String add(String result, String value) {
+            return isNull("add") && value != null && value.endsWith("0") ? null : result + value;
+        }
+
+        String merge(String one, String other) {
+            return isNull("merge") && (one + other).length() % 2 == 1 ? null : one + "|" + other;
         }
 
         EmitStrategy emit() {
@@ -215,9 +233,9 @@ public class Windows {
                 return windows.count(wanted.<Long, WindowStore<Bytes, byte[]>>materialized(name))
                     .mapValues(String::valueOf);
             case "reduce":
-                return windows.reduce((x, y) -> x + y, wanted.<String, WindowStore<Bytes, byte[]>>materialized(name));
+                return windows.reduce(wanted::add, wanted.<String, WindowStore<Bytes, byte[]>>materialized(name));
             default:
-                return windows.aggregate(() -> "", (k, v, a) -> a + v,
+                return windows.aggregate(wanted::begin, (k, v, a) -> wanted.add(a, v),
                     wanted.<String, WindowStore<Bytes, byte[]>>materialized(name).withValueSerde(Serdes.String()));
         }
     }
@@ -232,9 +250,9 @@ public class Windows {
                 return windows.count(wanted.<Long, SessionStore<Bytes, byte[]>>materialized(name))
                     .mapValues(String::valueOf);
             case "reduce":
-                return windows.reduce((x, y) -> x + y, wanted.<String, SessionStore<Bytes, byte[]>>materialized(name));
+                return windows.reduce(wanted::add, wanted.<String, SessionStore<Bytes, byte[]>>materialized(name));
             default:
-                return windows.aggregate(() -> "", (k, v, a) -> a + v, (k, x, y) -> x + "|" + y,
+                return windows.aggregate(wanted::begin, (k, v, a) -> wanted.add(a, v), (k, x, y) -> wanted.merge(x, y),
                     wanted.<String, SessionStore<Bytes, byte[]>>materialized(name).withValueSerde(Serdes.String()));
         }
     }

@@ -7,6 +7,7 @@ the environment they are written anew.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -326,6 +327,52 @@ def transform_values(b: StreamsBuilder) -> None:
     kept = table.transform_values(Unchanged, stores=["seen"], name="T", store="kept")
     kept.filter(true).to_stream().to("out")
     plain.group_by(lambda k, v: (v, k)).count().to_stream().to("counts")
+
+
+@program("tables-grouped-again")
+def tables_grouped_again(b: StreamsBuilder) -> None:
+    first = lambda x, y: x  # noqa: E731
+    group = b.table("in").group_by(lambda k, v: (v, k), name="by-value")
+    group.count(store="first")
+    b.table("between", store="kept")
+    group.count()
+    b.stream("behind").to("out")
+    group.reduce(first, first, name="last", store="reduced")
+    streams = b.stream("s").group_by(lambda k, v: v, name="streams")
+    streams.count()
+    b.table("more")
+    streams.reduce(first).to_stream().to("reductions")
+
+
+@program("same-topics")
+def same_topics(b: StreamsBuilder) -> None:
+    b.stream(["t", "u"]).to("a")
+    b.stream("between").to("x")
+    b.stream(["u", "t", "u"], name="again").map_values(lambda v: v).to("b")
+    third = b.stream(["t", "u"])
+    third.merge(b.stream(["t", "u"])).to("c")
+    third.group_by_key().count(store="counts")
+
+
+@program("same-topics-joined")
+def same_topics_joined(b: StreamsBuilder) -> None:
+    left = b.stream("t", name="one")
+    left.join(b.stream("t", name="one"), lambda x, y: x, windows=JoinWindows.of(5)).to("joined")
+    b.stream("t").join(b.table("u"), lambda x, y: x).to("with-table")
+    b.stream("t").select_key(lambda k, v: v).join(b.table("v"), lambda x, y: x).to("by-value")
+    b.stream("t").merge(b.stream("w")).group_by_key().count()
+
+
+@program("patterns")
+def patterns(b: StreamsBuilder) -> None:
+    b.stream(re.compile("a-.*")).to("a")
+    b.stream(re.compile("b-[0-9]+"), name="named").join(b.table("t"), lambda x, y: x).to("b")
+    b.stream(re.compile("a-.*")).group_by(lambda k, v: v, name="by-value").count()
+
+
+@program("global-table-alone")
+def global_table_alone(b: StreamsBuilder) -> None:
+    b.global_table("g", store="kept")
 
 
 def by_value(key: str, value: str, context: RecordContext) -> str:

@@ -292,6 +292,71 @@ def self_join(b: StreamsBuilder) -> None:
     stream.left_join(stream, with_key, windows=JoinWindows.of(10, grace=5)).to("out")
 
 
+def odd(one: str | None, other: str | None) -> str | None:
+    """None where the other ends with 0."""
+    return None if other is not None and other.endswith("0") else f"{shown(one)}+{shown(other)}"
+
+
+def shown(value: str | None) -> str:
+    """As Java puts strings together."""
+    return "null" if value is None else value
+
+
+def add(key: str, value: str, result: str | None) -> str | None:
+    return odd(result, value)
+
+
+def subtract(key: str, value: str, result: str | None) -> str | None:
+    return None if value.endswith("1") else f"{shown(result)}-{value}"
+
+
+def no_value() -> str | None:
+    return None
+
+
+def nulls_aggregate(b: StreamsBuilder) -> None:
+    b.stream("in").group_by_key().aggregate(no_value, add, value_serde=str).to_stream().to("out")
+
+
+def nulls_reduce(b: StreamsBuilder) -> None:
+    b.stream("in").group_by_key().reduce(odd).to_stream().to("out")
+
+
+def nulls_told(b: StreamsBuilder) -> None:
+    kept = Materialized(name="a", caching=False, value_serde=str)
+    table = b.stream("in").group_by_key().aggregate(lambda: "", add, store=kept)
+    again = table.group_by(lambda k, v: (v[-1], v), value_serde=str)
+    again.aggregate(str, lambda k, v, a: f"{a},{v}", lambda k, v, a: f"{a}-{v}").to_stream().to("out")
+
+
+def nulls_grouped_table(b: StreamsBuilder) -> None:
+    by_first_letter(b).aggregate(no_value, add, subtract, value_serde=str).to_stream().to("out")
+
+
+def nulls_grouped_table_reduce(b: StreamsBuilder) -> None:
+    undo = lambda x, y: None if y.endswith("1") else f"{x}-{y}"  # noqa: E731
+    by_first_letter(b).reduce(odd, undo).to_stream().to("out")
+
+
+def nulls_cogroup(b: StreamsBuilder) -> None:
+    both = b.stream("in").group_by_key().cogroup(add)
+    both = both.cogroup(b.stream("other").group_by_key(), lambda k, v, a: odd(a, f"{v}*"))
+    both.aggregate(no_value, value_serde=str).to_stream().to("out")
+
+
+def nulls_not_stored(b: StreamsBuilder) -> None:
+    table = b.table("l").outer_join(b.table("r"), odd).filter(lambda k, v: not v.endswith("7"))
+    table.left_join(b.table("r2"), lambda x, y: f"{x}/{shown(y)}").to_stream().to("out", value_serde=str)
+
+
+def nulls_of_values(b: StreamsBuilder) -> None:
+    kept = Materialized(name="m", value_serde=str)
+    again = b.table("in").map_values(lambda v: odd("t", v), store=kept).group_by(lambda k, v: (k, v))
+    again.reduce(lambda x, y: x + y, lambda x, y: f"{x}-{y}").to_stream().to("out", value_serde=str)
+    b.stream("l").map_values(lambda v: odd("s", v)).to("out", value_serde=str)
+    b.stream("l").filter(lambda k, v: True).flat_map_values(lambda v: [v, None]).to("out", value_serde=str)
+
+
 PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "punctuation": punctuation,
     "count": count,
@@ -352,6 +417,31 @@ PROGRAMS |= {
         for then, again in KINDS.items()
     },
     **{f"stream-{name}-join-repartitioned": streams_repartitioned(kind) for name, kind in KINDS.items()},
+    "nulls-aggregate": nulls_aggregate,
+    "nulls-reduce": nulls_reduce,
+    "nulls-aggregate-told": nulls_told,
+    "nulls-grouped-table": nulls_grouped_table,
+    "nulls-grouped-table-reduce": nulls_grouped_table_reduce,
+    "nulls-cogroup": nulls_cogroup,
+    "nulls-stream-join": lambda b: (
+        b.stream("l")
+        .left_join(b.stream("r"), odd, windows=JoinWindows.of(10, grace=5))
+        .to("out", value_serde=str)
+    ),
+    "nulls-stream-table-join": lambda b: (
+        b.stream("l").left_join(b.table("r"), odd).to("out", value_serde=str)
+    ),
+    "nulls-table-join": lambda b: (
+        b.table("l").outer_join(b.table("r"), odd, store="joined").to_stream().to("out", value_serde=str)
+    ),
+    "nulls-table-join-not-stored": nulls_not_stored,
+    "nulls-foreign-join": lambda b: (
+        b.table("l")
+        .left_join(b.table("r"), odd, foreign_key=lambda v: v[0])
+        .to_stream()
+        .to("out", value_serde=str)
+    ),
+    "nulls-values": nulls_of_values,
     "stream-inner-inner-join": streams_joined_again,
     "stream-table-inner-join": stream_and_table("join"),
     "stream-table-left-join": stream_and_table("left_join"),

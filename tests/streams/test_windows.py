@@ -67,19 +67,44 @@ def text(value: str | None) -> str:
     return "null" if value is None else value
 
 
+class Functions:
+    """What aggregates, as a script wants it: `Wanted` in tests/java/Windows.java."""
+
+    def __init__(self, want: dict[str, str]) -> None:
+        self.nulls = want.get("nulls", "").split(",")
+
+    def begin(self) -> str | None:
+        return None if "init" in self.nulls else ""
+
+    def add(self, result: str | None, value: str | None) -> str | None:
+        ends = value is not None and value.endswith("0")
+        return None if ends and "add" in self.nulls else text(result) + text(value)
+
+    def merge(self, one: str | None, other: str | None) -> str | None:
+        is_odd = len(text(one) + text(other)) % 2 == 1
+        return None if is_odd and "merge" in self.nulls else f"{text(one)}|{text(other)}"
+
+    def merger(self, want: dict[str, str]) -> list[Any]:
+        """The merger, of sessions only."""
+        return [lambda k, x, y: self.merge(x, y)] if want["kind"] == "session" else []
+
+
 def kept(want: dict[str, str], name: str = "store") -> Materialized:
     retention = int(want["retention"]) if "retention" in want else None
     return Materialized(name=name, caching=want.get("cached") != "false", retention=retention)
 
 
-def cogrouped(builder: StreamsBuilder, grouped: KGroupedStream[str, str]) -> CogroupedKStream[str, str]:
-    both = grouped.cogroup(lambda k, v, a: a + text(v))
-    return both.cogroup(builder.stream("other").group_by_key(), lambda k, v, a: f"{a}{text(v)}*")
+def cogrouped(
+    builder: StreamsBuilder, grouped: KGroupedStream[str, str], call: Functions
+) -> CogroupedKStream[str, Any]:
+    both: CogroupedKStream[str, Any] = grouped.cogroup(lambda k, v, a: call.add(a, v))
+    return both.cogroup(builder.stream("other").group_by_key(), lambda k, v, a: f"{text(call.add(a, v))}*")
 
 
 def aggregated(
     grouped: KGroupedStream[str, str], want: dict[str, str], name: str = "store"
 ) -> KTable[Any, Any]:
+    call = Functions(want)
     windows: Any = grouped.windowed_by(windows_of(want))
     windows = windows.emit_strategy(f"on_window_{want.get('emit', 'update')}")
     store = kept(want, name)
@@ -88,10 +113,15 @@ def aggregated(
         case "count":
             table = windows.count(store=store).map_values(str)
         case "reduce":
-            table = windows.reduce(lambda x, y: text(x) + text(y), store=store)
+            table = windows.reduce(call.add, store=store)
         case _:
-            merger = [lambda k, x, y: f"{x}|{y}"] if want["kind"] == "session" else []
-            table = windows.aggregate(str, lambda k, v, a: a + text(v), *merger, value_serde=str, store=store)
+            table = windows.aggregate(
+                call.begin,
+                lambda k, v, a: call.add(a, v),
+                *call.merger(want),
+                value_serde=str,
+                store=store,
+            )
     return table
 
 
@@ -108,15 +138,15 @@ JOINS = {"inner": "join", "left": "left_join", "outer": "outer_join"}
 
 def build(builder: StreamsBuilder, want: dict[str, str]) -> None:
     """From `in`, and `other` where streams are grouped together, to `out`."""
+    call = Functions(want)
     grouped: KGroupedStream[str, str] = builder.stream("in").group_by_key()
     if want["kind"] == "plain":
-        table: KTable[Any, Any] = cogrouped(builder, grouped).aggregate(
-            str, value_serde=str, store=kept(want)
+        table: KTable[Any, Any] = cogrouped(builder, grouped, call).aggregate(
+            call.begin, value_serde=str, store=kept(want)
         )
     elif want.get("cogroup") == "true":
-        windows: Any = cogrouped(builder, grouped).windowed_by(windows_of(want))
-        merger = [lambda k, x, y: f"{x}|{y}"] if want["kind"] == "session" else []
-        table = windows.aggregate(str, *merger, value_serde=str, store=kept(want))
+        windows: Any = cogrouped(builder, grouped, call).windowed_by(windows_of(want))
+        table = windows.aggregate(call.begin, *call.merger(want), value_serde=str, store=kept(want))
     else:
         table = aggregated(grouped, want)
     if "joined" in want:
@@ -182,7 +212,7 @@ def test_types_flow_through_windows() -> None:
     [
         (lambda: TimeWindows(10, advance=11), "advance is 11, it must be longer than 0, and at most 10"),
         (lambda: TimeWindows(10, advance=0), "advance is 0"),
-        (lambda: SlidingWindows(0), "time_difference is 0, it must be longer than 0"),
+        (lambda: SlidingWindows(-1), "time_difference is -1, it must not be negative"),
         (lambda: SessionWindows(-1), "inactivity_gap is -1, it must not be negative"),
         (lambda: SessionWindows(1, grace=-1), "SessionWindows: grace is -1"),
         (lambda: UnlimitedWindows(-1), "start is -1, it must not be before 1970"),
@@ -247,6 +277,8 @@ def random_script(number: int) -> str:
         f"cached={dice.choice(['true', 'false'])} emit={emit} interval={dice.choice([0, 0, 20])} "
         f"below={dice.choice(['stream', 'stream', 'group'])}"
     ]
+    if dice.random() < 0.3:
+        lines[0] += f" nulls={','.join(dice.sample(['init', 'add', 'merge'], dice.randint(1, 3)))}"
     time = dice.choice([0, 0, 1000])
     for step in range(dice.randint(5, 60)):
         time += dice.choice([0, 1, 1, size // 2, size, size, 2 * size, 5 * size])

@@ -172,7 +172,11 @@ class Topologies:
         draw, name = self.draw, step["op"]
         if name in ("stream", "table"):
             count = 2 if name == "stream" and len(self.inputs) > 2 and draw(st.integers(0, 4)) == 0 else 1
-            step["topics"] = [self.inputs.pop(0) for _ in range(count)]
+            earlier = [each["topics"] for each in self.steps if each["op"] == "stream"]
+            if name == "stream" and earlier and draw(st.integers(0, 3)) == 0:
+                step["topics"] = draw(st.permutations(draw(st.sampled_from(earlier))))
+            else:
+                step["topics"] = [self.inputs.pop(0) for _ in range(count)]
         elif name in ("to", "to_chosen"):
             step["topics"] = [f"out{len(self.steps)}"]
             if name == "to_chosen":
