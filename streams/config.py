@@ -182,8 +182,11 @@ class StreamsConfig:
     def validate(self) -> None:
         """Raise ConfigError for the first value that is not allowed."""
         # It begins the names of topics and of a folder.
-        if not re.fullmatch(r"[a-zA-Z0-9._-]+", self.application_id) or self.application_id in (".", ".."):
-            raise ConfigError("application.id", self.application_id, "letters, digits, '.', '_' and '-'")
+        id = self.application_id
+        if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", id) or id in (".", ".."):
+            raise ConfigError(
+                "application.id", id, "up to 249 letters, digits, '.', '_' and '-', not . or .."
+            )
         if not self.bootstrap_servers:
             raise ConfigError("bootstrap.servers", self.bootstrap_servers, "host:port[,host:port]")
         for name, hint in get_type_hints(type(self)).items():

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from streams.errors import TopologyError
-from streams.graph import OffsetReset, StreamPartitioner, TimestampExtractor
+from streams.graph import OffsetReset, StreamPartitioner, TimestampExtractor, checked
 from streams.processors.windows import Duration, milliseconds
 from streams.serdes import SerdeLike
 
@@ -149,6 +149,8 @@ class Materialized:
     segment_interval: Duration | None = None
 
     def __post_init__(self) -> None:
+        if self.name is not None:
+            checked(self.name)
         if self.history_retention is not None and self.name is None:
             raise TopologyError("Materialized: a versioned store (history_retention=) needs a name=")
         if self.segment_interval is not None and self.history_retention is None:

@@ -12,7 +12,14 @@ from typing import Any, Literal
 
 from streams.dsl.internal_builder import InternalStreamsBuilder
 from streams.dsl.options import Printed, Produced, Repartitioned
-from streams.graph import ProcessorNode, RepartitionNames, SinkNode, StreamPartitioner, TopicChooser
+from streams.graph import (
+    ProcessorNode,
+    RepartitionNames,
+    SinkNode,
+    StreamPartitioner,
+    TopicChooser,
+    checked,
+)
 from streams.processors import stateless
 from streams.processors.printer import Printer
 from streams.processors.wiring import Operator
@@ -62,7 +69,7 @@ class Stream:
         self, prefix: str, name: str | None, operator: Operator, stores: Sequence[str | StoreSpec]
     ) -> Stream:
         """Add a node that runs a user's processor; as in Kafka, a name that is given costs no number."""
-        node = self.builder.names.node(prefix) if name is None else name
+        node = self.builder.names.node(prefix) if name is None else checked(name)
         return self.then_named(node, operator, tuple(self.builder.graph.connect(stores)))._that_changes(
             "values"
         )

@@ -11,11 +11,28 @@ from typing import NamedTuple
 
 from streams.errors import TopologyError
 
+NAME_LENGTH_MAX = 249
+"""As of a topic's name: the longest that is still a file's name with what Kafka puts behind it."""
+
 
 def checked(name: str) -> str:
-    """A name that becomes part of a topic's and a folder's; TopologyError for what those do not take."""
+    """Return a name that Kafka allows for nodes, stores and topics; it may become a folder's name.
+
+    Raises TopologyError otherwise, with the text of Kafka's Named.validate.
+    """
+    if not name:
+        raise TopologyError("Name is illegal, it can't be empty")
+    if name in (".", ".."):
+        raise TopologyError('Name cannot be "." or ".."')
+    if len(name) > NAME_LENGTH_MAX:
+        raise TopologyError(
+            f"Name is illegal, it can't be longer than {NAME_LENGTH_MAX} characters, name: {name}"
+        )
     if not re.fullmatch(r"[a-zA-Z0-9._-]+", name):
-        raise TopologyError(f"{name!r} is no name for a store or topic: letters, digits, '.', '_' and '-'")
+        raise TopologyError(
+            f'Name "{name}" is illegal, it contains a character other than ASCII alphanumerics, '
+            "'.', '_' and '-'"
+        )
     return name
 
 
@@ -33,10 +50,11 @@ class Names:
     def node(self, prefix: str, given: str | None = None, suffix: str = "") -> str:
         """``<prefix>0000000007``, or what the user gave, with ``suffix`` behind it.
 
-        A given name costs a number too, so that naming a node later renames nothing else.
+        A given name costs a number too, so that naming a node later renames nothing else. Raises
+        TopologyError if it is not allowed.
         """
         number = self.take()
-        return self._numbered(prefix, number) if given is None else given + suffix
+        return self._numbered(prefix, number) if given is None else checked(checked(given) + suffix)
 
     def store(self, prefix: str) -> str:
         """``<prefix>STATE-STORE-0000000007``."""

@@ -302,8 +302,8 @@ def test_a_topology_reads_something(builder: StreamsBuilder) -> None:
 @pytest.mark.parametrize(
     ("build", "says"),
     [
-        (lambda b: b.stream("in").group_by_key().count(store="my store"), "'my store' is no name"),
-        (lambda b: b.stream("in").group_by(lambda k, v: k, name="a/b").count(store="c"), "'a/b-repartition'"),
+        (lambda b: b.stream("in").group_by_key().count(store="my store"), 'Name "my store" is illegal'),
+        (lambda b: b.stream("in").group_by(lambda k, v: k, name="a/b").count(store="c"), 'Name "a/b" is'),
         (lambda b: b.stream("in", reset="earlist"), "reset is 'earlist', it may be earliest or latest"),
         (lambda b: b.stream("in").join(b.stream("other"), max), "within windows=JoinWindows"),
         (lambda b: b.stream("in").process(Silent()), "give it the class or a function"),
