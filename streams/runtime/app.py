@@ -7,9 +7,9 @@ import dataclasses
 import logging
 import signal
 import time
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
 
 from logd.client import (
     BatchProducer,
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 View = TypeVar("View", bound=StoreView)
+Work: TypeAlias = Coroutine[Any, Any, None]
 
 STANDBYS_LOOK_MS = 1000
 """How often standbys ask what was committed; more often if commits are."""
@@ -121,7 +122,8 @@ class KafkaStreams:
     # -- life
 
     async def start(self) -> None:
-        """Lock the state folder, connect, join the group; returns before tasks run.
+        """Lock the state folder, connect, join the group; returns before tasks run. Of a topology of global
+        tables and stores alone nothing is processed: no group is joined, and it returns when they are read.
 
         Raises StateFolderLocked, StateError (RocksDB is needed and not installed), ConnectionClosed,
         TopologyError (inputs missing or not co-partitioned).
@@ -163,15 +165,23 @@ class KafkaStreams:
             self._folder.close()
             raise
         self._status.become(State.REBALANCING)
-        await self._member.start()
+        if self.topology.with_tasks:
+            await self._member.start()
+            self._begin(self._loop.run(), beside=self._work_beside())
+        else:
+            self._begin(self._globals.run())
+            self._hosts.told_alone()
+            self._status.become(State.RUNNING)
+
+    def _begin(self, work: Work, *, beside: Mapping[str, Work] | None = None) -> None:
+        """Have this done until `close`; an error in it, or in what goes on beside, ends the application."""
+        id = self.config.application_id
         self._beside = [
-            asyncio.create_task(work, name=f"{name}-{config.application_id}")
-            for name, work in self._work_beside().items()
+            asyncio.create_task(each, name=f"{name}-{id}") for name, each in (beside or {}).items()
         ]
-        for each in self._beside:
+        self._running = asyncio.create_task(work, name=f"streams-{id}")
+        for each in (*self._beside, self._running):
             each.add_done_callback(self._loop_ended)
-        self._running = asyncio.create_task(self._loop.run(), name=f"streams-{config.application_id}")
-        self._running.add_done_callback(self._loop_ended)
 
     def _bind_view(self) -> None:
         """Take the port of the HTTP view, before others are told of it."""
@@ -191,7 +201,7 @@ class KafkaStreams:
         if view is not None:
             await view.close()
 
-    def _work_beside(self) -> dict[str, Coroutine[Any, Any, None]]:
+    def _work_beside(self) -> dict[str, Work]:
         """What goes on beside the loop, by name."""
         config, member = self.config, self._member
         return {
@@ -247,7 +257,8 @@ class KafkaStreams:
             self._restorer,
         )
         self._loop.pause(paused=self._paused)
-        await self._producer.start()
+        if topology.with_tasks:
+            await self._producer.start()
         told = AppMetrics(self._status, self._loop, self._opener, self._standbys, buffer, topology)
         self._told.callback(told.add_to(self.registry, self._client.client_id))
 
@@ -643,9 +654,11 @@ class KafkaStreams:
     async def wait_until_caught_up(self) -> None:
         """Return once this instance has processed and committed all there is in its inputs.
 
-        Its own repartition topics count too. Raises StreamsError if the application ends instead.
+        Its own repartition topics count too; global tables are read by the time it has started. Raises
+        StreamsError if the application ends instead.
         """
-        while True:
+        self.check()
+        while self.topology.with_tasks:
             self.check()
             self._loop.progress.clear()
             if self.state is State.RUNNING and await self.lag() == 0:

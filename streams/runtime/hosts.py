@@ -34,6 +34,10 @@ class Hosts:
         """A new assignment."""
         self._hosts, self._partitions = hosts, partitions
 
+    def told_alone(self) -> None:
+        """There is no group to tell of others: this instance has its global tables."""
+        self._hosts = {} if self.own is None else {self.own: HostTasks(frozenset())}
+
     def all(self) -> list[StreamsMetadata]:
         """What each instance has that says where it answers."""
         return [self._metadata(host, tasks) for host, tasks in sorted(self._hosts.items())]
