@@ -43,7 +43,9 @@ from streams.tools.properties import (
     BootstrapServer,
     CommandConfig,
     ConfigFile,
+    Given,
     Override,
+    Profile,
     settings_of,
 )
 from streams.tools.workers import config_of, ends_with, raise_open_files_limit, run_workers
@@ -81,8 +83,9 @@ def describe(
     try:
         settings = None
         if config is not None or override:
-            given = None if config is not None else "unknown"
-            settings, _ = settings_of(config, None, override, given, given)
+            id = None if config is not None else "unknown"
+            given = Given(config=config, override=override, application_id=id, is_local=True)
+            settings, _ = settings_of(given)
         loaded = _load(topology, settings)
         match form:
             case Form.TEXT:
@@ -112,6 +115,7 @@ def run(
     ] = None,
     override: Override = None,
     command_config: CommandConfig = None,
+    profile: Profile = None,
     http: Annotated[
         str | None,
         typer.Option(
@@ -131,7 +135,16 @@ def run(
     gc.set_threshold(GC_THRESHOLD)
     raise_open_files_limit()
     try:
-        settings, threads = settings_of(config, command_config, override, bootstrap_server, application_id)
+        settings, threads = settings_of(
+            Given(
+                config=config,
+                command_config=command_config,
+                profile=profile,
+                override=override,
+                bootstrap_server=bootstrap_server,
+                application_id=application_id,
+            )
+        )
         count = workers or threads
         if http is not None:
             settings = replace(settings, http_listener=http)

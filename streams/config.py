@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from logd.client import IsolationLevel
-from logd.client.properties import CLIENT, OF_JAVA, one_client
-from logd.client.security.keys import is_security_key
+from logd.client.properties import CLIENT, OF_JAVA, nearest, one_client
+from logd.client.security.keys import SECURITY_KEYS, is_security_key
 from logd.errors import ConfigError
 from streams.handlers import ExceptionHandler, log_and_continue, log_and_fail
 from streams.optimization import NO_OPTIMIZATION, optimization_rules
@@ -247,13 +247,23 @@ class StreamsConfig:
         for key, value in sorted(properties.items(), key=lambda item: _PREFIXES.index(_prefix(item[0]))):
             name = _without_prefix(key).strip("_").replace(".", "_").replace("-", "_")
             if name not in _NAMES_OF_KEYS:
-                raise ConfigError(key, value, "one of " + ", ".join(sorted(_NAMES_OF_KEYS)).replace("_", "."))
+                raise _unknown(key, value)
             values[name] = _converted(key, value, hints[name])
             given[name.replace("_", ".")] = key
         try:
             return cls(**values)
         except ConfigError as error:
             raise ConfigError(given.get(error.key, error.key), error.value, error.allowed) from None
+
+
+def _unknown(key: str, value: Any) -> ConfigError:
+    """The error for a key that nobody knows: it names the nearest that is known."""
+    role = next((each for each in (*_ROLES, *_PREFIXES[1:]) if key.startswith(each)), "")
+    known = {name.strip("_").replace("_", ".") for name in _NAMES_OF_KEYS} | set(CLIENT) | _OF_KAFKA_STREAMS
+    inner = key.removeprefix(role).replace("_", ".")
+    near = nearest(inner, sorted(known | SECURITY_KEYS), cutoff=0.6)
+    meant = f"did you mean {role}{near}?" if near else "docs/streams.md lists the settings"
+    return ConfigError(key, value, f"there is no such setting; {meant}")
 
 
 _NAMES_OF_KEYS = frozenset(each.name for each in dataclasses.fields(StreamsConfig)) - {"client"}

@@ -236,9 +236,9 @@ def one_client(
     return shared
 
 
-def nearest(key: str, known: Iterable[str]) -> str | None:
-    """The known key that `key` may be a typing error of."""
-    return next(iter(difflib.get_close_matches(key, list(known), 1, 0.8)), None)
+def nearest(key: str, known: Iterable[str], *, cutoff: float = 0.8) -> str | None:
+    """The known key that `key` may be a typing error of. `cutoff`: how alike they must be, from 0 to 1."""
+    return next(iter(difflib.get_close_matches(key, list(known), 1, cutoff)), None)
 
 
 def read_command_config(path: Path | None) -> dict[str, Any]:

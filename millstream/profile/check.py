@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from logd.client.properties import CLIENT, ClientProperties
 from logd.client.security.keys import SECRETS
 from logd.client.security.secret import HIDDEN
-from millstream.terminal.profiles import SERVERS
+from logd.config.profiles import SERVERS
 
 
 def check(properties: Mapping[str, str]) -> None:

@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from millstream.terminal.command import local_command
-from millstream.terminal.completion import complete_profiles
-from millstream.terminal.profiles import (
+from logd.config.profiles import (
     SERVERS,
     default_profile,
     delete_profile,
@@ -18,6 +16,8 @@ from millstream.terminal.profiles import (
     read_profile,
     write_profile,
 )
+from millstream.terminal.command import local_command
+from millstream.terminal.completion import complete_profiles
 from millstream.terminal.session import Local
 from millstream.terminal.status import UsageError
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from logd.config.profiles import known_profiles
 from logd.errors import MillstreamError
-from millstream.terminal.profiles import known_profiles
 
 if TYPE_CHECKING:
     from logd.client import Client

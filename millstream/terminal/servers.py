@@ -14,12 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.terminal.profiles import SERVERS, default_profile, read_profile
+from logd.config.profiles import (
+    DEFAULT_SERVERS,
+    SERVERS,
+    SERVERS_VARIABLE,
+    default_profile,
+    read_profile,
+)
 
 if TYPE_CHECKING:
     from logd.client import Client
 
-DEFAULT_SERVERS = "localhost:9092"
 CONNECT_TIMEOUT_MS = 5_000
 """Short, because a person waits for the answer."""
 MISSING_TOPIC_WAIT_MS = 1_000
@@ -62,7 +67,5 @@ def find_servers(
     ClientProperties.layered(file, "").tell_rest((*CLIENT, SERVERS, *effective))
     named = profile or default_profile()
     properties = {**(read_profile(named) if named else {}), **file}
-    bootstrap = (
-        bootstrap_server or properties.get(SERVERS) or os.environ.get("KAFKA_BOOTSTRAP_SERVERS") or None
-    )
+    bootstrap = bootstrap_server or properties.get(SERVERS) or os.environ.get(SERVERS_VARIABLE) or None
     return Servers(bootstrap or DEFAULT_SERVERS, properties, is_named=bootstrap is not None)

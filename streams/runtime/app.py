@@ -17,6 +17,7 @@ from logd.client import (
     GroupMember,
     TopicPartition,
 )
+from logd.errors import ConnectionClosed
 from logd.http import check_installed as check_installed_http
 from logd.metrics.metrics import Metrics
 from streams.config import StreamsConfig
@@ -77,6 +78,8 @@ log = logging.getLogger(__name__)
 View = TypeVar("View", bound=StoreView)
 Work: TypeAlias = Coroutine[Any, Any, None]
 
+FIRST_ANSWER_MS = 3000
+"""After this long without an answer an application that starts says that it waits for one."""
 STANDBYS_LOOK_MS = 1000
 """How often standbys ask what was committed; more often if commits are."""
 
@@ -220,9 +223,27 @@ class KafkaStreams:
             ),
         }
 
+    async def _say_if_nobody_answers(self) -> None:
+        """Try to connect once, and log at once why nobody answers. What comes next tries again."""
+        try:
+            async with asyncio.timeout(FIRST_ANSWER_MS / 1000):
+                await self._client.connection()
+            return
+        except ConnectionClosed as error:
+            why = str(error)
+        except TimeoutError:
+            why = f"no answer from {self.config.bootstrap_servers} within {FIRST_ANSWER_MS} ms"
+        log.warning(
+            "%s: %s; trying again for %g s",
+            self.config.application_id,
+            why,
+            self._client.request_timeout_ms / 1000,
+        )
+
     async def _connect(self) -> None:
         """Make what works together here, from the producer up to the loop, and start the producer."""
         config, topology = self.config, self.topology
+        await self._say_if_nobody_answers()
         counts = await count_partitions(self._client, topology)
         written = {self._names.topic(topic): counts[topic] for topic in topology.repartition_topics}
         dead_letters = config.errors_dead_letter_queue_topic_name

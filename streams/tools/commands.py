@@ -19,7 +19,9 @@ from streams.tools.properties import (
     BootstrapServer,
     CommandConfig,
     ConfigFile,
+    Given,
     Override,
+    Profile,
     settings_of,
 )
 from streams.tools.reset import Reset
@@ -45,6 +47,7 @@ def reset(
     application_id: ApplicationId = None,
     config: ConfigFile = None,
     command_config: CommandConfig = None,
+    profile: Profile = None,
     input_topics: Annotated[str, typer.Option(help="its inputs, divided by commas: these are moved")] = "",
     intermediate_topics: Annotated[
         str, typer.Option(help="topics it writes and reads, divided by commas: moved to their ends")
@@ -84,7 +87,14 @@ def reset(
         )
         return await reset_application(client, wanted, typer.echo, lambda text: typer.echo(text, err=True))
 
-    if not _with_client(work, config, command_config, bootstrap_server, application_id):
+    given = Given(
+        config=config,
+        command_config=command_config,
+        profile=profile,
+        bootstrap_server=bootstrap_server,
+        application_id=application_id,
+    )
+    if not _with_client(work, given):
         raise typer.Exit(1)
 
 
@@ -93,6 +103,7 @@ def lag(
     application_id: ApplicationId = None,
     config: ConfigFile = None,
     command_config: CommandConfig = None,
+    profile: Profile = None,
     form: FormOption = Form.TABLE,
 ) -> None:
     """Say how many records lie between an application's committed positions and the ends of its inputs."""
@@ -100,7 +111,14 @@ def lag(
     async def work(client: Client, settings: StreamsConfig) -> list[Row]:
         return await lag_rows(client, settings.application_id)
 
-    rows = _with_client(work, config, command_config, bootstrap_server, application_id)
+    given = Given(
+        config=config,
+        command_config=command_config,
+        profile=profile,
+        bootstrap_server=bootstrap_server,
+        application_id=application_id,
+    )
+    rows = _with_client(work, given)
     _print(rows, ("topic", "partition", "committed", "end", "lag"), form)
 
 
@@ -115,9 +133,8 @@ def state(
     What a running instance has not flushed to the disk yet is not seen.
     """
     try:
-        settings, _ = settings_of(
-            config, None, override, "localhost:9092" if config is None else None, application_id
-        )
+        given = Given(config=config, override=override, application_id=application_id, is_local=True)
+        settings, _ = settings_of(given)
         columns = ("folder", "task", "store", "bytes", "keys", "checkpoint", "as_of", "problem")
         _print(state_rows(settings), columns, form)
     except MillstreamError as error:
@@ -126,13 +143,10 @@ def state(
 
 def _with_client(
     work: Callable[[Client, StreamsConfig], Awaitable[T]],
-    config: Path | None,
-    command_config: Path | None,
-    bootstrap_server: str | None,
-    application_id: str | None,
+    given: Given,
 ) -> T:
     try:
-        settings, _ = settings_of(config, command_config, None, bootstrap_server, application_id)
+        settings, _ = settings_of(given)
 
         async def connected() -> T:
             async with Client(settings.bootstrap_servers, **settings.client) as client:

@@ -188,7 +188,6 @@ def test_each_has_a_folder_a_client_id_and_an_instance_id_of_its_own() -> None:
     ("text", "told"),
     [
         ("bootstrap.servers=b:1\n", "application.id is not known: give --application-id"),
-        ("application.id=a\n", "bootstrap.servers is not known: give --bootstrap-server"),
         ("application.id=a\nbootstrap.servers=b:1\nnum.stream.threads=no\n", "num.stream.threads"),
         ("application.id=a\nbootstrap.servers=b:1\nprocessing.exception.handler=no:no\n", "module:function"),
     ],

@@ -146,9 +146,10 @@ async def _partitions(ensemble: ZooKeeper, topics: Sequence[str]) -> list[TopicP
 
 async def _servers(ensemble: ZooKeeper, given: Given) -> Servers:
     """The brokers that are registered in ZooKeeper."""
+    from logd.config.profiles import DEFAULT_SERVERS
     from millstream.kafka_tools.running import read_client_properties
     from millstream.terminal.ensemble import registered
-    from millstream.terminal.servers import DEFAULT_SERVERS, Servers
+    from millstream.terminal.servers import Servers
 
     properties = read_client_properties(given.text("command-config"))
     return await registered(ensemble, Servers(DEFAULT_SERVERS, properties, is_named=False))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from logd.config.profiles import make_default, profile_path
 from logd.errors import ConfigError
-from millstream.terminal.profiles import make_default, profile_path
 from millstream.terminal.servers import find_servers
 
 

@@ -19,6 +19,10 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _SUFFIX = ".properties"
 SERVERS = "bootstrap.servers"
 """The key of a cluster's addresses."""
+SERVERS_VARIABLE = "KAFKA_BOOTSTRAP_SERVERS"
+"""The environment's variable with addresses, taken where nothing else names a cluster."""
+DEFAULT_SERVERS = "localhost:9092"
+"""Where logd listens if nothing else is said."""
 
 
 def settings_folder() -> Path:
