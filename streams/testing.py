@@ -19,7 +19,7 @@ from typing import Any, Self
 from logd.client import TopicPartition
 from streams.dsl import StreamsBuilder
 from streams.errors import StreamsError
-from streams.graph import SinkNode
+from streams.graph import SinkNode, SourceNode
 from streams.handlers import ExceptionHandler, log_and_fail
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Record
@@ -38,7 +38,15 @@ from streams.state import (
     WindowStore,
     open_store,
 )
-from streams.topology import Handlers, Row, Subtopology, Topology, WrittenInOrder
+from streams.topology import (
+    Handlers,
+    Row,
+    Subtopology,
+    Topology,
+    WrittenInOrder,
+    match_topics,
+    pattern_sources,
+)
 from streams.topology.java_order import PriorityQueue
 
 Time = datetime | int
@@ -106,13 +114,28 @@ class TopologyTestDriver:
             state_dir=self._state_dir,
         )
         self._task.idle.step_max_ms = None
-        names = TopicNames(application_id, self.topology)  # what records' contexts tell, and suppress counts
+        self._names = TopicNames(application_id, self.topology)
         for source in everything.sources:
             for topic in source.topics:
-                self._inputs[topic] = TopicPartition(names.topic(topic), 0)
-                self._task.add_input(self._inputs[topic], source, position=0, end=0)
-                self._waiting[topic] = deque()
+                self._add_input(topic, source)
         self._task.idle.look(self._now)
+
+    def _add_input(self, topic: str, source: SourceNode) -> None:
+        # As the cluster names it: records' contexts tell that, and suppress counts its bytes.
+        self._inputs[topic] = TopicPartition(self._names.topic(topic), 0)
+        self._task.add_input(self._inputs[topic], source, position=0, end=0)
+        self._waiting[topic] = deque()
+
+    def _source_of(self, topic: str) -> SourceNode | None:
+        """The node with a pattern that the topic matches."""
+        matched = match_topics(self.topology, [topic])
+        return next((each for each in pattern_sources(self.topology) if matched[each.name]), None)
+
+    def _is_input(self, topic: str) -> bool:
+        """Whether tasks read the topic; one that matches a pattern becomes an input here."""
+        if topic not in self._inputs and (source := self._source_of(topic)) is not None:
+            self._add_input(topic, source)
+        return topic in self._inputs
 
     def _state_dir(self) -> Path:
         """What processors are told: a temporary folder, made when the first of them asks."""
@@ -142,7 +165,7 @@ class TopologyTestDriver:
         self, topic: str, *, key_serde: SerdeLike | None = None, value_serde: SerdeLike | None = None
     ) -> TestInputTopic:
         """Where to pipe records in; serdes are the topology's own unless given."""
-        source = self.topology.source_of(topic)
+        source = self._source_of(topic) or self.topology.source_of(topic)
         return TestInputTopic(
             self,
             topic,
@@ -179,6 +202,7 @@ class TopologyTestDriver:
             for row in rows:
                 self._accept(topic, row)
             return
+        self._is_input(topic)
         offsets = self._offsets.setdefault(topic, itertools.count())
         records = [(next(offsets), *row) for row in rows]
         if records:
@@ -194,6 +218,7 @@ class TopologyTestDriver:
             offset = next(self._offsets.setdefault(topic, itertools.count()))
             self._globals[topic].apply(0, [(offset, timestamp, key, value, headers)])
             return
+        self._is_input(topic)
         waiting = self._waiting[topic]
         waiting.append(row)
         if len(waiting) == 1:
@@ -227,7 +252,7 @@ class TopologyTestDriver:
     def _pass_on(self) -> None:
         for topic, row in self._task.take_output_in_order():
             self._output.setdefault(topic, deque()).append(row)
-            if topic in self._waiting or topic in self._globals:
+            if topic in self._globals or self._is_input(topic):
                 self._accept(topic, row)
 
     def take(self, topic: str) -> deque[Row]:

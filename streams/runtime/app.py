@@ -68,7 +68,7 @@ from streams.runtime.transactions import Transactions
 from streams.runtime.watch import watch_partitions
 from streams.runtime.worker import Worker
 from streams.state import CachedStore, RocksMemory, check_installed
-from streams.topology import Topology
+from streams.topology import Topology, own_topology, read_topics
 
 if TYPE_CHECKING:
     from streams.http.view import HttpView
@@ -107,7 +107,7 @@ class KafkaStreams:
         **settings: Any,
     ) -> None:
         self.config = StreamsConfig(**settings) if config is None else dataclasses.replace(config, **settings)
-        self.topology = topology = built_for(self.config, topology)
+        self.topology = topology = own_topology(built_for(self.config, topology))
         self.registry = registry or Metrics()
         self._told = ExitStack()
         """Ends what the registry tells of this instance."""
@@ -244,12 +244,13 @@ class KafkaStreams:
         """Make what works together here, from the producer up to the loop, and start the producer."""
         config, topology = self.config, self.topology
         await self._say_if_nobody_answers()
+        self._protocol = self._make_protocol()
+        read_topics(topology, await self._protocol.match())
         counts = await count_partitions(self._client, topology)
         written = {self._names.topic(topic): counts[topic] for topic in topology.repartition_topics}
         dead_letters = config.errors_dead_letter_queue_topic_name
         written.update(await find_sinks(self._client, topology, dead_letters))
         self._producer = producer_for(self._client, config, self._folder, wall_clock)
-        self._protocol = self._make_protocol()
         await look_after_a_kill(self._folder, topology, self._restorer)
         self._member = self._make_member()
         self._probing = Probing(self._member)
@@ -379,7 +380,7 @@ class KafkaStreams:
             config=config,
             clock=wall_clock,
             idle_ends=IdleEnds(
-                self._client, config.application_id, upstream_of(topology, self._names, config)
+                self._client, config.application_id, lambda: upstream_of(topology, self._names, config)
             ),
         )
 

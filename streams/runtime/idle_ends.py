@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from logd.client import Admin, Client
@@ -47,9 +47,9 @@ def upstream_of(topology: Topology, names: TopicNames, config: StreamsConfig) ->
 
 
 class IdleEnds:
-    """Asks for all tasks that are due, with one question under way. ``upstream``: by sub-topology."""
+    """Asks for all tasks that are due, with one question under way. ``upstream()``: by sub-topology, now."""
 
-    def __init__(self, client: Client, group_id: str, upstream: Mapping[int, Upstream]) -> None:
+    def __init__(self, client: Client, group_id: str, upstream: Callable[[], Mapping[int, Upstream]]) -> None:
         self._client = client
         self._group_id = group_id
         self._upstream = upstream
@@ -76,8 +76,9 @@ class IdleEnds:
         ends: dict[TopicPartition, int] = {}
         ready: set[int] = set()
         try:
+            upstream = self._upstream()
             for part in {part for part, _ in watches}:
-                if await self._is_read(self._upstream.get(part, Upstream())):
+                if await self._is_read(upstream.get(part, Upstream())):
                     ready.add(part)
                 else:
                     self._wants_commit = True

@@ -130,6 +130,8 @@ class TaskLoop:
         self._draining = False
         self._commit_at = clock() + config.commit_every_ms
         self._wanted: frozenset[TaskId] = frozenset()
+        self._inputs: Mapping[TaskId, frozenset[TopicPartition]] = {}
+        """What the tasks read that are to run here, as last assigned."""
         self._pending = False
         self.on_change: Callable[[], None] = lambda: None
         """Called when tasks came or went; `is_running` says whether all are here that are to be."""
@@ -159,7 +161,18 @@ class TaskLoop:
             fetched = await self._fetcher.fetch(timeout_ms=timeout_ms)
         except OffsetOutOfRange as lost:
             return _Polled([], lost, self._epoch)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not self._are_matched():
+                raise
+            log.warning("%s: the group assigns the topics anew that match the pattern", error.message)
+            self._member.request_rejoin()
+            return _Polled([], None, self._epoch)
         return _Polled(fetched, None, self._epoch)
+
+    def _are_matched(self) -> bool:
+        """Whether the inputs that fetching failed of are read by a pattern: their topics may be deleted."""
+        failed = [self._queues[tp] for tp in self._fetcher.failures() if tp in self._queues]
+        return all(queue.source.pattern is not None for queue in failed)
 
     async def _poll_beside_commit(self) -> _Polled:
         """Wait for records; a commit that is over by then is finished meanwhile, not when they come. What a
@@ -397,13 +410,17 @@ class TaskLoop:
             if self._stopping or self._member.generation != generation:
                 return  # The end, or the member is out: it joins anew.
             async with self._dropped_on_error():
+                # Tasks whose inputs are others now are closed, and opened with these.
+                changed = {id for id, tps in self._inputs.items() if assignment.inputs.get(id) != tps}
                 self._wanted, self._pending = assignment.active, assignment.pending
-                await self._openings.cancel(self._openings.ids - self._wanted)
+                self._inputs = assignment.inputs
+                await self._openings.cancel(self._openings.ids & changed | self._openings.ids - self._wanted)
                 gone = self.tasks.keys() - self._wanted
-                if gone:
+                if closed := gone | self.tasks.keys() & changed:
                     await self._commit_all()
-                    await self._close([self.tasks.pop(id) for id in gone], clean=True)
+                    await self._close([self.tasks.pop(id) for id in closed], clean=True)
                     self._assign_inputs()
+                self._openings.assign(self._inputs)
                 new = self._wanted - self.tasks.keys() - self._openings.ids
                 stores = await self._standbys.take(new)
                 self._openings.begin(sorted(new), stores)

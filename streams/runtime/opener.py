@@ -89,6 +89,8 @@ class TaskOpener:
         self.listeners = listeners
         self.restoring: dict[TaskId, Mapping[TopicPartition, StoreRestore]] = {}
         """How far the stores of tasks are that are being opened."""
+        self.assigned: Mapping[TaskId, frozenset[TopicPartition]] = {}
+        """What the tasks read that are to run here."""
 
     async def open(self, id: TaskId, stores: dict[str, CachedStore] | None = None) -> RunningTask:
         """Open the task; if that fails, nothing stays open.
@@ -108,8 +110,14 @@ class TaskOpener:
             TopicPartition(self._names.topic(topic), id.partition): source
             for source in self._topology.subtopologies[id.subtopology].sources
             for topic in source.topics
-            if id.partition < counts[topic]
+            if self._is_input(id, topic, counts)
         }
+
+    def _is_input(self, id: TaskId, topic: str, counts: Mapping[str, int]) -> bool:
+        """Whether the task reads the topic: as the leader says, who may know of a topic before others do."""
+        if (assigned := self.assigned.get(id)) is not None:
+            return TopicPartition(self._names.topic(topic), id.partition) in assigned
+        return id.partition < counts[topic]
 
     async def _open(self, id: TaskId, inputs: Inputs, stores: dict[str, CachedStore]) -> RunningTask:
         changelogs = await self.changelogs(id)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from logd.backoff import Backoff
+from logd.client import TopicPartition
 from streams.runtime.opener import TaskOpener
 from streams.runtime.running import RunningTask
 from streams.runtime.task import TaskId
@@ -72,6 +73,10 @@ class Openings:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
+
+    def assign(self, inputs: Mapping[TaskId, frozenset[TopicPartition]]) -> None:
+        """What tasks read that are opened from now on."""
+        self._opener.assigned = inputs
 
     def begin(self, ids: Iterable[TaskId], stores: Mapping[TaskId, dict[str, CachedStore]]) -> None:
         """Open these tasks. ``stores``: of tasks that have some open here already."""

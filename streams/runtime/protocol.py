@@ -6,7 +6,7 @@ JSON in their user data. The leader counts partitions, makes the internal topics
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -21,8 +21,15 @@ from streams.errors import StreamsError, TopologyError
 from streams.queries.hosts import HostInfo
 from streams.runtime.assignment import Member, Rules, Share, assign_tasks
 from streams.runtime.task import TaskId
-from streams.runtime.topics import TopicNames, internal_topics
-from streams.topology import Topology, partition_counts
+from streams.runtime.topics import TopicNames, count_tasks, internal_topics
+from streams.topology import (
+    Matched,
+    Topology,
+    match_topics,
+    partition_counts,
+    pattern_sources,
+    read_topics,
+)
 
 PROTOCOL_NAME = "stream"
 PROTOCOL_VERSION = 1
@@ -64,6 +71,8 @@ class _Told(msgspec.Struct):
     probe_ms: int | None = None
     hosts: dict[str, list[list[str]]] = {}
     partitions: dict[str, int] = {}
+    matched: dict[str, Sequence[str]] = {}
+    """Of sources that read by a pattern, by their names, the topics that match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,8 @@ class Assignment:
     probe_ms: int | None = None
     hosts: Mapping[HostInfo, HostTasks] = field(default_factory=dict)
     partitions: Mapping[int, int] = field(default_factory=dict)
+    inputs: Mapping[TaskId, frozenset[TopicPartition]] = field(default_factory=dict)
+    """What each active task reads."""
 
 
 class StreamsProtocol:
@@ -132,6 +143,8 @@ class StreamsProtocol:
         self._joins = 0
         self.counts: dict[str, int] = {}
         """Partitions of every source topic at this leader's last assignment."""
+        self.matched: Matched = {}
+        """What the patterns matched then."""
 
     def metadata(self) -> bytes:
         """This instance's tasks and state, and the topics it reads."""
@@ -156,6 +169,8 @@ class StreamsProtocol:
         return self._assign({member: self._read_state(member, data) for member, data in members.items()})
 
     async def _assign(self, members: Mapping[str, MemberState]) -> Mapping[str, bytes]:
+        matched = self.matched = await self.match()
+        read_topics(self.topology, matched)
         counts = self.counts = await count_partitions(self._client, self.topology, refresh=True)
         wanted = internal_topics(self.topology, self._names, counts, self._replication_factor)
         admin = Admin(self._client)
@@ -171,7 +186,7 @@ class StreamsProtocol:
         tasks = [
             TaskId(subtopology.id, partition)
             for subtopology in self.topology.with_tasks
-            for partition in range(max(counts[topic] for topic in subtopology.topics))
+            for partition in range(count_tasks(subtopology, counts))
         ]
         sizes = await self._sizes(admin, tasks, counts)
         known = {
@@ -181,6 +196,14 @@ class StreamsProtocol:
         probe_ms = self._probing_interval_ms if plan.probing else None
         hosts = hosts_of(members, plan.shares)
         return {name: self._assignment(each, counts, probe_ms, hosts) for name, each in plan.shares.items()}
+
+    async def match(self) -> Matched:
+        """Ask which topics the patterns match; TopologyError for one that two match."""
+        if not pattern_sources(self.topology):
+            return {}
+        topics = (await self._client.metadata(refresh=True)).topics.values()
+        names = (each.name for each in topics if not each.is_internal)
+        return match_topics(self.topology, (each for each in names if not self._names.is_internal(each)))
 
     async def _sizes(
         self, admin: Admin, tasks: Iterable[TaskId], counts: Mapping[str, int]
@@ -223,9 +246,8 @@ class StreamsProtocol:
             share.pending,
             probe_ms,
             hosts,
-            {str(each.id): max(counts[topic] for topic in each.topics) for each in self.topology.with_tasks}
-            if hosts
-            else {},
+            {str(each.id): count_tasks(each, counts) for each in self.topology.with_tasks} if hosts else {},
+            dict(self.matched),
         )
         assignment = ConsumerProtocolAssignment(
             assigned_partitions=[
@@ -243,19 +265,7 @@ class StreamsProtocol:
         assignment = decode_versioned(ConsumerProtocolAssignment, data)
         told = self._read(assignment.user_data, _Told, "the group's leader")
         active = _parse_all(told.active)
-        mine = {
-            (self._names.topic(topic), id.partition)
-            for id in active
-            if id.subtopology < len(self.topology.subtopologies)
-            for topic in self.topology.subtopologies[id.subtopology].topics
-        }
-        for each in assignment.assigned_partitions:
-            for partition in each.partitions:
-                if (each.topic, partition) not in mine:
-                    raise TopologyError(
-                        f"given {each.topic}-{partition}, which none of its tasks reads here: another "
-                        f"instance of application {self._names.application_id!r} runs another topology"
-                    )
+        read_topics(self.topology, told.matched)
         return Assignment(
             active,
             _parse_all(told.standby),
@@ -268,7 +278,33 @@ class StreamsProtocol:
                 for host, (active, standby) in told.hosts.items()
             },
             {int(subtopology): count for subtopology, count in told.partitions.items()},
+            self._inputs(active, assignment),
         )
+
+    def _inputs(
+        self, active: Iterable[TaskId], assignment: ConsumerProtocolAssignment
+    ) -> dict[TaskId, frozenset[TopicPartition]]:
+        """What each task reads; TopologyError for a partition that none of them reads here."""
+        given = {
+            TopicPartition(each.topic, partition)
+            for each in assignment.assigned_partitions
+            for partition in each.partitions
+        }
+        inputs = {
+            id: frozenset(
+                tp
+                for topic in self.topology.subtopologies[id.subtopology].topics
+                if (tp := TopicPartition(self._names.topic(topic), id.partition)) in given
+            )
+            for id in active
+            if id.subtopology < len(self.topology.subtopologies)
+        }
+        for tp in sorted(given.difference(*inputs.values())):
+            raise TopologyError(
+                f"given {tp}, which none of its tasks reads here: another instance of application "
+                f"{self._names.application_id!r} runs another topology"
+            )
+        return inputs
 
     def _read_state(self, member: str, data: bytes) -> MemberState:
         subscription = decode_versioned(ConsumerProtocolSubscription, data)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from logd.client import NewTopic
 from streams.state import StoreSpec
-from streams.topology import Topology
+from streams.topology import Subtopology, Topology
 
 _FOREVER = str(2**63 - 1)
 _VERSIONS_LAG_MS = 24 * 60 * 60 * 1000
@@ -41,6 +41,10 @@ class TopicNames:
         self.application_id = application_id
         self._internal = frozenset(topology.repartition_topics)
 
+    def is_internal(self, topic: str) -> bool:
+        """Whether the application made a topic of the cluster, now or as an earlier topology."""
+        return topic.startswith(f"{self.application_id}-") and topic.endswith(("-repartition", "-changelog"))
+
     def topic(self, name: str) -> str:
         """The cluster's name of a source or sink topic."""
         return f"{self.application_id}-{name}" if name in self._internal else name
@@ -59,13 +63,18 @@ def internal_topics(
         for topic in topology.repartition_topics
     ]
     for subtopology in topology.with_tasks:
-        tasks = max(counts[topic] for topic in subtopology.topics)
-        for name in subtopology.stores:
+        tasks = count_tasks(subtopology, counts)
+        for name in subtopology.stores if tasks else ():
             spec = topology.stores[name]
             if spec.logged:
                 configs = {**_CHANGELOG, **_of_windows(spec), **_of_versions(spec), **spec.changelog_config}
                 wanted.append(NewTopic(names.changelog(spec), tasks, replication_factor, configs))
     return wanted
+
+
+def count_tasks(subtopology: Subtopology, counts: Mapping[str, int]) -> int:
+    """How many tasks a sub-topology has; none where no topic matches its patterns."""
+    return max((counts[topic] for topic in subtopology.topics), default=0)
 
 
 def _of_windows(spec: StoreSpec) -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""Watching the inputs while the application runs: new partitions are new tasks, to be shared out."""
+"""Watching the inputs while the application runs: new partitions are new tasks, to be shared out, and new
+topics that match a pattern are new inputs.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,12 @@ async def watch_partitions(
         if not (member.is_leader and member.is_stable):
             continue
         try:
+            matched = await protocol.match()
             counts = await count_partitions(client, protocol.topology, refresh=True)
         except TopologyError:
-            counts = {}
+            counts, matched = {}, {}
         except MillstreamError:
             continue  # asked again next time
-        if counts != protocol.counts:
+        if counts != protocol.counts or matched != protocol.matched:
             log.info("partitions have changed from %s to %s", protocol.counts, counts)
             member.request_rejoin()

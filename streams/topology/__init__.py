@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from streams.topology.failures import Handlers
 from streams.topology.partitions import partition_counts
+from streams.topology.patterns import (
+    Matched,
+    match_topics,
+    own_topology,
+    pattern_sources,
+    read_topics,
+)
 from streams.topology.program import Program, source_nodes, wire
 from streams.topology.subtopology import Subtopology
 from streams.topology.topology import Topology, add_global_store
@@ -11,6 +18,7 @@ from streams.topology.written import Row, Rows, Written, WrittenInOrder
 
 __all__ = [
     "Handlers",
+    "Matched",
     "Program",
     "Row",
     "Rows",
@@ -19,7 +27,11 @@ __all__ = [
     "Written",
     "WrittenInOrder",
     "add_global_store",
+    "match_topics",
+    "own_topology",
     "partition_counts",
+    "pattern_sources",
+    "read_topics",
     "source_nodes",
     "wire",
 ]

@@ -17,10 +17,14 @@ from streams.topology.topology import Topology
 def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[str, int]:
     """Partitions of every source topic, repartition topics too, by the topology's names.
 
-    Raises TopologyError for a source topic that is not in ``external``, and for joined topics that differ.
+    A topic that a pattern has matched and that is gone has 0. Raises TopologyError for another source topic
+    that is not in ``external``, and for joined topics that differ.
     """
     counts: dict[str, int] = {}
     for topic in topology.external_topics:
+        if topic not in external and topology.source_of(topic).pattern is not None:
+            counts[topic] = 0
+            continue
         if topic not in external:
             raise TopologyError(
                 f"source topic {topic!r} does not exist; create it before the application starts"
@@ -39,7 +43,10 @@ def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[st
     while pending:
         found = {topic: n for topic in sorted(pending) if (n := _count(topology, topic, groups, counts))}
         if not found:
-            raise TopologyError(f"repartition topics {sorted(pending)} only feed each other")
+            raise TopologyError(
+                f"it is not known how many partitions the repartition topics {sorted(pending)} need: "
+                f"{_why_not_known(topology)}"
+            )
         counts.update(found)
         pending -= found.keys()
     for group in groups:
@@ -57,7 +64,7 @@ def _count(topology: Topology, topic: str, groups: list[list[str]], counts: Mapp
         given = [
             counts[each]
             for each in group
-            if each in external or topology.source_of(each).partitions is not None
+            if counts.get(each) and (each in external or topology.source_of(each).partitions is not None)
         ]
         if topic in group and given:
             return given[0]
@@ -67,7 +74,16 @@ def _count(topology: Topology, topic: str, groups: list[list[str]], counts: Mapp
         if any(sink.topic == topic for sink in subtopology.sinks)
         for source in subtopology.topics
     ]
-    return max(counts[each] for each in above) if all(each in counts for each in above) else None
+    return max((counts[each] for each in above), default=0) if counts.keys() >= set(above) else None
+
+
+def _why_not_known(topology: Topology) -> str:
+    unmatched = [each for each in topology.nodes.values() if isinstance(each, SourceNode) and each.pattern]
+    unmatched = [each for each in unmatched if not each.topics]
+    if unmatched:
+        told = ", ".join(repr(each.pattern.pattern) for each in unmatched if each.pattern)
+        return f"no topic matches the pattern {told}, so make one before the application starts"
+    return "they only feed each other"
 
 
 def _most(topology: Topology, group: list[str], counts: Mapping[str, int]) -> int:
@@ -77,7 +93,7 @@ def _most(topology: Topology, group: list[str], counts: Mapping[str, int]) -> in
 
 
 def _check(group: list[str], counts: Mapping[str, int]) -> None:
-    known = [topic for topic in group if topic in counts]
+    known = [topic for topic in group if counts.get(topic)]
     for topic in known[1:]:
         if counts[topic] != counts[known[0]]:
             raise TopologyError(

@@ -5,6 +5,7 @@ It can also be put together node by node, as with Kafka's class of that name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -71,17 +72,19 @@ class Topology:
     def add_source(
         self,
         name: str,
-        topics: str | Sequence[str],
+        topics: str | Sequence[str] | re.Pattern[str],
         *,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         timestamp_extractor: TimestampExtractor | None = None,
         reset: OffsetReset | None = None,
     ) -> Self:
-        """Add a node that reads topics."""
+        """Add a node that reads topics: one, several, or all whose whole names match a compiled pattern."""
+        pattern, names = (topics, ()) if isinstance(topics, re.Pattern) else (None, topics)
         node = SourceNode(
             name=name,
-            topics=(topics,) if isinstance(topics, str) else tuple(topics),
+            topics=(names,) if isinstance(names, str) else tuple(names),
+            pattern=pattern,
             key_serde=_known(name, "key", key_serde, self._key_serde),
             value_serde=_known(name, "value", value_serde, self._value_serde),
             timestamp_extractor=timestamp_extractor,
@@ -226,6 +229,12 @@ class Topology:
             self._parts = _Parts(nodes, tuple(graph.copartitions), parts, stores, generated)
         return self
 
+    def copy(self) -> Topology:
+        """The finished topology once more, with nodes of its own."""
+        return Topology(
+            self._graph.copy(), optimization=self.optimization, has_default_serdes=self.has_default_serdes
+        ).finished()
+
     def with_defaults(self, *, timestamp_extractor: TimestampExtractor | None, in_memory: bool) -> Topology:
         """The finished topology with this where it says nothing of its own, as `graph.with_defaults` has it;
         TopologyError if it cannot work.
@@ -249,7 +258,7 @@ class Topology:
 
     @property
     def external_topics(self) -> list[str]:
-        """Source topics of tasks that must exist, sorted."""
+        """Source topics of tasks that others make, sorted; of patterns those that are known to match."""
         external = (source for source in self._sources() if not source.internal and not source.is_global)
         return sorted({topic for source in external for topic in source.topics})
 

@@ -268,7 +268,7 @@ def test_windows_stay_open_while_nobody_says_where_the_inputs_end(monkeypatch: p
             await asyncio.sleep(0)
 
     async def case() -> None:
-        ends = IdleEnds(client, "group", {})
+        ends = IdleEnds(client, "group", dict)
         await ask(ends)
         assert asked == [], "it is not due"
         assert watched.look(*steps(100, 1000))
@@ -310,7 +310,7 @@ def test_windows_behind_a_topic_stay_open_while_there_is_more_above_it(
     async def is_confirmed(upstream: Upstream) -> bool:
         watched = Watched()
         watched.look(*steps(100, 1000))
-        ends = IdleEnds(client, "group", {1: upstream})
+        ends = IdleEnds(client, "group", lambda: {1: upstream})
         ends.ask([(1, watched.watch)])
         while ends.is_asking:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0)
