@@ -17,7 +17,6 @@ from logd.client import (
     GroupMember,
     TopicPartition,
 )
-from logd.errors import ConnectionClosed
 from logd.http import check_installed as check_installed_http
 from logd.metrics.metrics import Metrics
 from streams.config import StreamsConfig
@@ -40,6 +39,7 @@ from streams.runtime.built import Buildable, built_for
 from streams.runtime.changes import ChangelogWriter
 from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
+from streams.runtime.contact import say_if_nobody_answers, watch_brokers
 from streams.runtime.coroutines import LoopCoroutines
 from streams.runtime.event_loop import run_in_new_loop
 from streams.runtime.folder import StateFolder
@@ -78,8 +78,6 @@ log = logging.getLogger(__name__)
 View = TypeVar("View", bound=StoreView)
 Work: TypeAlias = Coroutine[Any, Any, None]
 
-FIRST_ANSWER_MS = 3000
-"""After this long without an answer an application that starts says that it waits for one."""
 STANDBYS_LOOK_MS = 1000
 """How often standbys ask what was committed; more often if commits are."""
 
@@ -172,7 +170,8 @@ class KafkaStreams:
             await self._member.start()
             self._begin(self._loop.run(), beside=self._work_beside())
         else:
-            self._begin(self._globals.run())
+            contact = watch_brokers(self._client, config.application_id)
+            self._begin(self._globals.run(), beside={"contact": contact})
             self._hosts.told_alone()
             self._status.become(State.RUNNING)
 
@@ -211,6 +210,7 @@ class KafkaStreams:
             "watch": watch_partitions(
                 self._client, member, self._protocol, every_ms=config.metadata_max_age_ms
             ),
+            "contact": watch_brokers(self._client, config.application_id),
             "clean": clean_state(self._loop, self._folder, every_ms=config.state_cleanup_delay_ms),
             "global": self._globals.run(),
             "standbys": self._standbys.run(),
@@ -223,27 +223,10 @@ class KafkaStreams:
             ),
         }
 
-    async def _say_if_nobody_answers(self) -> None:
-        """Try to connect once, and log at once why nobody answers. What comes next tries again."""
-        try:
-            async with asyncio.timeout(FIRST_ANSWER_MS / 1000):
-                await self._client.connection()
-            return
-        except ConnectionClosed as error:
-            why = str(error)
-        except TimeoutError:
-            why = f"no answer from {self.config.bootstrap_servers} within {FIRST_ANSWER_MS} ms"
-        log.warning(
-            "%s: %s; trying again for %g s",
-            self.config.application_id,
-            why,
-            self._client.request_timeout_ms / 1000,
-        )
-
     async def _connect(self) -> None:
         """Make what works together here, from the producer up to the loop, and start the producer."""
         config, topology = self.config, self.topology
-        await self._say_if_nobody_answers()
+        await say_if_nobody_answers(self._client, config.application_id)
         self._protocol = self._make_protocol()
         read_topics(topology, await self._protocol.match())
         counts = await count_partitions(self._client, topology)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
 
+from logd.client import Client
 from logd.config.profiles import make_default, write_profile
-from logd.errors import ConfigError, ConnectionClosed
+from logd.errors import ConfigError, ConnectionClosed, ErrorCode, KafkaError, MillstreamError
 from streams import StreamsConfig
 from streams.cli import app
+from streams.runtime import contact
 from streams.tools.properties import Given, settings_of
-from tests.streams.running import copy, run
+from tests.streams.running import copy, run, until
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +112,40 @@ def test_an_instance_without_a_broker_says_so_at_once(
 
         with caplog.at_level(logging.WARNING, "streams"):
             run(case)
-    (said,) = [record.getMessage() for record in caplog.records if record.name == "streams.runtime.app"]
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "streams.runtime.contact"]
     assert said.startswith(f"alone: cannot connect to {address}: ")
     assert said.endswith("; trying again for 0.3 s")
+
+
+class Brokers:
+    """Stands for a client: its connections fail while `error` is set."""
+
+    error: MillstreamError | None = None
+
+    async def connection(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+def test_an_instance_that_loses_all_brokers_says_so_once_and_when_one_is_back(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contact, "LOOK_MS", 1)
+    brokers = Brokers()
+    said = lambda: [record.getMessage() for record in caplog.records]  # noqa: E731
+
+    async def case() -> None:
+        watching = asyncio.create_task(contact.watch_brokers(cast(Client, brokers), "app"))
+        brokers.error = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        await asyncio.sleep(0.01)
+        assert not said()
+        brokers.error = ConnectionClosed("cannot connect to b:1")
+        await until(lambda: bool(said()))
+        await asyncio.sleep(0.01)
+        brokers.error = None
+        await until(lambda: len(said()) > 1)
+        watching.cancel()
+
+    with caplog.at_level(logging.WARNING, "streams"):
+        run(case)
+    assert said() == ["app: cannot connect to b:1; trying again", "app: connected again"]
