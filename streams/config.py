@@ -263,7 +263,7 @@ def _unknown(key: str, value: Any) -> ConfigError:
     inner = key.removeprefix(role).replace("_", ".")
     near = nearest(inner, sorted(known | SECURITY_KEYS), cutoff=0.6)
     meant = f"did you mean {role}{near}?" if near else "docs/streams.md lists the settings"
-    return ConfigError(key, value, f"there is no such setting; {meant}")
+    return ConfigError(key, value, f"not one of the settings; {meant}")
 
 
 _NAMES_OF_KEYS = frozenset(each.name for each in dataclasses.fields(StreamsConfig)) - {"client"}

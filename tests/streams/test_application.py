@@ -456,7 +456,7 @@ def test_settings_by_kafkas_names() -> None:
         ("application.id", "a*b", "letters"),
         ("application.id", "grüße", "letters"),
         ("application.id", "..", "letters"),
-        ("commit.intervall.ms", "1", "one of"),
+        ("commit.intervall.ms", "1", "did you mean commit.interval.ms?"),
     ],
 )
 def test_bad_settings_are_named(key: str, value: str, says: str) -> None:

@@ -95,7 +95,7 @@ def test_commands_take_a_profile(command: str) -> None:
 def test_a_misspelt_key_names_the_nearest(key: str, says: str) -> None:
     with pytest.raises(ConfigError) as error:
         StreamsConfig.from_properties({"application.id": "a", "bootstrap.servers": "b:1", key: "1"})
-    assert str(error.value) == f"{key}=1: there is no such setting; {says}"
+    assert str(error.value) == f"{key}=1: not one of the settings; {says}"
 
 
 def test_an_instance_without_a_broker_says_so_at_once(
