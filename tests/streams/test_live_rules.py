@@ -24,7 +24,8 @@ from tests.support.logd_process import LogdProcess
 
 DEPEND_ON_COMMITS = {
     *("grouped-table", "grouped-table-reduce", "grouped-versions", "suppress-records"),
-    *("session-cached", "session-count", "session-group-cached"),
+    *("nulls-grouped-table", "nulls-grouped-table-reduce"),
+    *("session-cached", "session-count", "session-group-cached", "session-nulls-everywhere"),
 }
 """A cached table tells of fewer updates: added up as strings, filling a buffer, or of sessions that were."""
 SECONDS = 400
@@ -49,7 +50,10 @@ SAMPLE = (
 """Short ones of every kind."""
 LEFT_OUT = {"suppress-bytes": "the length of its topic's name is counted, and is another here"}
 """Rules that have another result on a broker shared by all, with why."""
-TELL_LAST = {"hopping-group", "session-group", "session-group-cached", "sliding-group"}
+TELL_LAST = {
+    *("hopping-group", "session-group", "session-group-cached", "sliding-group"),
+    *("hopping-nulls", "session-reduce-nulls"),
+}
 """Of windows: a cached table is behind a repartition topic, to which a step sends several records."""
 
 

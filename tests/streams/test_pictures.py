@@ -96,8 +96,7 @@ def test_an_arrow_over_several_layers_passes_each_and_names_are_escaped() -> Non
     layers, routes = layers_of(Chart("t", boxes, (("a", "b"), ("b", "c"), ("a", "c"))))
     assert [len(layer) for layer in layers] == [1, 2, 1]
     assert routes[2] == ("a", "a>c@1", "c")
-    builder = StreamsBuilder(key_serde=str, value_serde=str)
-    builder.stream("in", name='<"a"&>').to("out")
-    topology = builder.build()
+    topology = Topology(key_serde=str, value_serde=str).add_source('<"a"&>', "in")
+    topology.add_sink("sink", "out", '<"a"&>')
     assert '<"a"&>' in {each.text for each in ElementTree.fromstring(topology.svg()).iter(f"{SVG}text")}
     assert "#lt;#quot;a#quot;#amp;#gt;" in topology.mermaid()
