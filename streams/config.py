@@ -258,12 +258,18 @@ class StreamsConfig:
 
 def _unknown(key: str, value: Any) -> ConfigError:
     """The error for a key that nobody knows: it names the nearest that is known."""
-    role = next((each for each in (*_ROLES, *_PREFIXES[1:]) if key.startswith(each)), "")
+    near = _nearest(key, cutoff=0.6)
+    meant = f"did you mean {near}?" if near else "docs/streams.md lists the settings"
+    return ConfigError(key, value, f"not one of the settings; {meant}")
+
+
+def _nearest(key: str, *, cutoff: float) -> str | None:
+    """The known key, behind the same prefix, that a key may be a typing error of."""
+    role = next((each for each in _ROLES if key.startswith(each)), "")
     known = {name.strip("_").replace("_", ".") for name in _NAMES_OF_KEYS} | set(CLIENT) | _OF_KAFKA_STREAMS
     inner = key.removeprefix(role).replace("_", ".")
-    near = nearest(inner, sorted(known | SECURITY_KEYS), cutoff=0.6)
-    meant = f"did you mean {role}{near}?" if near else "docs/streams.md lists the settings"
-    return ConfigError(key, value, f"not one of the settings; {meant}")
+    near = nearest(inner, sorted(known | SECURITY_KEYS), cutoff=cutoff)
+    return near and role + near
 
 
 _NAMES_OF_KEYS = frozenset(each.name for each in dataclasses.fields(StreamsConfig)) - {"client"}
@@ -307,8 +313,11 @@ def _without_clients_and_javas(properties: Mapping[str, Any], foreign: Collectio
         if is_security_key(inner) or (inner in CLIENT and inner.replace(".", "_") not in _NAMES_OF_KEYS):
             continue
         known = _without_prefix(key).replace(".", "_").replace("-", "_") in _NAMES_OF_KEYS
-        if not known and (inner in OF_JAVA or key in _OF_KAFKA_STREAMS or key in foreign):
+        if not known and (inner in OF_JAVA or key in _OF_KAFKA_STREAMS):
             idle.append(key)
+        elif not known and key in foreign:
+            near = _nearest(key, cutoff=0.8)
+            idle.append(f"{key} (did you mean {near}?)" if near else key)
         else:
             kept[key] = value
     if idle:

@@ -98,6 +98,16 @@ def test_a_misspelt_key_names_the_nearest(key: str, says: str) -> None:
     assert str(error.value) == f"{key}=1: not one of the settings; {says}"
 
 
+def test_a_misspelt_key_of_a_file_is_named_too(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """It may be another program's, and so is no error."""
+    file = tmp_path / "app.properties"
+    file.write_text("application.id=app\nmy.own=1\ncomit.interval.ms=1\n")
+    with caplog.at_level(logging.WARNING, "streams"):
+        settings_of(Given(config=file))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == "without effect here: comit.interval.ms (did you mean commit.interval.ms?), my.own"
+
+
 def test_an_instance_without_a_broker_says_so_at_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
