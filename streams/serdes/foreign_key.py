@@ -1,4 +1,4 @@
-"""What the two sides of a foreign-key join tell each other, in the bytes of Kafka Streams 4.1.
+"""What the two sides of a foreign-key join tell each other, in the bytes of Kafka Streams 4.4.
 
 A subscription goes from the left table to the foreign one, and is kept there (version 1):
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from logd.records import NewRecord, build_batch
@@ -208,6 +208,7 @@ class Reader:
 
     def served(self, topic: str) -> Served:
         """Everything a client can see of a topic of one partition."""
+        wait_for(lambda: self._has_leader(topic))
         bounds = self._any.get_watermark_offsets(TopicPartition(topic, 0), SECONDS)
         records, _ = _read(self._any, topic)
         committed, stable_end = _read(self._committed, topic)
@@ -216,6 +217,16 @@ class Reader:
             for timestamp in sorted({record[1][1] + more for record in records[::3] for more in (0, 1)})
         ]
         return Served(records, committed, stable_end, bounds, found)
+
+    def _has_leader(self, topic: str) -> bool:
+        """A broker says that it has started before its controller has it lead all."""
+        try:
+            self._any.get_watermark_offsets(TopicPartition(topic, 0), SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+            return False
+        return True
 
     def wait_for_markers(self, topic: str, stable_end: int) -> None:
         """Wait for the transactions that have ended: a commit is answered before its markers are written."""

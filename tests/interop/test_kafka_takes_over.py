@@ -140,7 +140,7 @@ def check_log(said: str, stopped: Path) -> None:
     skipped = f"Skipping recovery of {len(TOPICS)} logs from {stopped} since clean shutdown file was found"
     assert skipped in said
     said = re.sub(r"ERROR .*\n.*OutOfOrderSequenceException", "", said)
-    assert not re.findall("^.*(?:ERROR|corrupt|stray).*$", said, re.IGNORECASE | re.MULTILINE)
+    assert not re.findall(r"^.*(?:\bERROR\b|corrupt|stray).*$", said, re.IGNORECASE | re.MULTILINE)
 
 
 @needs_kafka

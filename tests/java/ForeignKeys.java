@@ -6,6 +6,8 @@
 
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.kstream.internals.foreignkeyjoin.SubscriptionResponseWrapper;
 import org.apache.kafka.streams.kstream.internals.foreignkeyjoin.SubscriptionResponseWrapperSerde;
@@ -27,20 +29,22 @@ public class ForeignKeys {
         }
         long[] hash = Murmur3.hash128("value".getBytes(StandardCharsets.UTF_8));
         System.out.println("== subscriptions");
+        Headers headers = new RecordHeaders();
         SubscriptionWrapperSerde<String> subscriptions = new SubscriptionWrapperSerde<>(() -> "", Serdes.String());
         for (Instruction instruction : Instruction.values()) {
             for (long[] each : new long[][] {hash, null}) {
-                tell(subscriptions.serializer().serialize("", new SubscriptionWrapper<>(each, instruction, "key", 5)));
+                tell(subscriptions.serializer().serialize(
+                    "", headers, new SubscriptionWrapper<>(each, instruction, "key", 5)));
             }
         }
         byte old = 0;
         tell(subscriptions.serializer().serialize(
-            "", new SubscriptionWrapper<>(hash, Instruction.DELETE_KEY_AND_PROPAGATE, "key", old, null)));
+            "", headers, new SubscriptionWrapper<>(hash, Instruction.DELETE_KEY_AND_PROPAGATE, "key", old, null)));
         System.out.println("== responses");
         SubscriptionResponseWrapperSerde<String> responses = new SubscriptionResponseWrapperSerde<>(Serdes.String());
         for (String value : new String[] {"foreign", null}) {
             for (long[] each : new long[][] {hash, null}) {
-                tell(responses.serializer().serialize("", new SubscriptionResponseWrapper<>(each, value, 5)));
+                tell(responses.serializer().serialize("", headers, new SubscriptionResponseWrapper<>(each, value, 5)));
             }
         }
     }

@@ -1,4 +1,4 @@
-"""``Topology.describe()`` against what Apache Kafka 4.1's StreamsBuilder prints for the same programs.
+"""``Topology.describe()`` against what Apache Kafka 4.4's StreamsBuilder prints for the same programs.
 
 The golden files are printed by tests/java/Describe.java, the same calls in the same order; with REWRITE=1 in
 the environment they are written anew.

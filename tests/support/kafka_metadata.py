@@ -18,8 +18,8 @@ from logd.records import NewRecord, build_batch
 from logd.wire import Message, encode
 from logd.wire.message import Int8, Int16, Int32, Int64, String, Uuid
 
-FEATURES = {"metadata.version": 27, "group.version": 1, "transaction.version": 2}
-"""As Apache Kafka 4.1 formats a folder; 27 is 4.1-IV1."""
+FEATURES = {"metadata.version": 33, "group.version": 1, "transaction.version": 2}
+"""What of an Apache Kafka 4.4 is needed here, at the levels it formats a folder with; 33 is 4.4-IV2."""
 
 TOPIC = 2
 """The type of a resource."""

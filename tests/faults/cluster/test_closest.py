@@ -34,7 +34,7 @@ pytestmark = depth.deep
 
 def console(bootstrap: str, rack: str) -> list[str]:
     of_topic = ["--bootstrap-server", bootstrap, "--topic", "t", "--partition", "0", "--offset", "earliest"]
-    return [*of_topic, "--consumer-property", f"client.rack={rack}"]
+    return [*of_topic, "--command-property", f"client.rack={rack}"]
 
 
 def ours(bootstrap: str, rack: str) -> list[str]:

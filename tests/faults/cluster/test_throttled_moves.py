@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -149,7 +150,7 @@ class Moving:
         words = [f"kafka-{tool}", "--bootstrap-server", self._place.bootstrap, *map(str, arguments)]
         done = self._player.run(words, "")
         stdout, stderr = (text.replace(f"{self._name}-", "") for text in (done.stdout, done.stderr))
-        return done.status, stdout, stderr
+        return done.status, re.sub(r'"/[^"]+"', '"/data"', stdout), stderr  # the brokers' log folders
 
     def play(self) -> list[Told]:
         """What comes of each step."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from logd.errors import ErrorCode
-from logd.wire import Message
+from logd.wire import ApiKey, Message
 from logd.wire.messages.api_versions import ApiVersionsRequest
 from logd.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from logd.wire.messages.describe_topic_partitions import (
@@ -33,6 +33,12 @@ from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
 
+NEWER = {
+    "API_VERSIONS": ((0, 4), (0, 5)),
+    "TXN_OFFSET_COMMIT": ((0, 5), (0, 6)),
+    "DELETE_GROUPS": ((0, 2), (0, 3)),
+}
+"""What Kafka 4.4 has newer versions of: ours and its."""
 TOPICS = {"one": 1, "three": 3, "five": 5}
 ALL = object()
 
@@ -194,7 +200,7 @@ def test_the_message_of_a_coordinator_that_was_found(logd: LogdProcess) -> None:
 
 @needs_kafka
 def test_no_api_is_offered_in_other_versions_than_kafkas(alone: LogdProcess, kafka: ApacheKafka) -> None:
-    """Those of Kafka 4.2 that 4.1 does not know are on top."""
+    """The newest of a few are not served yet."""
     ranges = []
     for port in (alone.port, kafka.port):
         with RawClient(port) as client:
@@ -202,9 +208,9 @@ def test_no_api_is_offered_in_other_versions_than_kafkas(alone: LogdProcess, kaf
                 ApiVersionsRequest(client_software_name="raw", client_software_version="1"), 4
             )
         ranges.append({api.api_key: (api.min_version, api.max_version) for api in answer.api_keys})
-    for key, (first, last) in ranges[0].items():
-        assert first == ranges[1][key][0]
-        assert ranges[1][key][1] <= last <= ranges[1][key][1] + 1
+    ours, theirs = ranges
+    others = {ApiKey(key).name: (found, theirs[key]) for key, found in ours.items() if found != theirs[key]}
+    assert others == NEWER
 
 
 @pytest.fixture(scope="module")

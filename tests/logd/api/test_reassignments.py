@@ -1,4 +1,4 @@
-"""ListPartitionReassignments and AlterPartitionReassignments: the answers expected are Apache Kafka 4.1's."""
+"""ListPartitionReassignments and AlterPartitionReassignments: the answers expected are Apache Kafka 4.4's."""
 
 from __future__ import annotations
 

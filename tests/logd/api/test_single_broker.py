@@ -1,4 +1,4 @@
-"""What one broker without an authorizer has little to say to: the answers expected are Apache Kafka 4.1's."""
+"""What one broker without an authorizer has little to say to: the answers expected are Apache Kafka 4.4's."""
 
 from __future__ import annotations
 

@@ -166,8 +166,8 @@ def read_by_java(bootstrap: str) -> list[bytes]:
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", bootstrap, "--topic", "t", "--partition", "0"),
         *("--offset", "earliest", "--max-messages", "4", "--timeout-ms", "60000"),
-        *("--consumer-property", f"client.rack={RACK}"),
-        *("--consumer-property", "isolation.level=read_committed"),
+        *("--command-property", f"client.rack={RACK}"),
+        *("--command-property", "isolation.level=read_committed"),
     )
     return done.stdout.encode().split()
 
