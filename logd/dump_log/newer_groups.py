@@ -1,7 +1,7 @@
 """The records the newer group protocols keep in `__consumer_offsets`: for printing only.
 
 Consumer groups of KIP-848 (types 3 to 8 and 16), share groups of KIP-932 (10 to 15), streams groups of
-KIP-1071 (17 to 23), as Apache Kafka 4.1 writes them.
+KIP-1071 (17 to 23), as Apache Kafka 4.4 writes them; what older ones write is part of that.
 """
 
 from __future__ import annotations
@@ -56,10 +56,19 @@ class TopicPartitions(Message):
     partitions: list[Int32] = []
 
 
+class AssignedPartitions(Message):
+    """Part of ConsumerGroupCurrentMemberAssignmentValue."""
+
+    topic_id: Uuid = NO_UUID
+    partitions: list[Int32] = []
+    assignment_epochs: Annotated[list[Int32] | None, V(tag=0)] = []
+
+
 class TargetAssignmentMetadataValue(_Value):
     """Types 6, 12 and 20: the newest assignment."""
 
     assignment_epoch: Int32 = 0
+    assignment_timestamp: Annotated[Int64, V(tag=0)] = 0
 
 
 class TargetAssignmentMemberValue(_Value):
@@ -133,8 +142,8 @@ class ConsumerGroupCurrentMemberAssignmentValue(_Value):
     member_epoch: Int32 = 0
     previous_member_epoch: Int32 = 0
     state: Int8 = 0
-    assigned_partitions: list[TopicPartitions] = []
-    partitions_pending_revocation: list[TopicPartitions] = []
+    assigned_partitions: list[AssignedPartitions] = []
+    partitions_pending_revocation: list[AssignedPartitions] = []
 
 
 class ConsumerGroupRegularExpressionValue(_Value):
@@ -145,8 +154,8 @@ class ConsumerGroupRegularExpressionValue(_Value):
     timestamp: Int64 = 0
 
 
-class GroupEpochValue(_Value):
-    """Types 11 and 17: a group of the two later protocols."""
+class ShareGroupMetadataValue(_Value):
+    """Type 11."""
 
     epoch: Int32 = 0
     metadata_hash: Int64 = 0
@@ -200,6 +209,17 @@ class KeyValue(Message):
     value: String = ""
 
 
+class StreamsGroupMetadataValue(_Value):
+    """Type 17."""
+
+    epoch: Int32 = 0
+    metadata_hash: Int64 = 0
+    validated_topology_epoch: Annotated[Int32, V(tag=0)] = -1
+    last_assignment_configs: Annotated[list[KeyValue] | None, V(tag=1)] = []
+    stored_description_topology_epoch: Annotated[Int32, V(tag=2)] = -1
+    failed_description_topology_epoch: Annotated[Int32, V(tag=3)] = -1
+
+
 class Endpoint(Message):
     """Part of StreamsGroupMemberMetadataValue."""
 
@@ -222,10 +242,18 @@ class StreamsGroupMemberMetadataValue(_Value):
 
 
 class TaskIds(Message):
-    """Part of the streams groups' assignments."""
+    """Part of StreamsGroupTargetAssignmentMemberValue."""
 
     subtopology_id: String = ""
     partitions: list[Int32] = []
+
+
+class AssignedTasks(Message):
+    """Part of StreamsGroupCurrentMemberAssignmentValue."""
+
+    subtopology_id: String = ""
+    partitions: list[Int32] = []
+    assignment_epochs: Annotated[list[Int32] | None, V(tag=0)] = []
 
 
 class StreamsGroupTargetAssignmentMemberValue(_Value):
@@ -242,12 +270,12 @@ class StreamsGroupCurrentMemberAssignmentValue(_Value):
     member_epoch: Int32 = 0
     previous_member_epoch: Int32 = 0
     state: Int8 = 0
-    active_tasks: list[TaskIds] = []
-    standby_tasks: list[TaskIds] = []
-    warmup_tasks: list[TaskIds] = []
-    active_tasks_pending_revocation: list[TaskIds] = []
-    standby_tasks_pending_revocation: list[TaskIds] = []
-    warmup_tasks_pending_revocation: list[TaskIds] = []
+    active_tasks: list[AssignedTasks] = []
+    standby_tasks: list[AssignedTasks] = []
+    warmup_tasks: list[AssignedTasks] = []
+    active_tasks_pending_revocation: list[AssignedTasks] = []
+    standby_tasks_pending_revocation: list[AssignedTasks] = []
+    warmup_tasks_pending_revocation: list[AssignedTasks] = []
 
 
 class TopicInfo(Message):
@@ -294,13 +322,13 @@ NEWER_GROUPS: Final[dict[int, tuple[type[Message], type[Message]]]] = {
     7: (MemberKey, TargetAssignmentMemberValue),
     8: (MemberKey, ConsumerGroupCurrentMemberAssignmentValue),
     10: (MemberKey, ShareGroupMemberMetadataValue),
-    11: (GroupKey, GroupEpochValue),
+    11: (GroupKey, ShareGroupMetadataValue),
     12: (GroupKey, TargetAssignmentMetadataValue),
     13: (MemberKey, TargetAssignmentMemberValue),
     14: (MemberKey, ShareGroupCurrentMemberAssignmentValue),
     15: (GroupKey, ShareGroupStatePartitionMetadataValue),
     16: (RegularExpressionKey, ConsumerGroupRegularExpressionValue),
-    17: (GroupKey, GroupEpochValue),
+    17: (GroupKey, StreamsGroupMetadataValue),
     19: (MemberKey, StreamsGroupMemberMetadataValue),
     20: (GroupKey, TargetAssignmentMetadataValue),
     21: (MemberKey, StreamsGroupTargetAssignmentMemberValue),

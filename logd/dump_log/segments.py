@@ -111,7 +111,7 @@ def _record_line(header: BatchHeader, record: Record, options: Options) -> str:
         if key_text is not None:
             line += f"{' ' if line else '| '}key: {key_text}"
         if payload is not None:
-            line += f" payload: {payload}"
+            line += f"{' ' if line else '| '}payload: {payload}"
     return line
 
 
