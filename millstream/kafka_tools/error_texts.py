@@ -454,7 +454,7 @@ ERROR_TEXTS: dict[str, tuple[str, str]] = {
     ),
     "FENCED_STATE_EPOCH": (
         "errors.FencedStateEpochException",
-        "The share coordinator rejected the request because the share-group state epoch did not match.",
+        "The coordinator rejected the request because the state epoch did not match.",
     ),
     "INVALID_VOTER_KEY": (
         "errors.InvalidVoterKeyException",
@@ -482,6 +482,18 @@ ERROR_TEXTS: dict[str, tuple[str, str]] = {
     "SHARE_SESSION_LIMIT_REACHED": (
         "errors.ShareSessionLimitReachedException",
         "The limit of share sessions has been reached.",
+    ),
+    "GROUP_DELETION_FAILED": (
+        "errors.GroupDeletionFailedException",
+        "DeleteGroups could not complete; see the error message on the per-group result for details.",
+    ),
+    "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED": (
+        "errors.StreamsTopologyDescriptionUpdateFailedException",
+        "The broker could not process the topology description update; see the error message for details.",
+    ),
+    "CONTROLLER_ID_NOT_REGISTERED": (
+        "errors.ControllerIdNotRegisteredException",
+        "The given controller ID was not registered.",
     ),
 }
 """By the code's name: the class below `org.apache.kafka.common`, and the text."""

@@ -115,7 +115,14 @@ COMMIT_OFFSETS = Answers(
             ErrorCode.TRANSACTION_ABORTABLE,
         )
     ),
-    rebalanced=frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)),
+    rebalanced=frozenset(
+        (
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            ErrorCode.ILLEGAL_GENERATION,
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            ErrorCode.STALE_MEMBER_EPOCH,
+        )
+    ),
 )
 END = Answers(
     api="EndTxn", abortable=frozenset((ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.TRANSACTION_ABORTABLE))

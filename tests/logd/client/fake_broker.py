@@ -19,9 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
+from logd.errors import ErrorCode
 from logd.records import FileSlice
 from logd.wire import ApiKey, Message, decode, decode_request_header, encode_response, request_class
 from logd.wire.fetch import PartitionFetched, encode_fetch_response
+from logd.wire.message import NO_UUID
 from logd.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from logd.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from logd.wire.messages.init_producer_id import InitProducerIdResponse
@@ -156,6 +158,10 @@ class FakeBroker:
 
     async def _answer(self, data: bytes) -> Any:
         header = decode_request_header(data)
+        newest = self.served.get(ApiKey.API_VERSIONS, (0, 0))[1]
+        if header.api_key == ApiKey.API_VERSIONS and header.version > newest:
+            refused = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=self._ranges())
+            return encode_response(refused, 0, header.correlation_id)
         if header.api_key == ApiKey.PRODUCE:
             message: Any = decode_produce_request(data, header.version, header.body)
         else:
@@ -175,10 +181,7 @@ class FakeBroker:
 
     def _by_itself(self, asked: Asked) -> Message:
         if asked.api_key == ApiKey.API_VERSIONS:
-            ranges = self.served.items()
-            return ApiVersionsResponse(
-                api_keys=[ApiVersion(api_key=k, min_version=a, max_version=b) for k, (a, b) in ranges]
-            )
+            return ApiVersionsResponse(api_keys=self._ranges())
         if asked.api_key == ApiKey.METADATA:
             return self.metadata(asked)
         if asked.api_key == ApiKey.FIND_COORDINATOR:
@@ -187,6 +190,10 @@ class FakeBroker:
         if asked.api_key == ApiKey.INIT_PRODUCER_ID:
             return InitProducerIdResponse(producer_id=77, producer_epoch=0)
         raise AssertionError(f"no script for {asked}")
+
+    def _ranges(self) -> list[ApiVersion]:
+        ranges = self.served.items()
+        return [ApiVersion(api_key=k, min_version=a, max_version=b) for k, (a, b) in ranges]
 
     def metadata(self, asked: Asked) -> MetadataResponse:
         named = asked.message.topics
@@ -202,7 +209,7 @@ class FakeBroker:
                 MetadataResponseTopic(
                     error_code=0 if name in self.topics else 3,
                     name=name,
-                    topic_id=self.topic_ids.get(name, TOPIC_ID),
+                    topic_id=self.topic_ids.get(name, TOPIC_ID if name in self.topics else NO_UUID),
                     partitions=[
                         MetadataResponsePartition(
                             partition_index=p,
