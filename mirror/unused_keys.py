@@ -15,8 +15,8 @@ _log = logging.getLogger(__name__)
 _KEYS = """
     access.control.allow.methods access.control.allow.origin admin.listeners admin.timeout.ms
     bootstrap.servers checkpoints.topic.replication.factor config.action.reload
-    config.property.filter.class config.storage.replication.factor config.storage.topic connect.protocol
-    connector.class connector.client.config.override.policy connector.plugin.version
+    config.property.filter.class config.providers config.storage.replication.factor config.storage.topic
+    connect.protocol connector.class connector.client.config.override.policy connector.plugin.version
     consumer.poll.timeout.ms dedicated.mode.enable.internal.rest emit.checkpoints.enabled
     emit.checkpoints.interval.seconds emit.heartbeats.enabled emit.heartbeats.interval.seconds
     emit.offset-syncs.enabled errors.log.enable errors.log.include.messages errors.retry.delay.max.ms
@@ -25,10 +25,10 @@ _KEYS = """
     header.converter.plugin.version heartbeat.interval.ms heartbeats.replication.enabled
     heartbeats.topic.replication.factor inter.worker.key.generation.algorithm inter.worker.key.size
     inter.worker.key.ttl.ms inter.worker.signature.algorithm inter.worker.verification.algorithms
-    key.converter key.converter.plugin.version listeners name offset.flush.interval.ms
-    offset.flush.timeout.ms offset.lag.max offset.storage.partitions offset.storage.replication.factor
-    offset.storage.topic offsets.storage.topic plugin.discovery plugin.path predicates
-    rebalance.timeout.ms refresh.groups.enabled refresh.groups.interval.seconds
+    key.converter key.converter.plugin.version listeners metric.names.formats name
+    offset.flush.interval.ms offset.flush.timeout.ms offset.lag.max offset.storage.partitions
+    offset.storage.replication.factor offset.storage.topic offsets.storage.topic plugin.discovery
+    plugin.path predicates rebalance.timeout.ms refresh.groups.enabled refresh.groups.interval.seconds
     replication.policy.internal.topic.separator.enabled response.http.headers.config
     rest.advertised.host.name rest.advertised.listener rest.advertised.port rest.extension.classes
     scheduled.rebalance.max.delay.ms session.timeout.ms source.cluster.alias status.storage.partitions
@@ -41,7 +41,7 @@ _KEYS = """
     worker.sync.timeout.ms worker.unsync.backoff.ms
 """
 _OF_MIRRORMAKER = frozenset((*_KEYS.split(), *OF_JAVA, *CLIENT))
-"""Keys of MirrorMaker 4.1, of the Connect worker in it, and of clients where none is named."""
+"""Keys of MirrorMaker 4.3, of the Connect worker in it, and of clients where none is named."""
 _OF_OTHERS = """
     admin. consumer. producer. source. target. transforms. predicates. key.converter. value.converter.
     header.converter. listeners. admin.listeners. topic.creation. metrics.context. config.providers.

@@ -113,16 +113,19 @@ CONSUMER: Table = {
 }
 
 _JAVAS = """
-    allow.auto.create.topics auto.commit.interval.ms auto.include.jmx.reporter check.crcs client.dns.lookup
-    compression.gzip.level compression.lz4.level compression.zstd.level connections.max.idle.ms
-    config.providers default.api.timeout.ms enable.auto.commit enable.metrics.push exclude.internal.topics
-    group.protocol group.remote.assignor interceptor.classes key.deserializer key.serializer max.block.ms
-    max.poll.records metadata.max.idle.ms metadata.recovery.rebootstrap.trigger.ms
-    metadata.recovery.strategy metric.reporters metrics.num.samples metrics.recording.level
-    metrics.sample.window.ms partition.assignment.strategy partitioner.adaptive.partitioning.enable
-    partitioner.availability.timeout.ms partitioner.class partitioner.ignore.keys receive.buffer.bytes
-    retries send.buffer.bytes socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
-    transaction.two.phase.commit.enable value.deserializer value.serializer
+    allow.auto.create.topics auto.commit.interval.ms auto.include.jmx.reporter
+    bootstrap.resolve.timeout.ms buffer.memory.allocation.strategy check.crcs client.dns.lookup
+    compression.gzip.level compression.lz4.level compression.zstd.level config.providers
+    connections.max.idle.ms default.api.timeout.ms enable.auto.commit enable.metrics.push
+    exclude.internal.topics group.protocol group.remote.assignor interceptor.classes key.deserializer
+    key.serializer max.block.ms max.poll.records metadata.cluster.check.enable metadata.max.idle.ms
+    metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters
+    metrics.num.samples metrics.recording.level metrics.sample.window.ms partition.assignment.strategy
+    partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms partitioner.class
+    partitioner.ignore.keys partitioner.rack.aware receive.buffer.bytes retries send.buffer.bytes
+    share.acknowledgement.mode share.acquire.mode socket.connection.setup.timeout.max.ms
+    socket.connection.setup.timeout.ms transaction.two.phase.commit.enable value.deserializer
+    value.serializer
 """
 OF_JAVA = frozenset(_JAVAS.split())
 """Keys of Kafka's Java clients that mean nothing here."""

@@ -11,35 +11,38 @@ from __future__ import annotations
 _KEYS = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-alter.log.dirs.replication.quota.window.size.seconds
-broker.heartbeat.interval.ms broker.id.generation.enable broker.session.timeout.ms
+alter.log.dirs.replication.quota.window.size.seconds broker.heartbeat.interval.ms
+broker.id.generation.enable broker.session.timeout.ms config.providers
 connection.failed.authentication.delay.ms connections.max.reauth.ms control.plane.listener.name
-controller.quorum.append.linger.ms controller.quorum.bootstrap.servers
+controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
 controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
+controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
 controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms
 controller.quorum.voters controller.quota.window.num controller.quota.window.size.seconds
-controller.socket.timeout.ms create.topic.policy.class.name
+controller.socket.timeout.ms cordoned.log.dirs create.topic.policy.class.name
 delete.records.purgatory.purge.interval.requests early.start.listeners
-fetch.purgatory.purge.interval.requests group.consumer.assignors group.consumer.heartbeat.interval.ms
+errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
+fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
+group.consumer.assignment.interval.ms group.consumer.assignor.offload.enable group.consumer.assignors
+group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
 group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.max.size
-group.consumer.migration.policy group.consumer.min.heartbeat.interval.ms
-group.consumer.min.session.timeout.ms group.consumer.session.timeout.ms group.coordinator.append.linger.ms
-group.coordinator.rebalance.protocols group.coordinator.threads initial.broker.registration.timeout.ms
-inter.broker.protocol.version kafka.metrics.polling.interval.secs
-kafka.metrics.reporters
-log.dir.failure.timeout.ms log.message.downconversion.enable log.message.format.version
-max.connections.per.ip.overrides
-metadata.log.dir metadata.log.max.record.bytes.between.snapshots
+group.consumer.migration.policy group.consumer.min.assignment.interval.ms
+group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms
+group.consumer.regex.refresh.interval.ms group.consumer.session.timeout.ms
+group.coordinator.append.linger.ms group.coordinator.background.threads
+group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols group.coordinator.threads
+initial.broker.registration.timeout.ms inter.broker.protocol.version kafka.metrics.polling.interval.secs
+kafka.metrics.reporters log.dir.failure.timeout.ms log.message.downconversion.enable
+log.message.format.version log.remote.copy.lag.bytes log.remote.copy.lag.ms
+max.connections.per.ip.overrides metadata.log.dir metadata.log.max.record.bytes.between.snapshots
 metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms
 metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
 metrics.num.samples metrics.recording.level metrics.sample.window.ms offsets.commit.required.acks
-principal.builder.class process.roles producer.purgatory.purge.interval.requests
-queued.max.requests quota.window.num quota.window.size.seconds
-replica.selector.class
-replica.socket.receive.buffer.bytes replication.quota.window.num
-replication.quota.window.size.seconds request.timeout.ms reserved.broker.max.id
-security.inter.broker.protocol security.providers socket.connection.setup.timeout.max.ms
-socket.connection.setup.timeout.ms telemetry.max.bytes
+principal.builder.class process.roles producer.purgatory.purge.interval.requests queued.max.requests
+quota.window.num quota.window.size.seconds replica.selector.class replica.socket.receive.buffer.bytes
+replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms
+reserved.broker.max.id security.inter.broker.protocol security.providers
+socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms telemetry.max.bytes
 transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
 """
 
