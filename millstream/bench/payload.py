@@ -15,9 +15,9 @@ _KINDS = 1_024
 _SEED = 0
 
 
-def random_payloads(size: int) -> list[bytes]:
-    """Letters A to Z, as Kafka's tool writes them; the same ones in every run."""
-    source = random.Random(_SEED)
+def random_payloads(size: int, seed: int = _SEED) -> list[bytes]:
+    """Letters A to Z, as Kafka's tool writes them; the same ones in every run with the same seed."""
+    source = random.Random(seed)
     return [bytes(source.choices(range(65, 91), k=size)) for _ in range(_KINDS if size else 1)]
 
 

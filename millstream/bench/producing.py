@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from logd.errors import MillstreamError
 from logd.records import NewRecord
@@ -17,6 +17,10 @@ SLICE_BYTES = 16_384
 """Bytes handed over at once, Kafka's `batch.size`: what is measured is not finer than batches are."""
 TICK_SECONDS = 0.01
 """With --throughput, how often records are handed over."""
+
+
+_Done: TypeAlias = Callable[[list[NewRecord], asyncio.Future[int | None]], None]
+"""Takes the records that a future is of."""
 
 
 class Producer(Protocol):
@@ -45,20 +49,33 @@ class ProduceBench:
     A record's latency begins before it is handed over, so waiting for the buffer counts, as for Kafka's.
     """
 
-    def __init__(self, producer: Producer, topic: str, partition_count: int) -> None:
+    def __init__(
+        self, producer: Producer, topic: str, partition_count: int, keys: Iterator[bytes] | None = None
+    ) -> None:
+        """`keys`: one for each record; they decide the partitions."""
         self._producer = producer
         self._topic = topic
         self._count = partition_count
+        self._keys = keys
         self.latencies = Latencies()
         self.bytes_sent = 0
         self._window = Window()
         self.seconds = 0.0
+        self.steady: Window | None = None
+        """What was handed over since `begin_steady`, and acknowledged."""
+        self.steady_seconds = 0.0
+        self._steady_since = 0.0
         self.failure: MillstreamError | None = None
 
     def window(self) -> Window:
         """A new one, which counts until the next is asked for."""
         self._window = Window()
         return self._window
+
+    def begin_steady(self) -> None:
+        """Count what is handed over from here on apart."""
+        self.steady = Window()
+        self._steady_since = time.perf_counter()
 
     async def run(self, slices: Iterator[list[bytes]], throughput: float, progress: Progress) -> None:
         """Send all slices, besides those of earlier runs: at most `throughput` records a second (0 or less:
@@ -76,32 +93,57 @@ class ProduceBench:
             await self._send(payloads, progress)
             sent += len(payloads)
         await self._producer.flush()
-        self.seconds += time.perf_counter() - began
+        ended = time.perf_counter()
+        self.seconds += ended - began
+        self.steady_seconds = ended - self._steady_since
         if self.failure is not None:
             raise self.failure
 
     async def _send(self, payloads: list[bytes], progress: Progress) -> None:
         began = time.perf_counter()
         now_ms = time.time_ns() // 1_000_000
-        records: list[NewRecord] = [(now_ms, None, payload, ()) for payload in payloads]
-        number = self._producer.partition_for(self._topic, None, self._count)
+        done = partial(self._done, began, self.steady, progress)
+        if self._keys is None:
+            number = self._producer.partition_for(self._topic, None, self._count)
+            await self._hand_over(number, [(now_ms, None, payload, ()) for payload in payloads], done)
+        else:
+            for number, records in self._keyed(now_ms, payloads, self._keys).items():
+                await self._hand_over(number, records, done)
+
+    def _keyed(self, now_ms: int, payloads: list[bytes], keys: Iterator[bytes]) -> dict[int, list[NewRecord]]:
+        """Records by their partitions."""
+        found: dict[int, list[NewRecord]] = {}
+        for payload, key in zip(payloads, keys, strict=False):
+            number = self._producer.partition_for(self._topic, key, self._count)
+            found.setdefault(number, []).append((now_ms, key, payload, ()))
+        return found
+
+    async def _hand_over(self, number: int, records: list[NewRecord], done: _Done) -> None:
         future = await self._producer.send(self._topic, number, records)
-        future.add_done_callback(partial(self._done, began, payloads, progress))
+        future.add_done_callback(partial(done, records))
 
     def _done(
-        self, began: float, payloads: list[bytes], progress: Progress, future: asyncio.Future[int | None]
+        self,
+        began: float,
+        steady: Window | None,
+        progress: Progress,
+        records: list[NewRecord],
+        future: asyncio.Future[int | None],
     ) -> None:
         if future.cancelled():
             return
         if (error := future.exception()) is not None:
             self.failure = self.failure or (error if isinstance(error, MillstreamError) else None)
             return
-        latency_ms, size = (time.perf_counter() - began) * 1000, sum(map(len, payloads))
-        for counted in (self, self._window):
-            counted.bytes_sent += size
-        for latencies in (self.latencies, self._window):
-            latencies.note(latency_ms, len(payloads))
-        progress.advance(len(payloads))
+        latency_ms, count = (time.perf_counter() - began) * 1000, len(records)
+        size = sum(len(record[2] or b"") for record in records)
+        self.bytes_sent += size
+        self.latencies.note(latency_ms, count)
+        for window in (self._window, steady):
+            if window is not None:
+                window.bytes_sent += size
+                window.note(latency_ms, count)
+        progress.advance(count)
 
 
 def slice_size(payloads: list[bytes], throughput: float) -> int:

@@ -36,13 +36,14 @@ def main(arguments: Sequence[str]) -> int:
         given = read_arguments(OPTIONS, arguments)
         given.required("bootstrap-server")
         cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
-        cluster.run(_tell_versions, "awaitBrokers")
+        cluster.run(tell_versions, "awaitBrokers")
     except JavaError as error:
         return failed(str(error), error)
     return 0
 
 
-async def _tell_versions(session: Session) -> None:
+async def tell_versions(session: Session) -> None:
+    """The versions that each broker speaks."""
     from logd.errors import MillstreamError
 
     for broker in (await session.admin.describe_cluster()).brokers:

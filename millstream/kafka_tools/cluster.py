@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import Options
+from millstream.kafka_tools.arguments import Ended, Options
+from millstream.kafka_tools.broker_api_versions import tell_versions
 from millstream.kafka_tools.java_errors import JavaError
 from millstream.kafka_tools.running import Cluster, failed, tool
 
@@ -20,15 +21,26 @@ OPTIONS = Options("The Kafka cluster tool.", [])
 def main(arguments: Sequence[str]) -> int:
     """Carry out the command."""
     given = _parser().read(arguments)
+    if given.config is not None and given.command_config is not None:
+        raise Ended(1, "--config and --command-config cannot be specified together.")
     work: Callable[[Session], Awaitable[None]] = _tell_id
     if given.command == "list-endpoints":
         work = _tell_endpoints
     elif given.command == "unregister":
         work = partial(_unregister, broker=given.id)
+    elif given.command == "unregister-controller":
+        work = partial(_unregister_controller, controller=given.id)
+    elif given.command == "api-versions":
+        work = tell_versions
     try:
+        if given.config is not None:
+            print(
+                "Option --config has been deprecated and will be removed in a future version. "
+                "Use --command-config instead."
+            )
         if given.bootstrap_controller is not None:
             raise _no_controllers()
-        Cluster.create(given.bootstrap_server, given.config).run(work, "listNodes")
+        Cluster.create(given.bootstrap_server, given.command_config or given.config).run(work, "listNodes")
     except JavaError as error:
         return failed(error.caught, error)
     return 0
@@ -42,15 +54,21 @@ def _parser() -> Parser:
     added = {
         "cluster-id": commands.add_parser("cluster-id", help="Tell the cluster's id."),
         "unregister": commands.add_parser("unregister", help="Unregister a broker."),
+        "unregister-controller": commands.add_parser(
+            "unregister-controller", help="Unregister a controller."
+        ),
         "list-endpoints": commands.add_parser("list-endpoints", help="List the brokers' endpoints."),
+        "api-versions": commands.add_parser("api-versions", help="Tell which APIs brokers have."),
     }
     for command in added.values():
         command.require_one(
             (("--bootstrap-server", "-b"), {"help": "Brokers to connect to: host:port,…"}),
             (("--bootstrap-controller", "-C"), {"help": "Not taken: give --bootstrap-server."}),
         )
-        command.add_argument("--config", "-c", help="A file with properties of the admin client.")
+        command.add_argument("--config", help="Deprecated: --command-config.")
+        command.add_argument("--command-config", "-c", help="A file with properties of the admin client.")
     added["unregister"].require("--id", "-i", type=integer, help="The broker's id.")
+    added["unregister-controller"].require("--id", "-i", type=integer, help="The controller's id.")
     added["list-endpoints"].add_argument(
         "--include-fenced-brokers", action="store_true", help="List brokers that are fenced, too."
     )
@@ -100,6 +118,28 @@ async def _unregister(session: Session, broker: int) -> None:
     if response.error_code:
         raise refusal(response.error_code, f"broker {broker}", str(broker), response.error_message)
     print(f"Broker {broker} is no longer registered.")
+
+
+async def _unregister_controller(session: Session, controller: int) -> None:
+    """Controllers of their own, as Apache Kafka has them."""
+    from logd.client.cluster.answers import refusal
+    from logd.wire.messages.unregister_controller import (
+        UnregisterControllerRequest,
+        UnregisterControllerResponse,
+    )
+
+    cluster = await session.admin.describe_cluster()
+    connection = await session.client.connection(cluster.controller_id)
+    if UnregisterControllerRequest.API_KEY not in connection.versions:
+        print("The target cluster does not support the controller unregistration API.")
+        return
+    request = UnregisterControllerRequest(controller_id=controller)
+    response: UnregisterControllerResponse = await session.client.request(request)
+    if response.error_code:
+        raise refusal(
+            response.error_code, f"controller {controller}", str(controller), response.error_message
+        )
+    print(f"Controller {controller} is no longer registered.")
 
 
 app = tool(OPTIONS, main)

@@ -38,6 +38,8 @@ EARLIEST = -2
 LATEST = -1
 GROUPS = 100_000
 """So many names there are for groups that nobody named."""
+REPLACED = (("consumer-property", "command-property"), ("consumer.config", "command-config"))
+"""Options that are deprecated, and those to give instead."""
 FOREVER_MS = (1 << 31) - 1
 """A topic that is not there is waited for, as --timeout-ms says."""
 
@@ -48,11 +50,14 @@ OPTIONS = Options(
         Option("include", "Read every topic whose whole name matches.", "Java regex (String)"),
         Option("partition", "Read this partition only, from its end unless --offset says.", "partition"),
         Option("offset", "Where to begin: a number, earliest or latest.", "consume offset"),
-        Option("consumer-property", "A property of the consumer.", "consumer_prop"),
-        Option("consumer.config", "A file with properties of the consumer.", "config file"),
+        Option("command-property", "A property of the consumer.", "consumer_prop"),
+        Option("command-config", "A file with properties of the consumer.", "config file"),
+        Option("consumer-property", "Deprecated: --command-property.", "consumer_prop"),
+        Option("consumer.config", "Deprecated: --command-config.", "config file"),
         Option("formatter", "The class that prints records.", "class"),
+        Option("property", "Deprecated: --formatter-property.", "prop"),
         Option(
-            "property",
+            "formatter-property",
             "Of the formatter: print.timestamp, print.key, print.offset, print.epoch, print.partition, "
             "print.headers, print.value, key.separator, line.separator, headers.separator, null.literal, "
             "key.deserializer, value.deserializer, headers.deserializer.",
@@ -77,9 +82,6 @@ OPTIONS = Options(
         "zookeeper": ZOOKEEPER,
         "new-consumer": Old("there is no other one", is_ignored=True, has_value=False),
         "broker-list": Old("--bootstrap-server", "bootstrap-server"),
-        "formatter-property": Old("--property", "property"),
-        "command-property": Old("--consumer-property", "consumer-property"),
-        "command-config": Old("--consumer.config", "consumer.config"),
     },
 )
 
@@ -110,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
 def _check(given: Given) -> None:
     """End with Java's words for what does not go together."""
     if given.count("topic", "include") != 1:
-        given.usage("Exactly one of --include/--topic is required. ")
+        given.usage("Exactly one of the following arguments is required: [topic], [include]")
     if given.has("partition"):
         given.integer("partition")
         if not given.has("topic"):
@@ -120,6 +122,23 @@ def _check(given: Given) -> None:
     elif given.has("offset"):
         given.usage("The partition is required when offset is specified.")
     given.required("bootstrap-server")
+    for former, today in REPLACED:
+        _exclude(given, former, today)
+    for former, today in REPLACED:
+        _tell_replaced(given, former, today)
+
+
+def _exclude(given: Given, former: str, today: str) -> None:
+    if given.has(former) and given.has(today):
+        given.usage(f"Options --{former} and --{today} cannot be specified together.")
+
+
+def _tell_replaced(given: Given, former: str, today: str) -> None:
+    """On stdout, as Java does."""
+    if given.has(former):
+        print(
+            f"Option --{former} is deprecated and will be removed in a future version. Use --{today} instead."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +158,8 @@ class _Wanted:
 def _wanted(given: Given) -> _Wanted:
     from millstream.kafka_tools.message_formatter import TimestampTypes
 
-    file = read_client_properties(given.text("consumer.config"))
-    extra = key_values(given.texts("consumer-property"))
+    file = read_client_properties(given.text("command-config") or given.text("consumer.config"))
+    extra = key_values(given.texts("command-property") or given.texts("consumer-property"))
     group = _group(given, file, extra)
     properties = _consumer_properties(given, {**file, **extra})
     commits = properties.get("enable.auto.commit", "true").lower() == "true" and group is not None
@@ -233,6 +252,8 @@ def _formatter(given: Given, types: TimestampTypes) -> RecordPrinter:
     if name in OLD:
         tell(f"note: --formatter {name} is {OLD[name]} today")
         name = OLD[name]
+    _exclude(given, "property", "formatter-property")
+    _tell_replaced(given, "property", "formatter-property")
     properties = read_texts(given.text("formatter-config"), "--formatter-config")
     for option, key in (
         ("key-deserializer", "key.deserializer"),
@@ -240,7 +261,7 @@ def _formatter(given: Given, types: TimestampTypes) -> RecordPrinter:
     ):
         if text := given.text(option):
             properties[key] = text
-    properties |= key_values(given.texts("property"))
+    properties |= key_values(given.texts("formatter-property") or given.texts("property"))
     found = find_formatter(name, properties, types)
     if found is None:
         given.usage(name)

@@ -67,33 +67,41 @@ OPTIONS = Options(
         ),
         Option(
             "max-partition-memory-bytes",
-            "As --batch-size, which it replaces.",
+            "Deprecated: --batch-size, which it replaces.",
             "memory in bytes per partition",
         ),
         Option("line-reader", f"What makes records of lines: {LINE_READER}.", "reader_class"),
         Option("socket-buffer-size", "Has no effect: the system sizes the buffers.", "size"),
+        Option("property", "Deprecated: --reader-property.", "prop"),
         Option(
-            "property",
+            "reader-property",
             "Of the reader: parse.key, parse.headers, ignore.error, key.separator, headers.delimiter, "
             "headers.separator, headers.key.separator, null.marker.",
             "prop",
         ),
         Option("reader-config", "A file with properties of the reader.", "config file"),
-        Option("producer-property", "A property of the producer.", "producer_prop"),
-        Option("producer.config", "A file with properties of the producer.", "config file"),
+        Option("command-property", "A property of the producer.", "producer_prop"),
+        Option("command-config", "A file with properties of the producer.", "config file"),
+        Option("producer-property", "Deprecated: --command-property.", "producer_prop"),
+        Option("producer.config", "Deprecated: --command-config.", "config file"),
         HELP,
         VERSION,
     ],
     old={
         "broker-list": Old("--bootstrap-server", "bootstrap-server"),
         "zookeeper": ZOOKEEPER,
-        "reader-property": Old("--property", "property"),
-        "command-property": Old("--producer-property", "producer-property"),
-        "command-config": Old("--producer.config", "producer.config"),
         "request-timeout": Old("--request-timeout-ms", "request-timeout-ms"),
     },
 )
 
+REPLACED = {
+    "producer-property": "command-property",
+    "producer.config": "command-config",
+    "property": "reader-property",
+}
+"""Options that are deprecated, in the order Java tells of them, and those to give instead."""
+CHECKED = ("producer.config", "producer-property", "property")
+"""The same in the order Java looks whether both are given."""
 MERGED = (
     ("linger.ms", "timeout", "1000"),
     ("acks", "request-required-acks", "-1"),
@@ -146,10 +154,29 @@ def main(arguments: Sequence[str]) -> int:
 def _read(arguments: Sequence[str]) -> Given:
     given = read_or_usage(OPTIONS, arguments)
     given.required("topic")
+    for former in CHECKED:
+        if given.has(former) and given.has(REPLACED[former]):
+            given.usage(f"Options --{REPLACED[former]} and --{former} cannot be specified together.")
+    _tell_replaced(given)
     check_servers(given)
     for name in INTEGERS:
         given.integer(name)
     return given
+
+
+def _tell_replaced(given: Given) -> None:
+    """What is deprecated: on stdout, as Java does."""
+    for former, today in REPLACED.items():
+        if given.has(former):
+            print(
+                f"Warning: --{former} is deprecated and will be removed in a future version. "
+                f"Use --{today} instead."
+            )
+    if given.has("max-partition-memory-bytes"):
+        print(
+            "Warning: --max-partition-memory-bytes is deprecated and will be removed in Apache Kafka 5.0. "
+            "Use --batch-size instead."
+        )
 
 
 def _reader_properties(given: Given) -> Mapping[str, str]:
@@ -160,7 +187,7 @@ def _reader_properties(given: Given) -> Mapping[str, str]:
         raise error
     return {
         **read_texts(given.text("reader-config"), "--reader-config"),
-        **key_values(given.texts("property")),
+        **key_values(given.texts("reader-property") or given.texts("property")),
     }
 
 
@@ -168,8 +195,8 @@ def _producer_properties(given: Given) -> dict[str, str]:
     from logd.client.properties import PRODUCER
 
     properties = {
-        **read_client_properties(given.text("producer.config")),
-        **key_values(given.texts("producer-property")),
+        **read_client_properties(given.text("command-config") or given.text("producer.config")),
+        **key_values(given.texts("command-property") or given.texts("producer-property")),
     }
     tell_without_effect(properties, *PRODUCER, "max.block.ms")
     codec = given.text("compression-codec") or ("gzip" if given.has("compression-codec") else "none")

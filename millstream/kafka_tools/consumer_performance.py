@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options, option_error
 from millstream.kafka_tools.java_errors import JavaError, illegal_argument
+from millstream.kafka_tools.properties import key_values
 from millstream.kafka_tools.running import (
     HELP,
     VERSION,
@@ -28,16 +30,20 @@ OPTIONS = Options(
     "This tool is used to verify the consumer performance.",
     [
         Option("bootstrap-server", "REQUIRED: The servers to connect to.", "server to connect to"),
-        Option("topic", "REQUIRED: The topic to read.", "topic"),
+        Option("topic", "The topic to read.", "topic"),
+        Option("include", "Read every topic whose whole name matches.", "Java regex (String)"),
         Option("group", "The group to read as.", "gid"),
         Option("fetch-size", "Bytes that a fetch brings of a partition.", "size"),
         Option("from-latest", "Begin at the end where the group has no offset."),
         Option("socket-buffer-size", "Has no effect: the system sizes the buffers.", "size"),
-        Option("consumer.config", "A file with properties of the consumer.", "config file"),
+        Option("command-property", "A property of the consumer.", "prop1=val1"),
+        Option("command-config", "A file with properties of the consumer.", "config file"),
+        Option("consumer.config", "Deprecated: --command-config.", "config file"),
         Option("print-metrics", "Print the consumer's metrics."),
         Option("show-detailed-stats", "Print a line for each reporting interval."),
         Option("timeout", "ms without a record that end it.", "milliseconds", optional=True),
-        Option("messages", "REQUIRED: How many records to read.", "count"),
+        Option("num-records", "REQUIRED: How many records to read.", "count"),
+        Option("messages", "Deprecated: --num-records.", "count"),
         Option("reporting-interval", "ms between two lines.", "interval_ms"),
         Option("date-format", "The form of times, by java.text.SimpleDateFormat.", "date format"),
         Option("hide-header", "Print no header."),
@@ -46,8 +52,6 @@ OPTIONS = Options(
     ],
     old={
         "broker-list": Old("--bootstrap-server", "bootstrap-server"),
-        "command-config": Old("--consumer.config", "consumer.config"),
-        "num-records": Old("--messages", "messages"),
         "zookeeper": ZOOKEEPER,
     },
 )
@@ -65,7 +69,7 @@ COLUMNS = (
 def main(arguments: Sequence[str]) -> int:
     """Read, and say how fast that was."""
     given = read_or_usage(OPTIONS, arguments)
-    given.required("topic", "messages")
+    _check(given)
     if not given.has("hide-header"):
         first = "time, threadId" if given.has("show-detailed-stats") else "start.time, end.time"
         print(f"{first}, {COLUMNS}")
@@ -78,6 +82,19 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _check(given: Given) -> None:
+    """End with Java's words for what does not go together; say on stdout what is deprecated."""
+    given.required("bootstrap-server")
+    for names in (("topic", "include"), ("messages", "num-records")):
+        if given.count(*names) != 1:
+            listed = ", ".join(f"[{name}]" for name in names)
+            given.usage(f"Exactly one of the following arguments is required: {listed}")
+    given.excluded("consumer.config", "command-config")
+    for former, today in (("messages", "num-records"), ("consumer.config", "command-config")):
+        if given.has(former):
+            print(f"Warning: --{former} is deprecated. Use --{today} instead.")
+
+
 class _Run:
     """A measurement, and what is told of it; JavaError for an option that cannot be read."""
 
@@ -86,7 +103,7 @@ class _Run:
 
         self._given = given
         self.properties = _properties(given)
-        self._wanted = given.integer("messages", 64) or 0
+        self._wanted = given.integer("num-records" if given.has("num-records") else "messages", 64) or 0
         self._timeout_ms = given.integer("timeout", 64) or TIMEOUT_MS
         self._interval = _interval_ms(given) / 1000
         self._date_format = date_pattern(given.text("date-format") or DATE_FORMAT)
@@ -114,7 +131,7 @@ class _Run:
                 # What was waited for in vain counts, as in Java.
                 bench.ended_at = time.time()
                 print(
-                    "WARNING: Exiting before consuming the expected number of messages: timeout "
+                    "WARNING: Exiting before consuming the expected number of records: timeout "
                     f"({self._timeout_ms} ms) exceeded. You can use the --timeout option to increase the "
                     "timeout."
                 )
@@ -124,9 +141,17 @@ class _Run:
             print_metrics(session.client.metrics)
 
     async def _join(self, consumer: Consumer, bench: ConsumeBench) -> None:
-        await consumer.subscribe([self._given.text("topic") or ""])
+        await consumer.subscribe(self._topics())
         await consumer.wait_assigned()
         bench.assigned_at = time.time()
+
+    def _topics(self) -> list[str] | re.Pattern[str]:
+        if (text := self._given.text("include")) is None:
+            return [self._given.text("topic") or ""]
+        try:
+            return re.compile(text)
+        except re.error as error:
+            raise JavaError("java.util.regex.PatternSyntaxException", str(error)) from None
 
     def _look(self, bench: ConsumeBench) -> None:
         """A line about what came since the last one, when it is time."""
@@ -187,7 +212,8 @@ def _properties(given: Given) -> dict[str, str]:
         given.integer(name)
     return {
         "client.id": "perf-consumer-client",
-        **read_client_properties(given.text("consumer.config")),
+        **read_client_properties(given.text("command-config") or given.text("consumer.config")),
+        **key_values(given.texts("command-property")),
         "max.partition.fetch.bytes": given.text("fetch-size") or str(FETCH_SIZE),
         "auto.offset.reset": "latest" if given.has("from-latest") else "earliest",
     }

@@ -42,7 +42,7 @@ OPTIONS = Options(
             "time",
             "Which offset: that of a time in ms, or one of the words.",
             "<timestamp> / -1 or latest / -2 or earliest / -3 or max-timestamp / -4 or earliest-local / "
-            "-5 or latest-tiered",
+            "-5 or latest-tiered / -6 or earliest-pending-upload",
         ),
         COMMAND_CONFIG,
         Option("exclude-internal-topics", "Without internal topics."),
@@ -54,7 +54,14 @@ OPTIONS = Options(
 
 PATTERN = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 ANY_TOPIC = ".*"
-WORDS = {"latest": -1, "earliest": -2, "max-timestamp": -3, "earliest-local": -4, "latest-tiered": -5}
+WORDS = {
+    "latest": -1,
+    "earliest": -2,
+    "max-timestamp": -3,
+    "earliest-local": -4,
+    "latest-tiered": -5,
+    "earliest-pending-upload": -6,
+}
 UNKNOWN = -1
 """The offset of a time that no record is as young as."""
 
@@ -125,7 +132,8 @@ def parse_time(text: str) -> int:
     except ValueError:
         raise terse(
             f"Malformed time argument {text}. Please use -1 or latest / -2 or earliest / -3 or "
-            "max-timestamp / -4 or earliest-local / -5 or latest-tiered, or a specified long format timestamp"
+            "max-timestamp / -4 or earliest-local / -5 or latest-tiered / -6 or earliest-pending-upload, or "
+            "a specified long format timestamp"
         ) from None
 
 

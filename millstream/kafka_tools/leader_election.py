@@ -27,7 +27,8 @@ OPTIONS = Options(
     "are preferred replicas and unclean replicas.",
     [
         Option("bootstrap-server", "REQUIRED: The brokers to connect to.", "host:port"),
-        Option("admin.config", "A file with properties of the admin client.", "config file"),
+        Option("command-config", "A file with properties of the admin client.", "config file"),
+        Option("admin.config", "Deprecated: --command-config.", "config file"),
         Option(
             "path-to-json-file",
             'A file with the partitions: {"partitions": [{"topic": "foo", "partition": 1}]}.',
@@ -46,7 +47,6 @@ OPTIONS = Options(
     ],
     old={
         "zookeeper": ZOOKEEPER,
-        "command-config": Old("--admin.config", "admin.config"),
         "broker-list": Old("--bootstrap-server", "bootstrap-server"),
         "preferred-replica-election": Old("--election-type preferred", None, has_value=False),
     },
@@ -61,7 +61,13 @@ def main(arguments: Sequence[str]) -> int:
         given = read_arguments(OPTIONS, _with_type(arguments))
         kind = _checked_type(given)
         partitions = _partitions(given)
-        cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("admin.config"))
+        if given.has("admin.config"):
+            print(
+                "Option --admin.config has been deprecated and will be removed in a future version. "
+                "Use --command-config instead."
+            )
+        file = given.text("command-config") or given.text("admin.config")
+        cluster = Cluster.create(given.text("bootstrap-server") or "", file)
 
         async def work(session: Session) -> None:
             await _elect(session, kind, partitions)
@@ -88,6 +94,7 @@ def _checked_type(given: Given) -> str:
     """The type of election; JavaError for options that are missing, or do not go together."""
     if missing := [name for name in ("bootstrap-server", "election-type") if not given.has(name)]:
         raise command_failed(f"Missing required option(s): {', '.join(missing)}")
+    given.excluded("admin.config", "command-config")
     if given.count(*WHICH) != 1:
         raise command_failed(f"One and only one of the following options is required: {', '.join(WHICH)}")
     if given.has("topic") and not given.has("partition"):

@@ -18,13 +18,15 @@ from millstream.kafka_tools.running import Cluster, read_client_properties, tool
 
 if TYPE_CHECKING:
     from logd.client import TransactionalProducer
+    from millstream.bench.latencies import Latencies
     from millstream.bench.producing import ProduceBench
     from millstream.kafka_tools.argparse4j import Parser
     from millstream.terminal.session import Session
 
 OPTIONS = Options("This tool is used to verify the producer performance.", [])
-REPORTING_SECONDS = 5.0
+REPORTING_MS = 5_000
 TRANSACTION_MS = 3_000
+DISTRIBUTIONS = ("none", "range", "random")
 MB = 1024 * 1024
 
 
@@ -50,7 +52,8 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> Parser:
     from millstream.kafka_tools.argparse4j import Parser, double, integer, long
 
-    parser = Parser("producer-performance", OPTIONS.purpose)
+    parser = Parser("kafka-producer-perf-test", OPTIONS.purpose)
+    parser.add_argument("--bootstrap-server", metavar="BOOTSTRAP-SERVER", help="The servers to connect to.")
     parser.require("--topic", metavar="TOPIC", help="The topic to write to.")
     parser.require("--num-records", metavar="NUM-RECORDS", type=long, help="How many records.")
     parser.require_one(
@@ -63,9 +66,13 @@ def _parser() -> Parser:
     )
     parser.require("--throughput", metavar="THROUGHPUT", type=double, help="Records a second; -1: no limit.")
     parser.add_argument(
-        "--producer-props", metavar="PROP-NAME=PROP-VALUE", nargs="+", help="Properties of the producer."
+        "--producer-props", metavar="PROP-NAME=PROP-VALUE", nargs="+", help="Deprecated: --command-property."
     )
-    parser.add_argument("--producer.config", metavar="CONFIG-FILE", help="A file of them.")
+    parser.add_argument(
+        "--command-property", metavar="PROP-NAME=PROP-VALUE", nargs="+", help="Properties of the producer."
+    )
+    parser.add_argument("--producer.config", metavar="CONFIG-FILE", help="Deprecated: --command-config.")
+    parser.add_argument("--command-config", metavar="CONFIG-FILE", help="A file of properties.")
     parser.add_argument("--print-metrics", action="store_true", help="Print the producer's metrics.")
     parser.add_argument("--transactional-id", metavar="TRANSACTIONAL-ID", help="Write in transactions.")
     parser.add_argument(
@@ -74,18 +81,72 @@ def _parser() -> Parser:
         type=long,
         help=f"How long a transaction takes; {TRANSACTION_MS} unless told.",
     )
+    _add_measuring(parser)
     return parser
+
+
+def _add_measuring(parser: Parser) -> None:
+    from millstream.kafka_tools.argparse4j import integer, long
+
+    for name, kind, default, text in (
+        ("warmup-records", long, 0, "Records that are left out of a second summary."),
+        ("reporting-interval", long, REPORTING_MS, "ms between two lines."),
+        ("record-key-range", integer, None, "Keys are numbers below this one."),
+        ("random-seed", long, 0, "What random keys and records come of."),
+    ):
+        parser.add_argument(f"--{name}", type=kind, default=default, help=text)
+    parser.add_argument(
+        "--key-distribution",
+        type=_distribution,
+        default="none",
+        help="Keys: none, one after the other, or random ones.",
+    )
+
+
+def _distribution(text: str) -> str:
+    if text not in DISTRIBUTIONS:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"invalid choice: '{text}' (choose from {{{','.join(DISTRIBUTIONS)}}})")
+    return text
 
 
 def _check(parser: Parser, given: Namespace) -> None:
     if given.num_records <= 0:
-        parser.error("--num-records should be greater than zero")
+        parser.error("--num-records should be greater than zero.")
+    if given.warmup_records >= given.num_records:
+        parser.error(
+            "The value for --warmup-records must be strictly fewer than the number of records in the test, "
+            "--num-records."
+        )
     if given.record_size is not None and given.record_size <= 0:
-        parser.error("--record-size should be greater than zero")
-    if given.producer_props is None and getattr(given, "producer.config") is None:
-        parser.error("Either --producer-props or --producer.config must be specified.")
+        parser.error("--record-size should be greater than zero.")
+    _check_properties(parser, given)
     if given.transaction_duration_ms is not None and given.transaction_duration_ms <= 0:
-        parser.error("--transaction-duration-ms should be greater than zero")
+        parser.error("--transaction-duration-ms should be greater than zero.")
+    if given.reporting_interval <= 0:
+        parser.error("--reporting-interval should be greater than zero.")
+    if given.record_key_range is not None and given.record_key_range <= 0:
+        parser.error("--record-key-range should be greater than zero.")
+    if given.key_distribution != "none" and given.record_key_range is None:
+        parser.error("--record-key-range is required when --key-distribution is 'range' or 'random'.")
+    if given.key_distribution == "none" and given.record_key_range is not None:
+        parser.error("--key-distribution must be 'range' or 'random' when --record-key-range is specified.")
+
+
+def _check_properties(parser: Parser, given: Namespace) -> None:
+    """Some must be there, under one name of the option."""
+    former = getattr(given, "producer.config")
+    places = (given.bootstrap_server, given.command_property, given.producer_props, former)
+    if all(place is None for place in (*places, given.command_config)):
+        parser.error(
+            "At least one of --bootstrap-server, --command-property, --producer-props, --producer.config or "
+            "--command-config must be specified."
+        )
+    if given.command_property is not None and given.producer_props is not None:
+        parser.error("--command-property and --producer-props cannot be specified together.")
+    if given.command_config is not None and former is not None:
+        parser.error("--command-config and --producer.config cannot be specified together.")
 
 
 def _payloads(given: Namespace) -> Iterator[bytes]:
@@ -97,7 +158,7 @@ def _payloads(given: Namespace) -> Iterator[bytes]:
         return cycle(_file_payloads(given.payload_file, given.payload_delimiter))
     if given.payload_monotonic:
         return (b"%d" % number for number in count())
-    return cycle(random_payloads(given.record_size))
+    return cycle(random_payloads(given.record_size, given.random_seed))
 
 
 def _file_payloads(file: str, delimiter: str) -> list[bytes]:
@@ -108,17 +169,29 @@ def _file_payloads(file: str, delimiter: str) -> list[bytes]:
     if not path.exists() or path.stat().st_size == 0:
         raise illegal_argument("File does not exist or empty file provided.")
     found = file_payloads(path, b"\n" if delimiter == "\\n" else delimiter.encode())
-    print(f"Number of messages read: {len(found)}")
+    print(f"Number of records read: {len(found)}")
     return found
 
 
 def _properties(given: Namespace) -> dict[str, str]:
-    properties = read_client_properties(getattr(given, "producer.config"))
-    for text in given.producer_props or ():
+    former = getattr(given, "producer.config")
+    for option, today, value in (
+        ("producer-props", "command-property", given.producer_props),
+        ("producer.config", "command-config", former),
+    ):
+        if value is not None:
+            print(
+                f"Option --{option} has been deprecated and will be removed in a future version. "
+                f"Use --{today} instead."
+            )
+    properties = read_client_properties(given.command_config or former)
+    for text in given.command_property or given.producer_props or ():
         pieces = text.split("=")
         if len(pieces) != 2 or not pieces[1]:
             raise illegal_argument(f"Invalid property: {text}")
         properties[pieces[0]] = pieces[1]
+    if given.bootstrap_server is not None:
+        properties["bootstrap.servers"] = given.bootstrap_server
     properties.setdefault("client.id", "perf-producer-client")
     if given.transactional_id is not None:
         properties["transactional.id"] = given.transactional_id
@@ -137,21 +210,43 @@ async def _measure(
     from millstream.bench.producing import ProduceBench
     from millstream.kafka_tools.metrics_table import print_metrics
 
+    if given.warmup_records > 0:
+        print(
+            f"Warmup first {given.warmup_records} records. Steady state results will print after the "
+            "complete test summary."
+        )
     made = ClientProperties.layered(properties, "")
+    keys = _keys(given)
     count = (await session.client.topic(given.topic)).partition_count
     if "transactional.id" in properties:
         settings = made.transactional_producer()
         name = settings.pop("transactional_id")
         async with TransactionalProducer(session.client, name, **settings) as transactional:
-            bench = ProduceBench(_Committing(transactional), given.topic, count)
+            bench = ProduceBench(_Committing(transactional), given.topic, count, keys)
             await _run(bench, given, payloads, transactional.begin)
     else:
         async with BatchProducer(session.client, **made.producer()) as producer:
-            bench = ProduceBench(producer, given.topic, count)
+            bench = ProduceBench(producer, given.topic, count, keys)
             await _run(bench, given, payloads, None)
-    print(_total(bench))
+    print(_total(bench.latencies, bench.bytes_sent, bench.seconds))
+    if bench.steady is not None:
+        print(_total(bench.steady, bench.steady.bytes_sent, bench.steady_seconds, " steady state"))
     if given.print_metrics:
         print_metrics(session.client.metrics)
+
+
+def _keys(given: Namespace) -> Iterator[bytes] | None:
+    """The records' keys; None where they have none."""
+    from itertools import count
+    from random import Random
+
+    limit = given.record_key_range
+    if given.key_distribution == "range":
+        return (b"%d" % (number % limit) for number in count())
+    if given.key_distribution == "random":
+        source = Random(given.random_seed)
+        return (b"%d" % source.randrange(limit) for _ in count())
+    return None
 
 
 class _Committing:
@@ -171,8 +266,8 @@ async def _run(
     from millstream.terminal.progress import Progress
 
     first = list(islice(payloads, 1))
-    slices = _slices(chain(first, payloads), given.num_records, slice_size(first, given.throughput))
-    progress = Progress(_Reported(bench).look)
+    slices = _slices(bench, chain(first, payloads), given, slice_size(first, given.throughput))
+    progress = Progress(_Reported(bench, given.reporting_interval / 1000).look)
     duration = (given.transaction_duration_ms or TRANSACTION_MS) / 1000
     if begin is None:
         return await bench.run(slices, given.throughput, progress)
@@ -183,10 +278,17 @@ async def _run(
         )
 
 
-def _slices(payloads: Iterator[bytes], total: int, size: int) -> Iterator[list[bytes]]:
-    """`total` payloads, `size` at a time."""
-    for begin in range(0, total, size):
-        yield list(islice(payloads, min(size, total - begin)))
+def _slices(
+    bench: ProduceBench, payloads: Iterator[bytes], given: Namespace, size: int
+) -> Iterator[list[bytes]]:
+    """All payloads, `size` at a time; behind the warm-up the bench is told."""
+    warmup = max(0, given.warmup_records)
+    for begin in range(0, warmup, size):
+        yield list(islice(payloads, min(size, warmup - begin)))
+    if warmup:
+        bench.begin_steady()
+    for begin in range(warmup, given.num_records, size):
+        yield list(islice(payloads, min(size, given.num_records - begin)))
 
 
 def _until(slices: Iterator[list[bytes]], deadline: float) -> Iterator[list[bytes]]:
@@ -198,20 +300,25 @@ def _until(slices: Iterator[list[bytes]], deadline: float) -> Iterator[list[byte
 
 
 class _Reported:
-    """A line about each five seconds."""
+    """A line about each interval."""
 
-    def __init__(self, bench: ProduceBench) -> None:
+    def __init__(self, bench: ProduceBench, interval: float) -> None:
         self._bench = bench
+        self._interval = interval
+        self._is_steady = False
         self._at = time.perf_counter()
         self._window = bench.window()
 
     def look(self, done: float) -> None:
         """Print a line when it is time; `done`: records so far."""
         seconds = time.perf_counter() - self._at
-        if seconds < REPORTING_SECONDS:
+        if seconds < self._interval:
             return
         window, self._window = self._window, self._bench.window()
         self._at += seconds
+        if self._bench.steady is not None and not self._is_steady:
+            print("In steady state.")
+            self._is_steady = True
         print(
             f"{window.count} records sent, {window.count / seconds:.1f} records/sec "
             f"({window.bytes_sent / seconds / MB:.2f} MB/sec), {window.average_ms:.1f} ms avg latency, "
@@ -219,12 +326,12 @@ class _Reported:
         )
 
 
-def _total(bench: ProduceBench) -> str:
-    found, seconds = bench.latencies, max(bench.seconds, 0.001)
+def _total(found: Latencies, size: int, seconds: float, state: str = "") -> str:
+    seconds = max(seconds, 0.001)
     middle, p95, p99, p999 = found.percentiles_ms(0.5, 0.95, 0.99, 0.999)
     return (
-        f"{found.count} records sent, {found.count / seconds:.1f} records/sec "
-        f"({bench.bytes_sent / seconds / MB:.2f} MB/sec), {found.average_ms:.2f} ms avg latency, "
+        f"{found.count}{state} records sent, {found.count / seconds:.1f} records/sec "
+        f"({size / seconds / MB:.2f} MB/sec), {found.average_ms:.2f} ms avg latency, "
         f"{found.max_ms:.2f} ms max latency, {middle} ms 50th, {p95} ms 95th, {p99} ms 99th, "
         f"{p999} ms 99.9th."
     )

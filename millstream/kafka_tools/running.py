@@ -36,7 +36,7 @@ VERSION = Option("version", "Display Kafka version.")
 COMMAND_CONFIG = Option(
     "command-config", "A file with properties of the admin client.", "command config property file"
 )
-VERSION_SHOWN = "4.1.0"
+VERSION_SHOWN = "4.4.0"
 """The version of the Java tools that these are held to."""
 
 
@@ -140,8 +140,13 @@ class Cluster:
         from logd.errors import MillstreamError
         from millstream.terminal.servers import Servers
 
-        # Java's clients skip what is empty between the commas.
-        named = ",".join(server for each in bootstrap.split(",") if (server := each.strip()))
+        names = [each.strip() for each in bootstrap.split(",")]
+        if any(names) and not all(names):
+            raise JavaError(
+                f"{COMMON}.config.ConfigException",
+                "Configuration 'bootstrap.servers' values must not be empty.",
+            )
+        named = ",".join(names)
         servers = Servers(named, {**read_client_properties(file), **(properties or {})})
         try:
             servers.client()

@@ -1,9 +1,11 @@
-// What tests/millstream/kafka_tools/test_java.py compares with: the texts of Kafka's errors, hash codes, numbers.
+// What tests/millstream/kafka_tools/test_java.py compares with: the texts of Kafka's errors, versions of its
+// APIs, hash codes, numbers.
 
 import java.nio.charset.StandardCharsets;
 import java.io.PrintStream;
 import java.util.List;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 
 public class JavaFacts {
@@ -20,6 +22,11 @@ public class JavaFacts {
                 out.println(String.join("\t", error.name(),
                     error.exception().getClass().getName().substring("org.apache.kafka.common.".length()),
                     error.message()));
+        out.println("== apis");
+        for (ApiKeys api : ApiKeys.values())
+            if (api.hasValidVersion())
+                out.println(String.join("\t", String.valueOf(api.id), api.name, String.valueOf(api.oldestVersion()),
+                    String.valueOf(api.latestVersion()), String.valueOf(ApiKeys.clientApis().contains(api))));
         out.println("== strings");
         NAMES.forEach(name -> out.println(name + "\t" + name.hashCode()));
         out.println("== partitions");

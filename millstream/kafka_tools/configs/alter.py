@@ -58,7 +58,7 @@ def _added(given: Given) -> dict[str, str]:
         pairs = [re.split(r"\s*=\s*" + OUTSIDE_BRACKETS, part) for part in parts]
         if any(len(pair) != 2 for pair in pairs):
             raise illegal_argument(
-                "requirement failed: Invalid entity config: all configs to be added must be in the format "
+                "Invalid entity config: all configs to be added must be in the format "
                 '"key=val" or  "key=[val1,val2]" to group values which contain commas.'
             )
         found |= {key.strip(): re.sub(r"\[?\]?", "", value).strip() for key, value in pairs}
@@ -71,12 +71,10 @@ def _added(given: Given) -> dict[str, str]:
 async def _alter_resource(
     session: Session, type: str, name: str, added: Mapping[str, str], deleted: Sequence[str]
 ) -> None:
-    there = {entry.name for entry in await read_entries(session, type, name, everything=False)}
     if type == LOGGER:
+        there = {entry.name for entry in await read_entries(session, type, name, everything=False)}
         if unknown := [key for key in (*deleted, *added) if key not in there]:
             raise invalid_configuration(f"Invalid broker logger(s): {','.join(unknown)}")
-    elif missing := [key for key in deleted if key not in there]:
-        raise invalid_configuration(f"Invalid config(s): {','.join(missing)}")
     changes: dict[str, str | None] = {**dict.fromkeys(deleted), **added}
     await session.admin.incremental_alter_configs(name, changes, TYPES[type])
 
@@ -103,11 +101,11 @@ async def _alter_client(
 def _check_only(
     type: str, what: str, known: Iterable[str], added: Iterable[str], deleted: Iterable[str]
 ) -> None:
-    for verb, keys, shown in (("added", added, "Set"), ("deleted", deleted, "ArrayBuffer")):
+    for verb, keys in (("added", added), ("deleted", deleted)):
         if unknown := [key for key in keys if key not in known]:
             raise illegal_argument(
                 f"Only {what} configs can be {verb} for '{type}' using --bootstrap-server. Unexpected config "
-                f"names: {shown}({', '.join(unknown)})"
+                f"names: {','.join(unknown)}"
             )
 
 

@@ -19,8 +19,7 @@ from millstream.kafka_tools.running import (
 )
 
 OPTIONS = Options(
-    "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or "
-    "reset consumer group offsets.",
+    "This tool helps to list, describe, delete and manage the offsets of consumer groups.",
     [
         Option(
             "bootstrap-server",
@@ -99,10 +98,10 @@ NO_BROKERS = (
     "to send ListGroups"
 )
 NO_ACTION = (
-    "WARN: No action will be performed as the --execute option is missing. In a future major release, the "
-    "default behavior of this command will be to prompt the user before executing the reset rather than "
-    "doing a dry run. You should add the --dry-run option explicitly if you are scripting this command and "
-    "want to keep the current default behavior without prompting."
+    "WARN: No action will be performed as the --execute option is missing. In version 5.0, this command "
+    "will require either --dry-run or --execute to be specified. You should add the --dry-run option "
+    "explicitly if you are scripting this command and want to keep the current default behavior without "
+    "prompting."
 )
 
 

@@ -125,7 +125,7 @@ GROWING = ("GROUP", "TOPIC", "CONSUMER-ID", "HOST")
 
 
 async def _print_offsets(session: Session, group: Group, verbose: bool) -> None:
-    rows = await _offset_rows(session, group)
+    rows = sorted(await _offset_rows(session, group), key=lambda row: (row["TOPIC"], int(row["PARTITION"])))
     if not _is_shown(group, len(rows)):
         return
     titles = WITH_EPOCH if verbose else OFFSETS

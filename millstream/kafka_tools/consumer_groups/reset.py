@@ -25,6 +25,8 @@ from millstream.kafka_tools.running import tell
 from millstream.terminal.session import Session
 
 INACTIVE = ("Empty", "Dead")
+WIDTH = 15
+"""Columns of names are at least so wide."""
 UNQUOTED = 24
 """How long a field of CSV is at most without quotes."""
 Offsets = Mapping[TopicPartition, int]
@@ -161,7 +163,7 @@ async def _from_file(session: Session, given: Given, group: str, path: Path) -> 
         raise JavaError("java.lang.RuntimeException", f"java.io.IOException: Unable to read file {path}")
     plans = _read_plans(path.read_text(), given)
     if group not in plans:
-        print_error(f"No reset plan for group {group} found")
+        print_error(f"No reset plan for group {group} found.")
         return {}
     return await _within_log(session, plans[group])
 
@@ -208,6 +210,8 @@ def _print(planned: Mapping[str, Offsets]) -> None:
         for tp in partition_order(planned[name])
     ]
     titles = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")] if planned else []
+    first = max([WIDTH, *map(len, planned)])
+    second = max([WIDTH, *(len(topic) for _, topic, _, _ in rows)])
     for group, topic, partition, offset in (*titles, *rows):
-        print(f"\n{group:<30} {topic:<30} {partition:<10} {offset:<15}", end="")
+        print(f"\n{group:<{first}} {topic:<{second}} {partition:<10} {offset}", end="")
     print()

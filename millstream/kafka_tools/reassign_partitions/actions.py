@@ -74,7 +74,8 @@ async def generate(session: Session, given: Given) -> None:
             "assignment without rack information."
         )
     proposed = propose(current, brokers, rack_aware=rack_aware)
-    print(f"Current partition replica assignment\n{formatted(current)}\n")
+    places = await folders.current_places(session, current)
+    print(f"Current partition replica assignment\n{formatted(current, places)}\n")
     print(f"Proposed partition reassignment configuration\n{formatted(proposed)}")
 
 
@@ -89,7 +90,8 @@ async def execute(session: Session, given: Given) -> None:
     if unknown := [node for node in wanted if node not in known]:
         raise command_failed(f"Unknown broker id {unknown[0]}")
     current = await _assignment_of(session, proposed)
-    print(f"Current partition replica assignment\n\n{formatted(current)}\n")
+    places = await folders.current_places(session, current)
+    print(f"Current partition replica assignment\n\n{formatted(current, places)}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
     await _throttle(session, given, under_way, proposed, current, folder_moves)
     if given.has("disallow-replication-factor-change"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from logd.client import TopicPartition
@@ -79,6 +79,16 @@ async def _started(session: Session, moves: FolderMoves) -> list[Replica]:
             refused.add_note(f"note: {moves[replica]}: {error}")
             raise refused from error
     return started
+
+
+async def current_places(
+    session: Session, assignment: Mapping[TopicPartition, Sequence[int]]
+) -> dict[Replica, str]:
+    """The folders of the replicas whose brokers are alive."""
+    alive = {broker.node_id for broker in (await session.admin.describe_cluster()).brokers}
+    replicas = [Replica(node, tp) for tp, nodes in assignment.items() for node in nodes if node in alive]
+    found = await _places(session, replicas)
+    return {replica: current for replica, (current, _) in found.items() if current is not None}
 
 
 async def _places(

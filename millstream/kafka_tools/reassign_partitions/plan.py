@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
+from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from logd.client import BrokerNode, TopicPartition
@@ -85,14 +86,14 @@ def read_brokers(text: str) -> list[int]:
     return found
 
 
-def formatted(assignment: Assignment) -> str:
-    """As JSON, of which `--execute` takes what `--generate` proposes."""
+def formatted(assignment: Assignment, places: FolderMoves = MappingProxyType({})) -> str:
+    """As JSON, of which `--execute` takes what `--generate` proposes; `places`: folders that are known."""
     partitions = [
         {
             "topic": tp.topic,
             "partition": tp.partition,
             "replicas": list(replicas),
-            "log_dirs": [ANY] * len(replicas),
+            "log_dirs": [places.get(Replica(node, tp), ANY) for node in replicas],
         }
         for tp, replicas in sorted(assignment.items())
     ]

@@ -33,8 +33,14 @@ from tests.support import depth
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
+NEWER = {"unregister_controller"}
+"""Modules of messages that kio does not know yet: Kafka is asked them in the tools' transcripts."""
+
+
 def top_level_messages() -> Iterator[type[Message]]:
     for info in pkgutil.iter_modules(logd.wire.messages.__path__):
+        if info.name in NEWER:
+            continue
         module = importlib.import_module(f"logd.wire.messages.{info.name}")
         for value in vars(module).values():
             # Structs inside messages inherit these; only top-level messages set them.

@@ -72,7 +72,7 @@ def port_column(text: str, where: Surroundings) -> str:
 
 def measures(text: str, where: Surroundings) -> str:
     """What the performance tests measure, and when: but how many records there were in all."""
-    text = re.sub(r"(\d+ records sent, ).*", r"\1…", text)
+    text = re.sub(r"(\d+(?: steady state)? records sent, ).*", r"\1…", text)
     number = r"(?:[\d.]+|NaN|Infinity)"
     rest = rf"{number}, {number}, (\d+)(?:, {number}){{5}}$"
     # How far an interval's line has come depends on when it is told.
@@ -147,6 +147,22 @@ def valid_states(text: str, where: Surroundings) -> str:
     )
 
 
+def option_sets(text: str, where: Surroundings) -> str:
+    """Options that Java has in a set whose order is another in each process."""
+    lists = r"\[(\[[\w-]+\](?:, \[[\w-]+\])+)\]"
+    return re.sub(lists, lambda found: f"[{', '.join(sorted(found[1].split(', ')))}]", text)
+
+
+def rebalance_hint(text: str, where: Surroundings) -> str:
+    """Java's consumer advertises a protocol that logd does not speak."""
+    return re.sub(r"^The consumer rebalance protocol \(KIP-848\) is .*\n", "", text, flags=re.MULTILINE)
+
+
+def commit_topic(text: str, where: Surroundings) -> str:
+    """In records of Kafka's own topics, too."""
+    return re.sub(r'("topicId":)"[\w-]{22}"', r'\1"ID"', text)
+
+
 RULES: tuple[Callable[[str, Surroundings], str], ...] = (
     address,
     log_folder,
@@ -167,6 +183,9 @@ RULES: tuple[Callable[[str, Surroundings], str], ...] = (
     jackson,
     low_watermarks,
     valid_states,
+    option_sets,
+    rebalance_hint,
+    commit_topic,
 )
 
 

@@ -1,4 +1,4 @@
-"""What is imitated of Java: the order of a HashMap, texts of errors, numbers, times."""
+"""What is imitated of Java: the order of a HashMap, texts of errors, versions of APIs, numbers, times."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from logd.errors import ErrorCode
 from logd.topic_partition import TopicPartition
 from millstream.kafka_tools.error_texts import ERROR_TEXTS
+from millstream.kafka_tools.java_apis import APIS, Api
 from millstream.kafka_tools.java_errors import JavaError
 from millstream.kafka_tools.java_numbers import shown_double
 from millstream.kafka_tools.java_order import copied, partition_hash, string_hash
@@ -29,6 +30,11 @@ def test_java_says_the_same() -> None:
 
     texts = [line.split("\t") for line in sections["errors"].splitlines()]
     assert {name: (kind, text) for name, kind, text in texts} == ERROR_TEXTS
+    apis = [line.split("\t") for line in sections["apis"].splitlines()]
+    assert {
+        int(key): Api(name, int(lowest), int(highest), of_clients == "true")
+        for key, name, lowest, highest, of_clients in apis
+    } == APIS
     names = [name.split("\t") for name in sections["strings"].splitlines()]
     assert {name: int(value) & 0xFFFFFFFF for name, value in names} == {n: string_hash(n) for n in NAMES}
     assert [int(line) & 0xFFFFFFFF for line in sections["partitions"].splitlines()] == [

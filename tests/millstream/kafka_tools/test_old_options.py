@@ -19,10 +19,7 @@ from tests.millstream.kafka_tools.players import OurTools
     ("options", "old", "today"),
     [
         (console_producer.OPTIONS, "broker-list", "bootstrap-server"),
-        (console_producer.OPTIONS, "reader-property", "property"),
         (console_consumer.OPTIONS, "whitelist", "include"),
-        (console_consumer.OPTIONS, "formatter-property", "property"),
-        (console_consumer.OPTIONS, "command-property", "consumer-property"),
         (consumer_performance.OPTIONS, "broker-list", "bootstrap-server"),
         (broker_api_versions.OPTIONS, "broker-list", "bootstrap-server"),
     ],
