@@ -70,7 +70,7 @@ class SourceTask:
 
         Asked between two polls once every `offset.flush.interval.ms`, and at the end. An offset counts when
         everything returned so far from its partition is acknowledged. The name is that of KIP-910's
-        updateOffsets, which no Kafka up to 4.1 has.
+        updateOffsets, which no Kafka up to 4.4 has.
         """
         return None
 

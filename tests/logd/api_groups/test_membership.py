@@ -165,7 +165,7 @@ def test_describe(client: RawClient, group: str, version: int) -> None:
     member = found.members[0]
     assert (member.member_id, member.client_id, member.client_host) == (joined.member_id, "raw", "/127.0.0.1")
     assert (member.member_metadata, member.member_assignment) == (b"mine", b"yours")
-    if version >= 3:  # read, delete, describe, describe and alter configs, as Apache Kafka 4.1 answers
+    if version >= 3:  # read, delete, describe, describe and alter configs, as Apache Kafka answers
         assert found.authorized_operations == 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 
