@@ -11,7 +11,7 @@ from logd.dump_log.newer_groups import NEWER_GROUPS
 from logd.errors import MalformedMessage
 from logd.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from logd.transactions.records import TransactionLogKey, TransactionLogValue
-from logd.transactions.states import TransactionState
+from logd.transactions.states import state_name
 from logd.wire import Message, decode
 from logd.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -34,7 +34,6 @@ _EMBEDDED: Final[dict[str, type[Message]]] = {
     "assignment": ConsumerProtocolAssignment,
 }
 _CONSUMERS: Final = "consumer"
-_STATE_NAMES: Final = {state.value: state.title for state in TransactionState}
 
 
 def decode_plain(offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
@@ -116,7 +115,7 @@ def _value_json(cls: type[Message], value: bytes) -> dict[str, Any]:
             for name, embedded in _EMBEDDED.items():
                 found[name] = _embedded(embedded, getattr(member, name), found[name])
     if isinstance(message, TransactionLogValue):
-        data["transactionStatus"] = _state_name(message.transaction_status)
+        data["transactionStatus"] = state_name(message.transaction_status)
     return {"version": str(version), "data": data}
 
 
@@ -127,11 +126,6 @@ def _embedded(cls: type[Message], data: bytes, otherwise: str) -> Any:
         return as_json(decode(cls, version, data, 2), version)
     except (MalformedMessage, ValueError):
         return otherwise
-
-
-def _state_name(number: int) -> str:
-    """A transaction's state as people call it; the number of one that is not known."""
-    return _STATE_NAMES.get(number) or str(number)
 
 
 def _version(data: bytes) -> int:

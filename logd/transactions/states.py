@@ -35,6 +35,14 @@ class TransactionState(IntEnum):
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
+_TITLES = {state.value: state.title for state in TransactionState}
+
+
+def state_name(number: int) -> str:
+    """A state as Kafka's tools print it; the number of one that is not known."""
+    return _TITLES.get(number) or str(number)
+
+
 RESTING = frozenset(
     (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 )

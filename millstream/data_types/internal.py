@@ -13,6 +13,7 @@ from logd.dump_log.json_form import as_json, json_text
 from logd.errors import MalformedMessage
 from logd.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from logd.transactions.records import TransactionLogKey, TransactionLogValue
+from logd.transactions.states import state_name
 from logd.wire import Message, decode
 from millstream.data_types.data_type import InternalReader, WrongData
 
@@ -50,10 +51,11 @@ def _read(kinds: _Kinds, key: bytes | None, value: bytes | None) -> str | None:
         }
         if value is not None:
             version = _version(value)
-            read["value"] = {
-                "version": version,
-                "data": as_json(decode(of_value, version, value, 2), version),
-            }
+            message = decode(of_value, version, value, 2)
+            data = as_json(message, version)
+            if isinstance(message, TransactionLogValue):
+                data["transactionStatus"] = state_name(message.transaction_status)
+            read["value"] = {"version": version, "data": data}
         return json_text(read)
     except (MalformedMessage, ValueError) as error:
         raise WrongData(f"not a record of Kafka's own: {error}") from None

@@ -79,7 +79,7 @@ def properties(flag: str, given: Sequence[str]) -> list[str]:
 
 
 def write_by_java(kafkas: Kafkas, topic: str) -> None:
-    parse = properties("--property", ["parse.headers=true", "parse.key=true"])
+    parse = properties("--reader-property", ["parse.headers=true", "parse.key=true"])
     kafkas("kafka-console-producer", "--topic", topic, *parse, stdin=WHOLE)
 
 
@@ -115,7 +115,7 @@ def test_whoever_wrote_it_all_read_the_same(broker: Broker, kafkas: Kafkas, who:
     lines = ours(broker, "consume", topic, "-e", "-f", form)
     assert lines.decode().splitlines()[2] == f"{topic} 0 2 k1 2 ä b 4 h3=z"
     assert kcat(broker, "-C", "-t", topic, "-e", "-f", form) == lines
-    show = properties("--property", ["print.headers=true", "print.key=true"])
+    show = properties("--formatter-property", ["print.headers=true", "print.key=true"])
     end = ("--from-beginning", "--max-messages", "3", "--timeout-ms", "60000")
     assert kafkas("kafka-console-consumer", "--topic", topic, *show, *end) == WHOLE
     assert [
@@ -186,7 +186,7 @@ def test_tombstones_and_nulls(broker: Broker, kafkas: Kafkas) -> None:
     form = r"%k\t%s\n"
     assert ours(broker, "consume", topic, "-e", "-f", form, "--null-marker", "NULL") == lines
     assert kcat(broker, "-C", "-Z", "-t", topic, "-e", "-f", form) == lines
-    marker = properties("--property", ["parse.key=true", "null.marker=NULL"])
+    marker = properties("--reader-property", ["parse.key=true", "null.marker=NULL"])
     kafkas("kafka-console-producer", "--topic", topic, *marker, stdin=lines)
     assert ours(broker, "consume", topic, "-e", "-f", form, "--null-marker", "NULL") == 2 * lines
 

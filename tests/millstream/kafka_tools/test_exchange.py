@@ -53,7 +53,7 @@ def java_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
 
 
 def written(player: Player, logd: LogdProcess, topic: str, options: list[str], text: str) -> None:
-    given = [word for option in options for word in ("--property", option)]
+    given = [word for option in options for word in ("--reader-property", option)]
     for codec in CODECS:
         result = player.run(
             [
@@ -67,7 +67,7 @@ def written(player: Player, logd: LogdProcess, topic: str, options: list[str], t
 
 
 def read(player: Player, logd: LogdProcess, topic: str, count: int) -> str:
-    shown = [word for name in ALL for word in ("--property", f"print.{name}=true")]
+    shown = [word for name in ALL for word in ("--formatter-property", f"print.{name}=true")]
     result = player.run(
         [
             "kafka-console-consumer",
