@@ -451,11 +451,13 @@ class LogFolder:
                 continue
             from logd.storage.log.loader import Opening, open_log  # as in `new_log`
 
+            cleaner_offset = self.cleaner_offsets.get(key, -1)
             opening = Opening(
                 clean=clean,
                 recovery_point=recovery_points.get(key, -1),
                 log_start_offset=start_offsets.get(key, -1),
-                compacted_to=self.cleaner_offsets.get(key, -1),
+                compacted_to=cleaner_offset,
+                cleaner_offset=cleaner_offset,
             )
             log, strays, has_lost = open_log(
                 entry,

@@ -18,7 +18,8 @@ back. A round reads the dirty section for its keys, then both parts are rewritte
 A swap, and what the loader makes of a crash in the midst of it (Kafka's names and order):
 
     1  the child wrote   X.log.cleaned X.index.cleaned X.timeindex.cleaned [X.txnindex.cleaned], all synced
-    2  thread: each      X.….cleaned → X.….swap, the .log first; the folder is synced
+    2  thread: the removal offset is saved if deletions or markers go (`logd.storage.removals`); then
+               each      X.….cleaned → X.….swap, the .log first; the folder is synced
     3  loop:   each old segment's files of the group → ….deleted
     4  loop:   each      X.….swap → X.…, the .log first; reads go to the new segment from here on
     5  thread: the folder is synced; the .deleted files are unlinked after file.delete.delay.ms

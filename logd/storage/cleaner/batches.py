@@ -5,7 +5,8 @@ copied as bytes. Two things besides the keys decide:
 
 - A deletion (a record with a key and no value), or a transaction marker nothing is left of, stays for
   `delete.retention.ms` after it was first cleaned. Until when, is written into the batch: attribute bit 6 is
-  set and the base timestamp is that time, the records' deltas counting from there (KIP-534).
+  set and the base timestamp is that time, the records' deltas counting from there (KIP-534). It stays for
+  longer where a replica that is being copied has not come so far (`Task.removable_to`).
 - The batch with an active producer's last sequence stays, if need be without records, and so does the last
   one before the last stable offset: as long as nothing follows, no other tells readers how far the log goes
   (KAFKA-17076).
@@ -36,12 +37,15 @@ class BatchFilter:
 
     def __init__(self, task: Task, offsets: OffsetMap, transactions: Transactions) -> None:
         self.records_read = self.records_kept = 0
+        self.removal_offset = 0
+        """1 + the highest offset of a deletion or marker that was not kept; 0 if all were."""
         self._get = offsets.get
         self._latest = offsets.latest
         self._transactions = transactions
         self._producers = {producer: (last, epoch) for producer, last, epoch in task.producers}
         self._last_stable_offset = task.last_stable_offset
         self._now_ms = task.now_ms
+        self._removable_to = task.removable_to
         self._horizon = task.now_ms + task.delete_retention_ms
 
     def filter(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
@@ -64,7 +68,10 @@ class BatchFilter:
     def _control(self, header: BatchHeader, batch: memoryview) -> tuple[bool, Buffer | None]:
         may_go = self._transactions.control(header, batch)
         horizon = header.delete_horizon
-        if not header.count or (may_go and horizon is not None and horizon <= self._now_ms):
+        if not header.count:
+            return True, None
+        if may_go and self._is_over(header):
+            self.removal_offset = header.next_offset
             return True, None
         self.records_kept += header.count
         if may_go and horizon is None:
@@ -78,7 +85,7 @@ class BatchFilter:
         spans = record_spans(body, header.count)
         base, get, latest = header.base_offset, self._get, self._latest
         horizon = header.delete_horizon
-        deletions_stay = horizon is None or self._now_ms < horizon
+        deletions_stay = not self._is_over(header)
         has_deletions = False
         kept: list[Span] = []
         for span in spans:
@@ -87,6 +94,7 @@ class BatchFilter:
                 if key is None or offset < get(key):
                     continue
                 if not span[5] and not deletions_stay:
+                    self.removal_offset = offset + 1
                     continue
             if not span[5]:
                 has_deletions = True
@@ -99,6 +107,13 @@ class BatchFilter:
         if len(kept) == len(spans) and not retime:
             return batch
         return self._rebuilt(header, body, kept, retime)
+
+    def _is_over(self, header: BatchHeader) -> bool:
+        """Return True if the batch's deletions or marker may go: their time is over, and no replica that is
+        behind may still need them.
+        """
+        horizon = header.delete_horizon
+        return horizon is not None and horizon <= self._now_ms and header.last_offset < self._removable_to
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None

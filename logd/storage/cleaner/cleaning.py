@@ -55,6 +55,7 @@ class Cleaning:
         self._throttle = throttle
         self._bytes_read = self._bytes_written = 0
         self._writing: CleanedSegment | None = None
+        self._filter: BatchFilter | None = None
 
     def run(self) -> Done:
         """Raises OSError, CorruptRecordBatch, Cancelled."""
@@ -62,7 +63,7 @@ class Cleaning:
         offsets = self._map_of_keys()
         first_dirty = offsets.latest + 1
         sources = [source for source in task.sources if source.base_offset < first_dirty]
-        batches = BatchFilter(task, offsets, transactions := Transactions(task.aborted))
+        batches = self._filter = BatchFilter(task, offsets, transactions := Transactions(task.aborted))
         group: Group | None = None
         try:
             for source in sources:
@@ -176,6 +177,7 @@ class Cleaning:
                 size=written.size,
                 modified_ms=modified_ms,
                 suffixes=suffixes,
+                removal_offset=0 if self._filter is None else self._filter.removal_offset,
             )
         )
 

@@ -14,6 +14,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 LENGTH = struct.Struct(">I")
+EVERYTHING = (1 << 63) - 1
+"""As an offset: above all of a log."""
 
 AbortedEntry: TypeAlias = tuple[int, int, int, int]
 """Producer id, first offset, last offset, last stable offset: a transaction index entry."""
@@ -32,7 +34,8 @@ class Task(msgspec.Struct, tag=True, frozen=True, kw_only=True):
 
     Keys are taken from `first_dirty` on. `last_stable_offset` is the log's. `aborted` are the aborted
     transactions with records in `sources`. `producers` are the active ones: id, offset of the last data (-1:
-    none), epoch. Sizes in bytes, times in ms.
+    none), epoch. Deletions and transaction markers at or above `removable_to` stay, however old they are.
+    Sizes in bytes, times in ms.
     """
 
     folder: str
@@ -46,6 +49,7 @@ class Task(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     index_interval_bytes: int
     aborted: Sequence[AbortedEntry]
     producers: list[tuple[int, int, int]]
+    removable_to: int = EVERYTHING
     map_bytes: int = 128 * 1024 * 1024
     map_load_factor: float = 0.9
     buffer_bytes: int = 512 * 1024
@@ -59,7 +63,8 @@ class Cancel(msgspec.Struct, tag=True, frozen=True):
 class Cleaned(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     """A group of segments, `replaced` by their base offsets, was rewritten as one of `size` bytes.
 
-    Its files are whole and synced, under the first one's names with `.cleaned`.
+    Its files are whole and synced, under the first one's names with `.cleaned`. Of the deletions and
+    transaction markers before `removal_offset` some are in neither this group nor those before it any more.
     """
 
     base_offset: int
@@ -67,6 +72,7 @@ class Cleaned(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     size: int
     modified_ms: int
     suffixes: list[str]
+    removal_offset: int = 0
 
 
 class Done(msgspec.Struct, tag=True, frozen=True, kw_only=True):

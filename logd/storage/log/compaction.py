@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import NamedTuple
 
+from logd.config.setting import LONG_MAX
 from logd.errors import CorruptRecordBatch
 from logd.storage.cleaner.messages import Cleaned, Source, Task
 from logd.storage.cleaner.selection import Cleanable, cleanable
@@ -12,6 +14,8 @@ from logd.storage.jobs import Deletion
 from logd.storage.log.reader import LogReader
 from logd.storage.log.state import LogState
 from logd.storage.segment import Segment
+
+logger = logging.getLogger(__name__)
 
 
 class CleanerLimits(NamedTuple):
@@ -60,10 +64,12 @@ class LogCompaction:
         except (OSError, CorruptRecordBatch) as error:
             raise state.failed("looking for what to compact", error) from error
 
-    def start_compaction(self, found: Cleanable, limits: CleanerLimits, now_ms: int) -> Round:
+    def start_compaction(
+        self, found: Cleanable, limits: CleanerLimits, now_ms: int, *, removable_to: int = LONG_MAX
+    ) -> Round:
         """A task for the cleaner; every `Cleaned` it reports goes to `start_swap`.
 
-        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        Deletions and markers at or above `removable_to` stay. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
         segments, config = state.segments, state.config
@@ -88,9 +94,27 @@ class LogCompaction:
                 (number, known.batches[-1].last_offset if known.batches else -1, known.epoch)
                 for number, known in producers
             ],
+            removable_to=removable_to,
             **limits._asdict(),
         )
         return Round(task, {segment.base_offset: (segment, segment.size) for segment in row})
+
+    def save_removals(self) -> None:
+        """Have `removals` on the disk, before anything is done that it was raised for. Blocks.
+
+        Nothing where the log was deleted or its disk has failed: nothing can be done to it any more. Raises
+        KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        state = self._state
+        if state.health.failure is not None:
+            return
+        try:
+            state.segments.active.place()
+            state.removals.save(state.disk, state.folder)
+        except FileNotFoundError:
+            logger.debug("log %s went away while it was compacted", state.folder.name)
+        except OSError as error:
+            raise state.health.fail(f"writing the removal offset of {state.folder.name}", error) from error
 
     def start_swap(self, compaction: Round, cleaned: Cleaned) -> Swap:
         """The exchange of one group: `prepare` it in a thread, then call `finish_swap`."""

@@ -37,6 +37,7 @@ from logd.storage.names import (
     LEADER_EPOCHS,
     LOG_SUFFIX,
     PARTITION_METADATA,
+    REMOVAL_OFFSET,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     deleted_folder,
@@ -89,6 +90,7 @@ class FutureLog:
         self._round_end = 0
         self._synced_end = -1
         self._epochs = b""
+        self._removals = b""
 
     # In any thread
 
@@ -129,6 +131,8 @@ class FutureLog:
                 file.sync()
                 file.close()
             write_atomically(disk, self.path / LEADER_EPOCHS, self._epochs)
+            if self._removals:
+                write_atomically(disk, self.path / REMOVAL_OFFSET, self._removals)
             disk.sync_folder(self.path)
         except OSError as error:
             raise self._target_failed(error) from error
@@ -206,6 +210,7 @@ class FutureLog:
         self._unsaved_from = log.files.unsaved_from
         self._round_end = log.log_end_offset
         self._epochs = log.epochs.encode()
+        self._removals = log.removals.encode() if log.removals.is_known else b""
         self._files = self._round()
 
     def finish(self) -> Deletion | None:

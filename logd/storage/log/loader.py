@@ -25,6 +25,7 @@ from logd.storage.names import (
     LEADER_EPOCHS,
     LOG_SUFFIX,
     PARTITION_METADATA,
+    REMOVAL_OFFSET,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     TEMPORARY_SUFFIX,
@@ -37,6 +38,7 @@ from logd.storage.names import (
 from logd.storage.new_log import Placement
 from logd.storage.producers.snapshots import Snapshots
 from logd.storage.producers.state import ProducerState
+from logd.storage.removals import Removals
 from logd.storage.segment import Segment
 from logd.storage.segments import Segments
 
@@ -48,7 +50,7 @@ class Found:
     """The files in a log's folder. `indexed` counts the indexes of a base offset: both are wanted.
 
     `aborted` are the base offsets with a transaction index: not every segment has one. `is_staged`: a
-    compaction was not finished; `is_cut`: a truncation was not.
+    compaction was not finished; `is_cut`: a truncation was not; `has_removals`: there is a removal offset.
     """
 
     logs: dict[int, tuple[int, int]] = field(
@@ -60,19 +62,22 @@ class Found:
     strays: list[Path] = field(default_factory=list)
     is_staged: bool = False
     is_cut: bool = False
+    has_removals: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """What the folder knows of a log before it is opened; -1 where a checkpoint says nothing.
 
-    Below `compacted_to` a segment may end before the next one begins: compaction took its last batches.
+    Below `compacted_to` a segment may end before the next one begins: compaction took its last batches. What
+    the cleaner's checkpoint says of the log is the `cleaner_offset`.
     """
 
     clean: bool
     recovery_point: int
     log_start_offset: int
     compacted_to: int = -1
+    cleaner_offset: int = -1
 
 
 class Opened(NamedTuple):
@@ -116,6 +121,8 @@ def _list(folder: Path) -> Found:
                 found.is_staged = True
             elif name == TRUNCATION:
                 found.is_cut = True
+            elif name == REMOVAL_OFFSET:
+                found.has_removals = True
             elif name.endswith((DELETED_SUFFIX, TEMPORARY_SUFFIX)):
                 found.strays.append(folder / name)
     return found
@@ -184,9 +191,18 @@ def open_log(
         log_end_offset=end,
         recovery_point=recovery_point,
         topic_id=read_partition_metadata(folder / PARTITION_METADATA),
+        removals=_removals(folder, found, opening, end),
     )
     log.release()  # opened to look at; opened again when somebody writes or reads
     return Opened(log, strays, has_lost)
+
+
+def _removals(folder: Path, found: Found, opening: Opening, end: int) -> Removals:
+    """Most logs were never compacted: nothing is read for them."""
+    if not found.has_removals and opening.compacted_to < 0:
+        return Removals()
+    compacted_to = opening.cleaner_offset if found.has_removals else opening.compacted_to
+    return Removals.read(folder, compacted_to, end)
 
 
 def _without_earlier(snapshots: list[int], start: int, folder: Path, disk: Disk) -> list[int]:

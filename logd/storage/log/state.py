@@ -13,6 +13,7 @@ from logd.storage.health import Health
 from logd.storage.log.epochs import LeaderEpochs
 from logd.storage.producers.snapshots import Snapshots
 from logd.storage.producers.state import ProducerState
+from logd.storage.removals import Removals
 from logd.storage.segment import Segment
 from logd.storage.segments import Segments
 from logd.topic_partition import TopicPartition
@@ -51,6 +52,7 @@ class LogState:
     log_end_offset: int
     recovery_point: int
     topic_id: bytes | None
+    removals: Removals = field(default_factory=Removals)
     tp: TopicPartition = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,6 +79,11 @@ class LogState:
         """
         offset = self.producers.first_unstable_offset
         return offset if offset is None or offset >= self.log_start_offset else self.log_start_offset
+
+    @property
+    def removal_offset(self) -> int:
+        """Deletions and transaction markers before it may be gone: compaction has removed some."""
+        return self.removals.offset
 
     # Epochs
 

@@ -106,6 +106,16 @@ def two(tmp_path: Path) -> Iterator[Two]:
     made.kill()
 
 
+def test_the_removal_offset_moves_along(two: Two) -> None:
+    two.log.removals.raise_to(7)
+    two.log.compaction.save_removals()
+    two.move()
+    assert two.log.removal_offset == 7
+    two.kill()
+    two.open()
+    assert two.target.logs["t", 0].removal_offset == 7
+
+
 def test_a_log_moves_and_goes_on(two: Two) -> None:
     two.move()
     assert two.source.logs == {}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.records import Codec, Record, build_batch, decode_records, iter_batches
 from logd.records.header import BatchHeader
@@ -36,6 +37,7 @@ class Keyed:
         self.disk: Disk = PosixDisk()
         self.folder: LogFolder | None = None
         self.first_dirty = -1
+        self.removable_to = LONG_MAX
         self.limits = CleanerLimits(map_bytes=24 * 1024)
 
     def configure(self, **changes: Any) -> None:
@@ -111,7 +113,9 @@ class Keyed:
             upper_bound=self.log.log_end_offset if stable is None else stable,
             now_ms=self.now,
         )
-        compaction = self.log.compaction.start_compaction(found, self.limits, self.now)
+        compaction = self.log.compaction.start_compaction(
+            found, self.limits, self.now, removable_to=self.removable_to
+        )
         groups: list[Cleaned] = []
         done = Cleaning(compaction.task, self.disk, groups.append).run()
         return groups, done, compaction
