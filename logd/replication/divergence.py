@@ -29,8 +29,16 @@ class EpochTable(Protocol):
         """The largest epoch not above ``leader_epoch`` and where it ends; (-1, -1) if that is unknown."""
 
 
+NOTHING_STAYS = -1
+"""In place of an epoch: see `Divergence`."""
+
+
 class Divergence(NamedTuple):
-    """The reader has what is not here: of what it has, at most ``epoch`` up to ``end_offset`` is."""
+    """The reader has what is not here: of what it has, at most ``epoch`` up to ``end_offset`` is.
+
+    An epoch of `NOTHING_STAYS` tells a follower to drop its log and begin anew at ``end_offset``, where the
+    leader's log begins: see `Leader.begins_anew`.
+    """
 
     epoch: int
     end_offset: int

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol, TypeAlias
 
 from logd.errors import ErrorCode, KafkaError
-from logd.replication.divergence import Divergence, EpochTable
+from logd.replication.divergence import NOTHING_STAYS, Divergence, EpochTable
 
 
 class ReplicaLog(EpochTable, Protocol):
@@ -44,11 +44,13 @@ class Fetch(NamedTuple):
 class Truncate(NamedTuple):
     """Cut the log at ``offset``, with the leader epochs that begin there or later; at its end, only those.
 
-    ``fully``: drop everything, and begin anew at ``offset``. Then call `Follower.truncated`.
+    ``fully``: drop everything, and begin anew at ``offset``. ``misses_removals``: because the leader has
+    removed deletions or markers that were not copied yet. Then call `Follower.truncated`.
     """
 
     offset: int
     fully: bool = False
+    misses_removals: bool = False
 
 
 class Standby(Enum):
@@ -127,6 +129,8 @@ class Follower:
 
         Where that epoch is unknown here, all of later ones goes; the next fetch asks about the one before.
         """
+        if leader.epoch == NOTHING_STAYS:
+            return Truncate(leader.end_offset, fully=True, misses_removals=True)
         epoch, end = self._log.end_offset_for_epoch(leader.epoch)
         if epoch == leader.epoch or epoch < 0:
             end = min(end, leader.end_offset) if epoch >= 0 else leader.end_offset

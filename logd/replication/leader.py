@@ -11,6 +11,10 @@ Below min.insync.replicas it rests (KIP-966): what is on fewer brokers than prom
 that is alone with its leader waits for a follower that is about to join (caught up within
 replica.lag.time.max.ms), else a busy log would run away from it for ever.
 
+Compaction removes deletions and transaction markers in time. A follower that has not copied one by then would
+keep the value it deletes, or wait for ever for the transaction's end (`begins_anew`). So it drops its log and
+copies what there is from the start; meanwhile nothing is removed above where it is (`removable_to`).
+
 Left to others: sending proposals and backing off, waking who waits, the log, and ending this when the image
 has another leader epoch (a new `Leader` then, also where the leader is the same). Whoever acknowledges has to
 ask the broker's lease as well: this knows no session.
@@ -23,7 +27,13 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from logd.errors import ErrorCode, KafkaError
-from logd.replication.divergence import Divergence, EpochTable, find_divergence, out_of_range
+from logd.replication.divergence import (
+    NOTHING_STAYS,
+    Divergence,
+    EpochTable,
+    find_divergence,
+    out_of_range,
+)
 from logd.replication.isr import InSync, Proposal
 from logd.replication.progress import NEVER_MS, UNKNOWN, Progress
 
@@ -38,6 +48,14 @@ AWAIT_IMAGE = frozenset(
     )
 )
 """The controller has a newer image, and that comes by itself. After any other error: send it again."""
+
+
+class LeaderLog(EpochTable, Protocol):
+    """The own log: read here, changed by its owner."""
+
+    @property
+    def removal_offset(self) -> int:
+        """1 + the highest offset of a deletion or transaction marker that was compacted away; 0: none was."""
 
 
 class PartitionState(Protocol):
@@ -75,6 +93,7 @@ class Leader:
 
     __slots__ = (
         "_at_end",
+        "_began_ms",
         "_brokers",
         "_followers",
         "_id",
@@ -91,7 +110,7 @@ class Leader:
 
     def __init__(
         self,
-        log: EpochTable,
+        log: LeaderLog,
         image: PartitionState,
         *,
         broker_id: int,
@@ -118,6 +137,7 @@ class Leader:
             if replica != broker_id
         }
         self._at_end: set[Progress] = set()
+        self._began_ms = now_ms
         self._advance(now_ms)
 
     # What there is
@@ -219,7 +239,8 @@ class Leader:
     ) -> Divergence | None:
         """A follower fetches at ``offset``: so it holds what is before it, unless the histories diverge.
 
-        None: give it what is there. ``last_fetched_epoch`` is -1 for a follower that holds nothing. Raises
+        None: give it what is there. A divergence with the epoch `NOTHING_STAYS`: it has to begin anew.
+        ``last_fetched_epoch`` is -1 for a follower that holds nothing. Raises
         KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE, and NOT_LEADER_OR_FOLLOWER
         where it is no replica or its broker has been registered anew since (KIP-903). Nothing of a fetch that
         raises or diverges counts.
@@ -229,6 +250,10 @@ class Leader:
         divergence = self._divergence(offset, last_fetched_epoch)
         if divergence is not None:
             return divergence
+        if self.begins_anew(broker_id, offset):
+            return Divergence(NOTHING_STAYS, self._log.log_start_offset)
+        if offset <= self._log.log_start_offset:
+            follower.removal_offset = 0
         before = follower.log_end_offset
         follower.fetched(offset, now_ms, self.log_end_offset)
         follower.log_start_offset, follower.broker_epoch = log_start_offset, broker_epoch
@@ -241,6 +266,60 @@ class Leader:
         if before <= self.high_watermark:
             self._advance(now_ms)
         return None
+
+    # Compaction
+
+    def begins_anew(self, broker_id: int, offset: int) -> bool:
+        """Return True if a follower at `offset` must not go on there: a deletion or marker that it has not
+        copied is gone from the log.
+
+        Whoever copies the log from its start needs none that was gone by then. An in-sync replica has all
+        that is committed, and nothing else is compacted.
+        """
+        log = self._log
+        if offset >= log.removal_offset or offset <= log.log_start_offset:
+            return False
+        follower = self._followers.get(broker_id)
+        if follower is None or 0 <= follower.removal_offset <= offset:
+            return False
+        return broker_id not in self._in_sync.maximal or offset < self.high_watermark
+
+    def removable_to(self, now_ms: int, last_fetch_ms: Callable[[int], int]) -> int:
+        """Return the offset before which deletions and markers may be removed from the log now.
+
+        It is the smallest log end of the followers that are registered and have fetched within
+        replica.lag.time.max.ms: one that is away is not waited for, and may have to begin anew. Nor is it
+        known where a follower is that has not fetched in this leader epoch: it has so long to do so.
+        ``last_fetch_ms`` says when a broker has fetched anything from here, `NEVER_MS` if it has not: its
+        session says of a partition only what changes. Call `removed` in the same step as removing.
+        """
+        lag_ms, end = self.settings.replica_lag_time_max_ms, self.log_end_offset
+        for follower in self._followers.values():
+            broker_id, position = follower.broker_id, follower.log_end_offset
+            if position >= end or self._brokers(broker_id) is None:
+                continue
+            if position != UNKNOWN:
+                if now_ms - last_fetch_ms(broker_id) <= lag_ms:
+                    end = position
+            elif broker_id not in self._in_sync.maximal and now_ms - self._began_ms <= lag_ms:
+                end = self._log.log_start_offset
+        return end
+
+    def removed(self, offset: int) -> None:
+        """Deletions or markers before `offset` are removed from the log."""
+        for follower in self._followers.values():
+            if UNKNOWN < follower.removal_offset < offset:
+                follower.removal_offset = offset
+
+    def succeed(self, before: Leader) -> None:
+        """Go on from the leader of the leader epoch just before, on this broker: nobody has written to the
+        followers' logs in between, so that those that are being copied go on.
+        """
+        assert before.leader_epoch + 1 == self.leader_epoch, "another broker may have led meanwhile"
+        for follower in before.followers:
+            known = self._followers.get(follower.broker_id)
+            if known is not None:
+                known.removal_offset = follower.removal_offset
 
     def _check_epoch(self, known: int) -> None:
         if known == self.leader_epoch:

@@ -14,6 +14,9 @@ class Progress:
     ``last_caught_up_ms`` is the last time at which it was known to hold all that the leader held: the time of
     a fetch at the log end; of the fetch before, where it has come to what was the log end then; and of the
     append that found it at the log end (a follower's fetch that waits for records tells nothing meanwhile).
+
+    ``removal_offset`` is 1 + the highest offset of a deletion or marker removed from the leader's log since
+    the follower began to copy it from its start; UNKNOWN where it did not do so in this leader epoch.
     """
 
     __slots__ = (
@@ -24,6 +27,7 @@ class Progress:
         "last_fetch_ms",
         "log_end_offset",
         "log_start_offset",
+        "removal_offset",
     )
 
     def __init__(self, broker_id: int, last_caught_up_ms: int = NEVER_MS) -> None:
@@ -34,6 +38,7 @@ class Progress:
         self.last_caught_up_ms = last_caught_up_ms
         self.last_fetch_ms = NEVER_MS
         self.last_fetch_leader_end = 0
+        self.removal_offset = UNKNOWN
 
     def fetched(self, offset: int, now_ms: int, leader_end: int) -> None:
         """It fetched at ``offset`` when the leader's log ended at ``leader_end``."""

@@ -37,13 +37,14 @@ _base = attrgetter("base_offset")
 
 
 class MemoryLog:
-    """Fits `ReplicaLog`. `flushed_to` is what a power loss leaves for sure."""
+    """Fits `ReplicaLog` and `LeaderLog`. `flushed_to` is what a power loss leaves for sure."""
 
     def __init__(self) -> None:
         self.tp = TP
         self.batches: list[Batch] = []
         self.epochs = LeaderEpochs()
         self.log_start_offset = self.log_end_offset = self.flushed_to = 0
+        self.removal_offset = 0
         self.last_batches: dict[int, Batch] = {}
         """Of each idempotent producer."""
 
@@ -89,6 +90,7 @@ class MemoryLog:
         else:
             while self.batches and self.batches[-1].end_offset > order.offset:
                 self.log_end_offset = self.batches.pop().base_offset
+            self.log_end_offset = min(self.log_end_offset, order.offset)  # compaction leaves gaps
             self.flushed_to = min(self.flushed_to, self.log_end_offset)
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
             self.epochs.truncate_from_end(self.log_end_offset)

@@ -38,6 +38,7 @@ class Fetched(NamedTuple):
     log_end_offset: int = -1
     batches: list[Batch] = []
     diverging: tuple[int, int] | None = None
+    removal_offset: int = 0
 
 
 class Produced(NamedTuple):
@@ -270,13 +271,22 @@ class Node:
         self, leader: Leader, batches: list[Batch], diverging: tuple[int, int] | None = None
     ) -> Fetched:
         log = self.log
-        return Fetched(0, leader.high_watermark, log.log_start_offset, log.log_end_offset, batches, diverging)
+        return Fetched(
+            0,
+            leader.high_watermark,
+            log.log_start_offset,
+            log.log_end_offset,
+            batches,
+            diverging,
+            log.removal_offset,
+        )
 
     def take(self, asked: Fetch, answer: Fetched, wrote: Callable[[Batch], None]) -> None:
         """A follower's answer has come: append it, or note what is to be done instead."""
         follower = self.role
         if not isinstance(follower, Follower):
             return
+        self.log.removal_offset = max(self.log.removal_offset, answer.removal_offset)
         if not follower.answered(asked, answer.error_code, answer.diverging):
             return
         for batch in answer.batches:
