@@ -19,6 +19,7 @@ from logd.wire.fetch import PartitionFetched
 if TYPE_CHECKING:
     from logd.api.follower_fetch import Refused
     from logd.broker.closest import RackReplicas
+    from logd.broker.cluster.leading import Leading
     from logd.broker.cluster.replication_quota import ThrottledFetch
     from logd.broker.fetch_session import SessionPartition
     from logd.broker.partition import Partition
@@ -52,7 +53,7 @@ class FetchAttempt:
     before these partitions can be read; ``looks``, what `look` has to look at.
 
     ``any_replica``: the reader may be answered by a follower (KIP-392); ``closest``: those it should ask
-    instead of this leader.
+    instead of this leader; ``leading``: what a follower's fetch is checked by.
     """
 
     __slots__ = (
@@ -64,6 +65,7 @@ class FetchAttempt:
         "_is_follower",
         "_is_plain",
         "_is_prompt",
+        "_leading",
         "_refused",
         "_request",
         "_rounds",
@@ -89,6 +91,7 @@ class FetchAttempt:
         closest: RackReplicas | None,
         is_prompt: bool,
         throttle: ThrottledFetch | None,
+        leading: Leading | None,
     ) -> None:
         self._request = request
         self._is_committed = is_committed
@@ -102,6 +105,7 @@ class FetchAttempt:
         self._closest = closest
         self._is_prompt = is_prompt
         self._throttle = throttle
+        self._leading = leading
         self.size = self.missing = 0
         self.has_failed = self.has_news = False
         self.found: list[Partition] = []
@@ -142,7 +146,10 @@ class FetchAttempt:
             return
         except LogDiverged as end:
             self.has_failed = True
-            fetched.append(_diverged(partition, end))
+            told = _diverged(partition, end)
+            if self._leading is not None:
+                told = told._replace(removal_offset=_removal_offset(partition, asked))
+            fetched.append(told)
             return
         except ReadElsewhere as closer:
             self.has_failed = True
@@ -174,6 +181,7 @@ class FetchAttempt:
                 partition.log_start_offset,
                 b"" if piece is None else piece,
                 () if is_committed else None,
+                removal_offset=-1 if self._leading is None else _removal_offset(partition, asked),
             )
         )
 
@@ -189,6 +197,8 @@ class FetchAttempt:
         if asked.current_leader_epoch >= 0:
             check_leader_epoch(partition, asked.current_leader_epoch)
         offset = asked.fetch_offset
+        if self._leading is not None and offset < partition.log.removal_offset:
+            self._leading.check_removals(partition, self._request.replica_id, offset)
         if self._closest is not None and partition.is_leader:
             self._closest.check(partition, offset)
         if asked.last_fetched_epoch >= 0:
@@ -270,6 +280,12 @@ def _diverged(partition: Partition, end: LogDiverged) -> PartitionFetched[FileSl
     if not partition.is_leader:
         return PartitionFetched(partition.index, ErrorCode.OFFSET_NOT_AVAILABLE)
     return _without_records(partition)._replace(diverging=(end.epoch, end.end_offset))
+
+
+def _removal_offset(partition: Partition, asked: FetchPartition) -> int:
+    """What a follower has to know that copies a part of the log where deletions may be missing, else -1."""
+    removal_offset = partition.log.removal_offset
+    return removal_offset if asked.fetch_offset < removal_offset else -1
 
 
 def _code_of(error: KafkaError, partition: Partition, offset: int) -> int:

@@ -50,6 +50,7 @@ class FetchRead:
         "_found",
         "_is_committed",
         "_is_prompt",
+        "_leading",
         "_missing",
         "_request",
         "_rounds",
@@ -83,8 +84,8 @@ class FetchRead:
         self._closest = None if selector is None or is_follower else selector.to(request.rack_id, asked_on)
         self._is_prompt = selector is not None and is_follower
         """Whether followers hear at once how far is committed: consumers read from them."""
-        leading = broker.leading
-        self._throttle = leading.throttle(request.replica_id) if is_follower and leading is not None else None
+        self._leading = leading = broker.leading if is_follower else None
+        self._throttle = leading.throttle(request.replica_id) if leading is not None else None
         catalog = broker.catalog
         self._find: Find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
         self._wanted: Sequence[tuple[Topic, FetchPartition, None]] = ()
@@ -136,6 +137,7 @@ class FetchRead:
             self._closest,
             self._is_prompt,
             throttle,
+            self._leading,
         )
         answers: Answers = []
         fetched: list[PartitionFetched[FileSlice]] = []

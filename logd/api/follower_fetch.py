@@ -24,6 +24,7 @@ def take_in(broker: Broker, leading: Leading, request: ReceivedFetch, version: i
 
     In a session (KIP-227) it names what has changed: who is silent about a partition is where it was.
     """
+    leading.fetches(request.replica_id)
     catalog = broker.catalog
     find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
     refused: Refused = {}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from logd.broker.pool import run_job, to_its_end
 from logd.broker.rounds import Rounds, is_expected, report
 from logd.broker.warming import Warmer
+from logd.config.setting import LONG_MAX
 from logd.storage.names import CLEANED_SUFFIX
 
 if TYPE_CHECKING:
@@ -217,7 +218,10 @@ class Compaction:
         if not self._wants(partition, log):
             return None
         found = self._cleanable(partition, log, now_ms)
-        return Due(partition, log, log.compaction.start_compaction(found, limits, now_ms))
+        role = partition.role
+        removable_to = LONG_MAX if role is None else role.removable_to
+        task = log.compaction.start_compaction(found, limits, now_ms, removable_to=removable_to)
+        return Due(partition, log, task)
 
     def _cleanable(self, partition: Partition, log: Log, now_ms: int) -> Cleanable:
         first_dirty = self._first_dirty.get(log)
@@ -295,6 +299,7 @@ class Compaction:
             del self._working[log]
         if isinstance(ended, Done):
             self._first_dirty[log] = ended.first_dirty
+            await self._note_compacted(due, ended.first_dirty)
             self._deaths.pop(log, None)
             await self._write_checkpoint(due.partition.folder)
             records = f"{ended.records_kept} of {ended.records_read} records"
@@ -315,9 +320,16 @@ class Compaction:
     async def _swap(self, due: Due, cleaned: Cleaned) -> bool:
         """Put one group in; False if the log is not what it was."""
         swap = due.log.compaction.start_swap(due.round, cleaned)
-        if not self._wants(due.partition, due.log) or not await self._run(swap.prepare):
+        if not self._may_swap(due, cleaned):
             return False
-        deletion = due.log.compaction.finish_swap(swap) if self._wants(due.partition, due.log) else None
+        await self._note_removals(due, cleaned.removal_offset)
+        if not await self._run(swap.prepare):
+            return False
+        deletion = None
+        if self._may_swap(due, cleaned):
+            if due.partition.role is not None:
+                due.partition.role.removed(cleaned.removal_offset)
+            deletion = due.log.compaction.finish_swap(swap)
         if deletion is None:
             is_gone = swap.is_gone
             await self._run(swap.discard)
@@ -325,6 +337,29 @@ class Compaction:
         await self._run(swap.sync_names)
         self._discard([deletion])
         return True
+
+    def _may_swap(self, due: Due, cleaned: Cleaned) -> bool:
+        """Return True unless the log is not wanted, or a replica that has been copied since the round began
+        needs what was removed in it: the next round keeps that.
+        """
+        if not self._wants(due.partition, due.log):
+            return False
+        role = due.partition.role
+        return role is None or cleaned.removal_offset <= role.removable_to
+
+    async def _note_removals(self, due: Due, offset: int) -> None:
+        """Have on the disk what the log is going to lack; without other replicas nobody asks for it."""
+        removals = due.log.removals
+        if offset > removals.offset:
+            removals.raise_to(offset)
+            if due.partition.role is not None:
+                await self._run(due.log.compaction.save_removals)
+
+    async def _note_compacted(self, due: Due, offset: int) -> None:
+        """As `_note_removals`: so far it was done by a broker that does so."""
+        due.log.removals.compacted_to = offset
+        if due.partition.role is not None:
+            await self._run(due.log.compaction.save_removals)
 
     def _failed(self, log: Log, failed: Failed) -> None:
         if failed.reason in ("corrupt", "disk"):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from logd.config.setting import LONG_MAX
+
 
 class ReplicationRole(Protocol):
     """A leader's or a follower's. It calls nobody: after whatever else moves the high watermark (a follower
@@ -31,6 +33,13 @@ class ReplicationRole(Protocol):
     @property
     def is_leased(self) -> bool:
         """Whether this broker surely leads the partition still: else nothing may be acknowledged."""
+
+    @property
+    def removable_to(self) -> int:
+        """Before which offset compaction may remove deletions and transaction markers now."""
+
+    def removed(self, offset: int) -> None:
+        """Compaction removes some that are before ``offset``, in this step."""
 
     def appended(self, log_end_offset: int) -> None:
         """The log ends there now; nothing says yet that the disk has it. `high_watermark` may be another."""
@@ -58,6 +67,14 @@ class Unassigned:
     def is_leased(self) -> bool:
         """Nobody leads it here."""
         return False
+
+    @property
+    def removable_to(self) -> int:
+        """Nobody copies from it."""
+        return LONG_MAX
+
+    def removed(self, offset: int) -> None:
+        """Nobody copies from it."""
 
     def appended(self, log_end_offset: int) -> None:
         """Nothing is appended before there is another role."""

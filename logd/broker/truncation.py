@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logd.broker.pool import to_its_end
@@ -89,14 +89,31 @@ class Truncations:
         await self._shorten(partition, lambda: log.shortening.start_afresh(offset, self._now_ms()))
         logger.info("%s begins afresh at offset %d", partition, offset)
 
+    async def note_removals(self, partition: Partition, offset: int) -> None:
+        """Have on the disk that the log may lack deletions and transaction markers before ``offset``, which
+        are gone from its leader's. KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        await self._in_turn(self._note_removals(partition, offset))
+
+    async def _note_removals(self, partition: Partition, offset: int) -> None:
+        async with self._moves.interrupted(partition):
+            partition.log.removals.raise_to(offset)
+            await self._run(partition.log.compaction.save_removals)
+
     async def _shorten(self, partition: Partition, start: Callable[[], Truncation | None]) -> None:
+        await self._in_turn(self._shorten_alone(partition, start))
+
+    async def _in_turn(self, work: Coroutine[None, None, None]) -> None:
         self._waiting += 1
         try:
             async with self._turns:
-                task = asyncio.ensure_future(self._shorten_alone(partition, start))
+                task = asyncio.ensure_future(work)
                 self._running.add(task)
                 task.add_done_callback(self._running.discard)
                 await to_its_end(task)
+        except BaseException:
+            work.close()  # it may not have begun
+            raise
         finally:
             self._waiting -= 1
 

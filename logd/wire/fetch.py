@@ -117,6 +117,8 @@ class PartitionFetched(NamedTuple, Generic[S]):
     """(leader, leader epoch) beside an error that another broker would not give, from version 12 on; such an
     answer has no `diverging`.
     """
+    removal_offset: int = -1
+    """Of the leader's log, for a follower before it, from version 12 on: Millstream's own tagged field."""
 
 
 def decode_fetch_request(buffer: Buffer, version: int, pos: int = 0, end: int | None = None) -> ReceivedFetch:
@@ -268,6 +270,10 @@ _DIVERGING_TAG = (1, 0, 13)
 _LEADER = struct.Struct(">BBBiix")  # the same, number 1: leader, leader epoch
 _LEADER_TAG = (1, 1, 9)
 
+REMOVAL_TAG: Final = 10_000
+_REMOVAL = struct.Struct(">BBBq")  # tagged field 10000, its number in two bytes, of so many bytes: an offset
+_REMOVAL_TAG = (REMOVAL_TAG & 0x7F | 0x80, REMOVAL_TAG >> 7, 8)
+
 
 def encode_fetch_response(
     topics: Sequence[tuple[Topic, Sequence[PartitionFetched[S]]]],
@@ -304,7 +310,9 @@ def encode_fetch_response(
                 size += len(chunk) + records.length
                 pending = []
             if flexible:
-                if fetched.leader is not None:
+                if fetched.removal_offset >= 0:
+                    pending.append(_removal_tags(fetched))
+                elif fetched.leader is not None:
                     pending.append(_LEADER.pack(*_LEADER_TAG, *fetched.leader))
                 elif fetched.diverging is not None:
                     pending.append(_DIVERGING.pack(*_DIVERGING_TAG, *fetched.diverging))
@@ -342,6 +350,15 @@ def _encode_partition(pending: list[bytes], fetched: PartitionFetched[S], versio
             pending += (_ABORTED.pack(producer_id, first_offset), b"\0" if flexible else b"")
     if version >= 11:
         pending.append(_INT32.pack(fetched.preferred_read_replica))
+
+
+def _removal_tags(fetched: PartitionFetched[S]) -> bytes:
+    """The tags of an answer that has a removal offset, and may have a divergence."""
+    tail = _REMOVAL.pack(*_REMOVAL_TAG, fetched.removal_offset)
+    if fetched.diverging is None:
+        return b"\1" + tail
+    _, *tag = _DIVERGING_TAG
+    return _DIVERGING.pack(2, *tag, *fetched.diverging) + tail
 
 
 def _encode_topic(topic: Topic, flexible: bool) -> bytes:

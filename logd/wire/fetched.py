@@ -10,7 +10,7 @@ import struct
 from typing import NamedTuple
 
 from logd.errors import MalformedMessage
-from logd.wire.fetch import FLEXIBLE, TOPIC_IDS, Buffer, Topic
+from logd.wire.fetch import FLEXIBLE, REMOVAL_TAG, TOPIC_IDS, Buffer, Topic
 from logd.wire.primitives import (
     FAILURES,
     Nonsense,
@@ -24,6 +24,7 @@ from logd.wire.primitives import (
 )
 
 _INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
 _SESSION = struct.Struct(">ihi")  # throttle time, error, session id
 _FETCHED_4 = struct.Struct(">ihqq")  # partition, error, high watermark, last stable offset
 _FETCHED_5 = struct.Struct(">ihqqq")  # and log start offset
@@ -51,6 +52,8 @@ class PartitionRecords(NamedTuple):
     diverging_epoch: int
     """For a follower that has to truncate: the largest epoch both logs have, else -1."""
     diverging_end_offset: int
+    removal_offset: int
+    """Of the leader's log, for a follower before it, else -1."""
 
 
 class FetchedResponse(NamedTuple):
@@ -119,11 +122,11 @@ def _decode_partition(view: memoryview, pos: int, version: int) -> tuple[Partiti
         preferred_read_replica = _INT32.unpack_from(view, pos)[0]
         pos += 4
     records, pos = read_records(view, pos, flexible=flexible)
-    leader, diverging = (-1, -1), (-1, -1)
+    leader, diverging, removal_offset = (-1, -1), (-1, -1), -1
     if flexible and not view[pos]:
         pos += 1
     elif flexible:
-        leader, diverging, pos = _decode_tags(view, pos)
+        leader, diverging, removal_offset, pos = _decode_tags(view, pos)
     found = PartitionRecords(
         partition,
         error_code,
@@ -135,6 +138,7 @@ def _decode_partition(view: memoryview, pos: int, version: int) -> tuple[Partiti
         records,
         *leader,
         *diverging,
+        removal_offset,
     )
     return found, pos
 
@@ -155,9 +159,9 @@ def _decode_aborted(view: memoryview, pos: int, flexible: bool) -> tuple[list[tu
     return aborted, pos
 
 
-def _decode_tags(view: memoryview, pos: int) -> tuple[tuple[int, int], tuple[int, int], int]:
-    """((leader id, leader epoch), (diverging epoch, its end offset), position after the tags)."""
-    leader, diverging = (-1, -1), (-1, -1)
+def _decode_tags(view: memoryview, pos: int) -> tuple[tuple[int, int], tuple[int, int], int, int]:
+    """((leader id, leader epoch), (diverging epoch, its end offset), removal offset, position after)."""
+    leader, diverging, removal_offset = (-1, -1), (-1, -1), -1
     count, pos = read_uvarint(view, pos)
     for _ in range(count):
         tag, size, pos = read_tag(view, pos)
@@ -165,5 +169,7 @@ def _decode_tags(view: memoryview, pos: int) -> tuple[tuple[int, int], tuple[int
             diverging = _EPOCH_END.unpack_from(view[pos : pos + size])
         elif tag == 1:
             leader = _LEADER.unpack_from(view[pos : pos + size])
+        elif tag == REMOVAL_TAG:
+            (removal_offset,) = _INT64.unpack_from(view[pos : pos + size])
         pos += size
-    return leader, diverging, pos
+    return leader, diverging, removal_offset, pos

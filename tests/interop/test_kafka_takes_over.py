@@ -14,6 +14,9 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from logd.errors import ErrorCode
+from logd.storage.checkpoints import encode_lines, read_offsets
+from logd.storage.names import CLEANER_OFFSETS, REMOVAL_OFFSET, parse_partition_folder
+from logd.storage.removals import Removals
 from tests.interop.handed_over import (
     COMMITTED,
     KEYS,
@@ -148,6 +151,7 @@ def test_kafka_takes_over(tmp_path: Path) -> None:
     folders = {prefix: tmp_path / prefix / "data" for prefix in ("killed", "clean")}
     views: dict[str, View] = {}
     by_hand: dict[str, Idempotent] = {}
+    removals: dict[str, Path] = {}
     for prefix, folder in folders.items():
         with LogdProcess(folder.parent, {**SETTINGS, "millstream.flush.interval.ms": 100}) as logd:
             by_hand[prefix] = fill(logd, prefix, folder)
@@ -159,6 +163,9 @@ def test_kafka_takes_over(tmp_path: Path) -> None:
             if prefix == "clean":
                 assert logd.stop() == 0
         check_contents(views[prefix], prefix)
+        # What a broker of a cluster has in such a folder besides: Kafka leaves it alone.
+        removals[prefix] = folder / f"{prefix}-compacted-0" / REMOVAL_OFFSET
+        removals[prefix].write_bytes(encode_lines(["3 4"]))
     for internal in folders["clean"].glob("__*"):
         shutil.rmtree(internal)  # Kafka has one of each, the other folder's
 
@@ -177,6 +184,10 @@ def test_kafka_takes_over(tmp_path: Path) -> None:
             views = {prefix: view(reader, prefix) for prefix in folders}
         kafka.stop()
         check_log(kafka.said, folders["clean"])
+        for path in removals.values():
+            cleaner_offsets = read_offsets(path.parent.parent / CLEANER_OFFSETS)
+            cleaned_to = cleaner_offsets[parse_partition_folder(path.parent.name)]  # type: ignore[index]
+            assert Removals.read(path.parent, cleaned_to, cleaned_to).offset == cleaned_to > 4
         for prefix, folder in folders.items():
             with LogdProcess(folder.parent, SETTINGS) as logd, closing(Reader(logd.bootstrap)) as reader:
                 assert view(reader, prefix) == views[prefix]

@@ -92,6 +92,8 @@ class Truncating(Protocol):
 
     async def begin_afresh(self, partition: Partition, offset: int) -> None: ...
 
+    async def note_removals(self, partition: Partition, offset: int) -> None: ...
+
 
 class ReplicaFetcher:
     """Of the partitions that broker `leader` leads. `node_id` and `broker_epoch` are this broker's own
@@ -282,7 +284,16 @@ class ReplicaFetcher:
             await self._truncations.begin_afresh(following.partition, truncate.offset)
         else:
             await self._truncations.truncate(following.partition, truncate.offset)
-        if following.core.truncated():
+        if truncate.misses_removals:
+            log.warning(
+                "%s begins anew at %d: broker %d had compacted away deletions or transaction markers before "
+                "%d, which this replica had not copied",
+                following.tp,
+                truncate.offset,
+                self.leader,
+                following.partition.log.removal_offset,
+            )
+        if following.core.truncated() and not truncate.misses_removals:
             log.error(
                 "%s was truncated to %d, below what was committed: broker %d was elected uncleanly",
                 following.tp,
@@ -378,6 +389,11 @@ class ReplicaFetcher:
         diverging = None
         if came.diverging_end_offset >= 0:
             diverging = came.diverging_epoch, came.diverging_end_offset
+        if came.removal_offset > following.partition.log.removal_offset:
+            # Before anything is copied: who fetches from this replica one day is told the same.
+            self._session.repeat(following.tp)
+            work = partial(self._truncations.note_removals, following.partition, came.removal_offset)
+            return self._begin(following, work)
         if came.error_code or diverging is not None:
             # A leader counts what is said: it has not counted this, and would hear no more of it in silence.
             self._session.repeat(following.tp)

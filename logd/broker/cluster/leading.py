@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,16 +11,21 @@ from logd.broker.cluster.isr_changes import AskController, IsrChanges
 from logd.broker.cluster.led import Led
 from logd.broker.cluster.low_watermarks import LowWatermarks
 from logd.broker.cluster.replication_quota import ReplicationQuota, ThrottledFetch
+from logd.broker.fencing import LogDiverged
 from logd.broker.partition import Partition
 from logd.broker.rounds import Rounds
 from logd.errors import ErrorCode, KafkaError
 from logd.replication import Leader, LeaderSettings, Progress
+from logd.replication.divergence import NOTHING_STAYS
+from logd.replication.progress import NEVER_MS
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.metadata.image import Change, ClusterImage, PartitionImage
     from logd.wire.fetch import FetchPartition
 
+
+log = logging.getLogger("logd.replication")
 
 _OF_BROKERS = frozenset(("broker", "broker-gone", "replicas-offline"))
 """Changes by which a follower may join, or may no more."""
@@ -50,6 +56,8 @@ class Leading:
         self.isr_changes = IsrChanges(ask, own=own, now_ms=now_ms, look=self._look)
         self.quota = quota
         self.low_watermarks = LowWatermarks(image.brokers)
+        self._last_fetch_ms: dict[int, int] = {}
+        """When each broker has fetched last, whatever it fetched."""
         self._rounds = Rounds()
         self._rounds.every(replica_lag_time_max_ms / 2, self._tick)
 
@@ -89,7 +97,13 @@ class Leading:
             now_ms=self._now_ms(),
             settings=self._settings(partition),
         )
-        led = self.led[partition.tp] = Led(partition, core, self._now_ms, self._lease)
+        if (
+            known is not None
+            and known.partition is partition
+            and known.core.leader_epoch + 1 == state.leader_epoch
+        ):
+            core.succeed(known.core)
+        led = self.led[partition.tp] = Led(partition, core, self._now_ms, self._lease, self._last_fetch_ms_of)
         return self._look(led)
 
     def unlead(self, tp: TopicPartition) -> None:
@@ -109,7 +123,14 @@ class Leading:
             return None
         return known.epoch
 
+    def _last_fetch_ms_of(self, broker: int) -> int:
+        return self._last_fetch_ms.get(broker, NEVER_MS)
+
     # News
+
+    def fetches(self, broker: int) -> None:
+        """A broker has sent a fetch, which may say nothing of most partitions (KIP-227)."""
+        self._last_fetch_ms[broker] = self._now_ms()
 
     def fetched(self, partition: Partition, asked: FetchPartition, broker: int, broker_epoch: int) -> None:
         """A follower asks for what is at an offset, and so has what is before it.
@@ -133,6 +154,25 @@ class Leading:
         self._look(led)
         if self.low_watermarks:
             self.low_watermarks.look(led)
+
+    def check_removals(self, partition: Partition, broker: int, offset: int) -> None:
+        """Before a follower is given what is at `offset`, less than the log's removal offset.
+
+        Raises LogDiverged where it has to drop its log and begin anew.
+        """
+        led = self.led.get(partition.tp)
+        if led is None or not led.core.begins_anew(broker, offset):
+            return
+        log.info(
+            "%s: broker %d, whose log ends at %d, has to begin anew at %d: deletions or transaction markers "
+            "before %d were compacted away while it was behind",
+            partition,
+            broker,
+            offset,
+            partition.log_start_offset,
+            partition.log.removal_offset,
+        )
+        raise LogDiverged(NOTHING_STAYS, partition.log_start_offset)
 
     def throttle(self, follower: int) -> ThrottledFetch | None:
         """For a fetch of this follower; None if nothing is throttled."""

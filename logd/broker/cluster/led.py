@@ -15,13 +15,18 @@ class Led:
     __slots__ = ("core", "partition", "tp")
 
     def __init__(
-        self, partition: Partition, core: Leader, now_ms: Callable[[], int], lease: Callable[[], bool]
+        self,
+        partition: Partition,
+        core: Leader,
+        now_ms: Callable[[], int],
+        lease: Callable[[], bool],
+        last_fetch_ms: Callable[[int], int],
     ) -> None:
         self.partition = partition
         self.core = core
         self.tp = partition.tp
         partition.in_sync_replicas = len(core.isr)
-        partition.take_role(LeaderRole(core, now_ms, lease))
+        partition.take_role(LeaderRole(core, now_ms, lease, last_fetch_ms))
 
     @property
     def is_under_replicated(self) -> bool:

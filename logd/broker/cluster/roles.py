@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from logd.config.setting import LONG_MAX
 from logd.replication import Follower, Leader
 
 
 class LeaderRole:
     """The partition is led here."""
 
-    __slots__ = ("_lease", "_now_ms", "core")
+    __slots__ = ("_last_fetch_ms", "_lease", "_now_ms", "core")
 
-    def __init__(self, core: Leader, now_ms: Callable[[], int], lease: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        core: Leader,
+        now_ms: Callable[[], int],
+        lease: Callable[[], bool],
+        last_fetch_ms: Callable[[int], int],
+    ) -> None:
+        self._last_fetch_ms = last_fetch_ms
         self.core = core
         self._now_ms = now_ms
         self._lease = lease
@@ -36,6 +44,15 @@ class LeaderRole:
     def epoch_start_offset(self) -> int:
         """The log's end when it became leader."""
         return self.core.epoch_start_offset
+
+    @property
+    def removable_to(self) -> int:
+        """What followers that are being copied have."""
+        return self.core.removable_to(self._now_ms(), self._last_fetch_ms)
+
+    def removed(self, offset: int) -> None:
+        """Whoever was not waited for has to begin anew."""
+        self.core.removed(offset)
 
     def appended(self, log_end_offset: int) -> None:
         """Followers are asked for more by this."""
@@ -69,6 +86,14 @@ class FollowerRole:
     def is_leased(self) -> bool:
         """Another broker leads it."""
         return False
+
+    @property
+    def removable_to(self) -> int:
+        """Nobody copies from it; what is compacted is committed, and its leader looks after the others."""
+        return LONG_MAX
+
+    def removed(self, offset: int) -> None:
+        """Nobody copies from it."""
 
     def appended(self, log_end_offset: int) -> None:
         """Nobody waits for a follower here."""

@@ -11,6 +11,7 @@ from typing import Any
 from logd.broker.flusher import Flusher
 from logd.broker.partition import Partition
 from logd.broker.replication_role import ReplicationRole
+from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.records import build_batch, iter_batches
 from logd.storage import Appended, LogFolder
@@ -36,6 +37,14 @@ class FakeRole:
     def is_leased(self) -> bool:
         """See `ReplicationRole`."""
         return True
+
+    @property
+    def removable_to(self) -> int:
+        """See `ReplicationRole`."""
+        return LONG_MAX
+
+    def removed(self, offset: int) -> None:
+        """See `ReplicationRole`."""
 
     def appended(self, log_end_offset: int) -> None:
         """See `ReplicationRole`."""

@@ -219,6 +219,22 @@ def test_under_reading_and_writing(start: Callable[..., LogdProcess]) -> None:
     assert read_all(logd, "t")[0] == writer.last
 
 
+def test_a_broker_alone_writes_nothing_for_replicas(start: Callable[..., LogdProcess]) -> None:
+    """Which it has not: deletions go, and nobody asks which ones."""
+    logd = start()
+    create_topic(logd, "t", {**COMPACTED, "segment.bytes": "1000"})
+    with RawClient(logd.port) as client:
+        client.produce("t", build_batch([(NOW, b"gone", b"x", ()), (NOW, b"gone", None, ())]))
+
+        def is_gone() -> bool:
+            assert client.produce("t", build_batch([(NOW, b"tick", b"x" * 500, ())])).error_code == 0
+            answer = client.fetch("t", 0, max_wait_ms=1)
+            return b"gone" not in bytes(answer.records)
+
+        wait_for(is_gone)
+    assert not list(logd.folder.glob("data/*/removal-offset-checkpoint"))
+
+
 def test_a_stop_waits_for_the_exchange_of_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, may_go_on = threading.Event(), threading.Event()
     prepare = Swap.prepare

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logd.errors import MalformedMessage
-from logd.wire import decode_response_header, encode
+from logd.wire import decode, decode_response_header, encode
 from logd.wire.fetch import (
     FLEXIBLE,
     NO_REPLICA,
@@ -152,6 +152,7 @@ fetched = st.builds(
     int32,
     st.none() | st.tuples(st.integers(0, (1 << 31) - 1), st.integers(0, (1 << 63) - 1)),
     st.none(),
+    st.just(-1),
 )
 leaders = st.tuples(st.integers(0, (1 << 31) - 1), st.integers(0, (1 << 31) - 1))
 misled = leaders.map(lambda leader: PartitionFetched[Elsewhere](3, 6, leader=leader))
@@ -201,12 +202,41 @@ def test_responses(data: st.DataObject, version: int, throttle: int, session_id:
                     content(one.records),
                     *(one.leader if one.leader and version >= 12 else (-1, -1)),
                     *(one.diverging if one.diverging and version >= 12 else (-1, -1)),
+                    -1,
                 )
                 for one in parts
             ],
         )
         for topic, parts in topics
     ]
+
+
+@given(
+    removal_offset=st.integers(0, (1 << 63) - 1),
+    diverging=st.none() | st.just((-1, 0)) | st.just((3, 70)),
+    version=versions,
+)
+def test_the_removal_offset_is_a_tag_that_others_skip(
+    removal_offset: int, diverging: tuple[int, int] | None, version: int
+) -> None:
+    name = bytes(range(16)) if version >= 13 else "t"
+    told = PartitionFetched[Elsewhere](3, high_watermark=9, records=b"abc", diverging=diverging)
+    topics = [(name, [told._replace(removal_offset=removal_offset)])]
+    frame = b"".join(encode_fetch_response(topics, version, 12))  # type: ignore[arg-type]
+    _, body = decode_response_header(1, version, frame, 4)
+    (one,) = decode_fetch_response(memoryview(frame), version, body).topics[0][1]
+    assert one.removal_offset == (removal_offset if version >= 12 else -1)
+    assert (one.diverging_epoch, one.diverging_end_offset) == (
+        diverging if diverging and version >= 12 else (-1, -1)
+    )
+    read = decode(FetchResponse, version, frame, body)
+    assert read.responses[0].partitions == [decode_of(told, version)]
+
+
+def decode_of(one: PartitionFetched[Elsewhere], version: int) -> PartitionData:
+    """The partition as a client reads it."""
+    response = FetchResponse(responses=[FetchableTopicResponse(partitions=[declare(one)])])
+    return decode(FetchResponse, version, encode(response, version)).responses[0].partitions[0]
 
 
 def declare(one: PartitionFetched[Elsewhere]) -> PartitionData:
