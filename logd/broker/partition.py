@@ -71,10 +71,10 @@ class Partition:
 
     ``waiters`` are told of the next news below the high watermark, once, and have to come again for more: so
     the second of two appends in a row costs nothing. ``followers`` are told in the same way of every append.
-    ``holds_back``: appends have to be looked at before they may be read. ``in_sync_replicas``: how many there
-    are; whoever gives a leader its role keeps it right. ``checkpointed_high_watermark`` is what the disk said
-    at the start, within the log: where a role begins from. ``is_leader``: whether this broker leads it, which
-    is what clients' requests are for.
+    ``holds_back``: appends have to be looked at before they may be read. ``replica_count`` and
+    ``in_sync_replicas``: how many there are, and how many are in sync; whoever gives a leader its role keeps
+    both right. ``checkpointed_high_watermark`` is what the disk said at the start, within the log: where a
+    role begins from. ``is_leader``: whether this broker leads it, which is what clients' requests are for.
     """
 
     __slots__ = (
@@ -97,6 +97,7 @@ class Partition:
         "log",
         "max_message_bytes",
         "min_insync_replicas",
+        "replica_count",
         "role",
         "topic",
         "topic_id",
@@ -132,7 +133,7 @@ class Partition:
         start, end = log.log_start_offset, log.log_end_offset
         self.checkpointed_high_watermark = min(max(checkpointed_high_watermark, start), end)
         self.role = role
-        self.in_sync_replicas = 1
+        self.replica_count = self.in_sync_replicas = 1
         self.followers: MutableSet[FollowerWaiter] | None = None
         self._uncommitted: Uncommitted | None = None
         self.high_watermark = end if role is None else max(start, min(role.high_watermark, end))
@@ -183,6 +184,11 @@ class Partition:
         unstable, end = self.log.first_unstable_offset, self.high_watermark
         return end if unstable is None or unstable > end else unstable
 
+    @property
+    def required_in_sync(self) -> int:
+        """How many in-sync replicas acks=all needs; see `logd.replication.Leader.required_in_sync`."""
+        return min(self.min_insync_replicas, self.replica_count)
+
     def produce(
         self,
         records: memoryview,
@@ -199,10 +205,7 @@ class Partition:
         is 0; nothing was written then.
         """
         if acks == -1 and self.min_insync_replicas > self.in_sync_replicas:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self}: {self.in_sync_replicas} in sync, min.insync.replicas is {self.min_insync_replicas}",
-            )
+            self._check_enough_replicas()
         header, records = self._rules.admit(check_produced(records), records, now_ms)
         log, guard = self.log, self.guard
         if header.attributes & TRANSACTIONAL_BIT and guard is not None:
@@ -219,6 +222,14 @@ class Partition:
             if self.waiters:
                 self.wake_waiters()
         return appended
+
+    def _check_enough_replicas(self) -> None:
+        if self.required_in_sync > self.in_sync_replicas:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self}: {self.in_sync_replicas} of {self.replica_count} replicas in sync, "
+                f"min.insync.replicas is {self.min_insync_replicas}",
+            )
 
     def append(self, batch: Buffer, now_ms: int) -> Appended:
         """Append one batch the broker built itself (coordinators); KafkaError when the log cannot take it.

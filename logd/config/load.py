@@ -63,9 +63,8 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             warnings.append(unknown_setting(key))
     wanted = config.topic_defaults.min_insync_replicas
     if wanted > 1 and not is_among_others:
-        warnings.append(
-            f"min.insync.replicas={wanted}: a broker by itself has one replica of each partition, so topics "
-            "without a value of their own refuse what is produced with acks=all"
+        notes.append(
+            f"min.insync.replicas={wanted}: no effect, a standalone broker has one replica of each partition"
         )
     return Loaded(config, notes, warnings)
 

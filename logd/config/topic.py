@@ -186,7 +186,7 @@ class TopicConfig(Settings):
     min_insync_replicas: int = setting(
         Kind.INT,
         1,
-        "Replicas that must have a write before acks=all is answered.",
+        "Replicas that must have a write before acks=all is answered; all of them where there are fewer.",
         allowed=at_least(1),
         broker_keys=("min.insync.replicas",),
     )

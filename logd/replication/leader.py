@@ -81,7 +81,7 @@ class LeaderSettings:
     replica_lag_time_max_ms: int = 30_000
     """``replica.lag.time.max.ms``: a follower that was not caught up for so long leaves the ISR."""
     min_insync_replicas: int = 1
-    """``min.insync.replicas`` of the topic: so many in-sync replicas an acks=all append needs."""
+    """``min.insync.replicas`` of the topic; see `Leader.required_in_sync`."""
 
 
 class Leader:
@@ -163,9 +163,16 @@ class Leader:
         return not self._followers
 
     @property
+    def required_in_sync(self) -> int:
+        """How many in-sync replicas acks=all needs: the smaller of min.insync.replicas and the number of
+        replicas (KAFKA-15583).
+        """
+        return min(self.settings.min_insync_replicas, len(self.replicas))
+
+    @property
     def is_under_min_isr(self) -> bool:
-        """Whether acks=all is refused."""
-        return len(self._in_sync.isr) < self.settings.min_insync_replicas
+        """Return True if acks=all is refused, and the high watermark must not rise."""
+        return len(self._in_sync.isr) < self.required_in_sync
 
     def progress(self, broker_id: int) -> Progress | None:
         """How far a follower is; None if it is no replica. To be read only."""
@@ -194,8 +201,9 @@ class Leader:
         if self.is_under_min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self._log.tp}: min.insync.replicas is {self.settings.min_insync_replicas}, in sync "
-                f"are {len(self._in_sync.isr)}: {', '.join(map(str, self._in_sync.isr))}",
+                f"{self._log.tp}: min.insync.replicas is {self.settings.min_insync_replicas}, of "
+                f"{len(self.replicas)} replicas {len(self._in_sync.isr)} are in sync: "
+                f"{', '.join(map(str, self._in_sync.isr))}",
             )
 
     def appended(self, log_end_offset: int, now_ms: int, *, own_end: int | None = None) -> None:
@@ -412,7 +420,7 @@ class Leader:
             in_sync.proposal is None
             and follower.log_end_offset >= self.high_watermark
             and follower.log_end_offset >= self.epoch_start_offset
-            and (not self._is_resting or self._is_caught_up(follower, now_ms))
+            and (not self.is_under_min_isr or self._is_caught_up(follower, now_ms))
             and self._is_eligible(follower)
         ):
             self._propose([*in_sync.isr, follower.broker_id])
@@ -500,14 +508,9 @@ class Leader:
 
     # The high watermark
 
-    @property
-    def _is_resting(self) -> bool:
-        """Whether it must not rise: there are fewer in sync than promised, and than there could be."""
-        return len(self._in_sync.isr) < min(self.settings.min_insync_replicas, len(self.replicas))
-
     def _advance(self, now_ms: int) -> None:
         """See how far all that count have come."""
-        if self._is_resting:
+        if self.is_under_min_isr:
             return
         end = self._own_end
         for follower in self._followers.values():

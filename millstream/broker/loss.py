@@ -32,7 +32,7 @@ class Loss:
             left = len(in_sync.intersection(alive).difference(going))
             if not left:
                 leaderless.append(str(each.tp))
-            elif each.min_isr is not None and left < each.min_isr:
+            elif each.required_in_sync is not None and left < each.required_in_sync:
                 under.append(str(each.tp))
         return cls(leaderless, under)
 

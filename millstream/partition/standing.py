@@ -1,5 +1,8 @@
 """How partitions stand: led or not, in sync or not, by the rules of kafka-topics.sh.
 
+One rule is the brokers' instead: a partition with fewer replicas than `min.insync.replicas` needs all of them
+in sync, and no more.
+
 What is read of a cluster is its metadata, `min.insync.replicas` of its topics, and the moves under way: a
 replica that is still being added is not missed. What of it is shown is left to the commands.
 """
@@ -34,16 +37,23 @@ class Standing:
         return len(self.partition.isr) < self.factor
 
     @property
+    def required_in_sync(self) -> int | None:
+        """Return how many in-sync replicas acks=all needs, None if that is unknown.
+
+        Brokers ask for no more than there are replicas (KAFKA-15583).
+        """
+        return None if self.min_isr is None else min(self.min_isr, len(self.partition.replicas))
+
+    @property
     def is_under_min_isr(self) -> bool:
         """Producers with acks=all are refused."""
-        return self.partition.leader < 0 or (
-            self.min_isr is not None and len(self.partition.isr) < self.min_isr
-        )
+        required = self.required_in_sync
+        return self.partition.leader < 0 or (required is not None and len(self.partition.isr) < required)
 
     @property
     def is_at_min_isr(self) -> bool:
         """With one replica less in sync they would be."""
-        return len(self.partition.isr) == self.min_isr
+        return len(self.partition.isr) == self.required_in_sync
 
     @property
     def is_led_as_preferred(self) -> bool:

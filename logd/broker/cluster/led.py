@@ -25,7 +25,7 @@ class Led:
         self.partition = partition
         self.core = core
         self.tp = partition.tp
-        partition.in_sync_replicas = len(core.isr)
+        self._count_replicas()
         partition.take_role(LeaderRole(core, now_ms, lease, last_fetch_ms))
 
     @property
@@ -35,13 +35,18 @@ class Led:
 
     @property
     def spare(self) -> int:
-        """How many in-sync replicas could be lost before acks=all is refused; less than 0: it is by now."""
-        wanted = min(self.partition.min_insync_replicas, len(self.core.replicas))
-        return len(self.core.isr) - wanted
+        """Return how many in-sync replicas could be lost before acks=all is refused; less than 0 if it is
+        refused already.
+        """
+        return self.partition.in_sync_replicas - self.partition.required_in_sync
 
     def follow_core(self) -> None:
         """The core may have moved: let the partition have its high watermark and its count of replicas."""
         core, partition = self.core, self.partition
-        partition.in_sync_replicas = len(core.isr)
+        self._count_replicas()
         if core.high_watermark > partition.high_watermark:
             partition.advance_high_watermark()
+
+    def _count_replicas(self) -> None:
+        self.partition.replica_count = len(self.core.replicas)
+        self.partition.in_sync_replicas = len(self.core.isr)

@@ -188,7 +188,6 @@ CASES = (
     Case("compression.zstd.level", "19", packed_with(Codec.ZSTD, 19), {"compression.type": "zstd"}),
     Case("cleanup.policy", "compact", refuses(ErrorCode.INVALID_RECORD, key=None)),
     Case("cleanup.policy", "compact,delete", refuses(ErrorCode.INVALID_RECORD, key=None)),
-    Case("min.insync.replicas", "2", refuses(ErrorCode.NOT_ENOUGH_REPLICAS)),
     Case("segment.bytes", "2000", rolls(OLD, OLD, OLD)),
     Case("segment.ms", "1000", rolls(OLD, OLD + 1001)),
     # Of which the broker draws a part; one in five hundred million draws is none.
@@ -206,6 +205,7 @@ ELSEWHERE = {
 }
 """Tested with what they steer."""
 ACCEPTED = {
+    "min.insync.replicas": "2",
     "follower.replication.throttled.replicas": "*",
     "leader.replication.throttled.replicas": "0:1,1:1",
     "unclean.leader.election.enable": "true",

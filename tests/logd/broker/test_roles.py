@@ -118,12 +118,14 @@ def test_acks_1_waits_for_the_disk_alone(tmp_path: Path) -> None:
 def test_replicas_in_sync(tmp_path: Path) -> None:
     async def work() -> None:
         with opened(tmp_path, FakeRole(), min_insync_replicas="2") as bench:
+            assert bench.produce().base_offset == 0, "one replica is all there is"
+            bench.partition.replica_count = 2
             with pytest.raises(KafkaError) as caught:
                 bench.produce()
             assert caught.value.code == ErrorCode.NOT_ENOUGH_REPLICAS
-            assert bench.produce(acks=1).base_offset == 0
+            assert bench.produce(acks=1).base_offset == 1
             bench.partition.in_sync_replicas = 2
-            assert bench.produce().base_offset == 1
+            assert bench.produce().base_offset == 2
 
     run(work)
 

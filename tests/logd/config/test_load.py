@@ -31,14 +31,17 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_known_one() -> None:
     assert loaded.config.num_partitions == 1
 
 
-def test_more_replicas_wanted_than_there_are_is_a_warning() -> None:
-    (warning,) = from_properties({"min.insync.replicas": "2"}).warnings
-    assert warning.startswith("min.insync.replicas=2: ")
+def test_more_replicas_than_there_are_is_a_note() -> None:
+    loaded = from_properties({"min.insync.replicas": "2"})
+    assert loaded.notes == [
+        "min.insync.replicas=2: no effect, a standalone broker has one replica of each partition"
+    ]
+    assert not loaded.warnings
     in_a_cluster = {
         "min.insync.replicas": "2",
         "zookeeper.connect": "127.0.0.1:2181",
     }
-    assert not from_properties(in_a_cluster).warnings
+    assert not from_properties(in_a_cluster).notes
 
 
 def test_old_names_are_taken_with_a_note_of_todays() -> None:

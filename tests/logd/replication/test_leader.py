@@ -134,11 +134,12 @@ def test_a_fetch_that_diverges_does_not_count() -> None:
 
 
 def test_min_insync_replicas() -> None:
-    led = Led(min_insync_replicas=4)
-    with pytest.raises(KafkaError, match=r"min\.insync\.replicas is 4, in sync are 3: 1, 2, 3") as refused:
+    led = Led(dataclasses.replace(IMAGE, isr=(1, 3)), min_insync_replicas=3)
+    message = r"min\.insync\.replicas is 3, of 3 replicas 2 are in sync: 1, 3"
+    with pytest.raises(KafkaError, match=message) as refused:
         led.leader.check_enough_replicas()
     assert refused.value.code == ErrorCode.NOT_ENOUGH_REPLICAS
-    led.leader.settings.min_insync_replicas = 3
+    led.leader.settings.min_insync_replicas = 2
     led.leader.check_enough_replicas()
 
 
@@ -150,12 +151,33 @@ def test_fewer_min_insync_replicas_let_the_high_watermark_go() -> None:
     assert led.leader.high_watermark == 1
 
 
-def test_more_min_insync_replicas_than_replicas_hold_nothing_back() -> None:
-    """What is written with acks=1 can be read, as ever; acks=all is refused."""
+def test_more_min_insync_replicas_than_replicas_ask_for_all_of_them() -> None:
+    """KAFKA-15583: acks=all is accepted while all are in sync, and refused with one less."""
     led = Led(records=1, min_insync_replicas=5)
+    led.leader.check_enough_replicas()
+    assert led.leader.acknowledgement(1) is None
     led.fetch(2, 1)
     led.fetch(3, 1)
     assert led.leader.high_watermark == 1
+    assert led.leader.acknowledgement(1) == ErrorCode.NONE
+    led.leader.image_changed(
+        dataclasses.replace(IMAGE, isr=(1, 2), partition_epoch=IMAGE.partition_epoch + 1), 0
+    )
+    with pytest.raises(KafkaError, match="of 3 replicas 2 are in sync"):
+        led.leader.check_enough_replicas()
+    assert led.leader.acknowledgement(1) == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+def test_min_insync_replicas_count_again_once_there_are_replicas_for_them() -> None:
+    alone = dataclasses.replace(IMAGE, replicas=(1,), isr=(1,))
+    led = Led(alone, records=1, min_insync_replicas=2)
+    led.leader.check_enough_replicas()
+    assert led.leader.acknowledgement(1) == ErrorCode.NONE
+    led.leader.image_changed(
+        dataclasses.replace(IMAGE, isr=(1,), partition_epoch=IMAGE.partition_epoch + 1), 0
+    )
+    with pytest.raises(KafkaError, match="of 3 replicas 1 are in sync: 1"):
+        led.leader.check_enough_replicas()
 
 
 def test_due_when_the_first_follower_will_have_lagged_too_long() -> None:

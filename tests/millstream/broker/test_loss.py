@@ -33,6 +33,14 @@ def test_who_is_gone_already_counts_for_nothing() -> None:
     assert not Loss.of([standing(0, (2,), leader=-1)], {1}, {1, 3})
 
 
+def test_more_min_insync_replicas_than_replicas_ask_for_all_of_them() -> None:
+    """A partition with three replicas and min.insync.replicas=5."""
+    known = [standing(0, (1, 2, 3), min_isr=5), standing(1, (2, 3), min_isr=5)]
+    assert Loss.of(known, {1}, {1, 2, 3}) == Loss([], ["t-0"])
+    assert [each.is_under_min_isr for each in known] == [False, True]
+    assert [each.is_at_min_isr for each in known] == [True, False]
+
+
 def test_it_is_said_in_words() -> None:
     many = [f"t-{number}" for number in range(SHOWN + 2)]
     assert str(Loss(["a-0"], [])) == "1 partition without a leader (a-0)"

@@ -153,6 +153,20 @@ def test_min_insync_replicas(tmp_path: Path) -> None:
     run(test)
 
 
+def test_a_partition_with_fewer_replicas_than_min_insync_replicas_needs_all_of_them(tmp_path: Path) -> None:
+    """KAFKA-15583."""
+
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic({"min.insync.replicas": "7"})
+            await acknowledged(nodes.leader, "all three are in sync")
+            await nodes.nodes[3].stop()
+            with pytest.raises(KafkaError, match=r"2 of 3 replicas in sync, min\.insync\.replicas is 7"):
+                nodes.leader.partition.produce(batch("two are left"), 1000, -1)
+
+    run(test)
+
+
 def test_one_that_fetches_before_it_is_heard_of_joins_all_the_same(tmp_path: Path) -> None:
     """It has all there is, and says so once: its session names nothing that does not change."""
 
