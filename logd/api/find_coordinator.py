@@ -8,13 +8,16 @@ asking for a transactional id `__transaction_state`.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from logd.api.context import RequestContext
 from logd.broker.coordinator import partition_for
-from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE, Topic
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+
+if TYPE_CHECKING:
+    from logd.broker.groups.groups import Groups
+    from logd.broker.transactions.transactions import Transactions
 
 REQUEST = FindCoordinatorRequest
 
@@ -31,9 +34,9 @@ async def handle(request: FindCoordinatorRequest, context: RequestContext) -> Fi
     if problem is not None:
         coordinators = [_none(problem, key) for key in keys]
     else:
-        topics = context.broker.catalog.topics
-        topic = topics.get(GROUP_OFFSETS if request.key_type == GROUP else TRANSACTION_STATE)
-        coordinators = [_for_key(topic, key, context) for key in keys]
+        broker = context.broker
+        kind = broker.groups if request.key_type == GROUP else broker.transactions
+        coordinators = [_for_key(kind, key, context) for key in keys]
     if version >= BATCHED_FROM:
         return FindCoordinatorResponse(coordinators=coordinators)
     (found,) = coordinators
@@ -62,15 +65,24 @@ async def _problem(key_type: int, context: RequestContext) -> KafkaError | None:
     return None
 
 
-def _for_key(topic: Topic | None, key: str, context: RequestContext) -> Coordinator:
-    """The leader of the key's partition, by the listener asked on."""
+def _for_key(kind: Groups | Transactions, key: str, context: RequestContext) -> Coordinator:
+    """Return the leader of the key's partition, by the listener asked on.
+
+    COORDINATOR_NOT_AVAILABLE instead of this broker itself where another one may lead it by now.
+    """
     cluster, endpoint = context.broker.cluster, context.endpoint
+    topic = context.broker.catalog.topics.get(kind.topic)
     if topic is None:
         return _none(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "its topic was deleted meanwhile"), key)
     index = partition_for(key, len(topic.partitions))
     node = cluster.node(cluster.partition(topic, index, endpoint).leader, endpoint)
     if node is None:
         return _none(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic.name}-{index} is offline"), key)
+    if node.id == cluster.node_id:
+        try:
+            kind.check_lease(index)
+        except KafkaError as error:
+            return _none(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message), key)
     return Coordinator(key=key, node_id=node.id, host=node.host, port=node.port, error_message="")
 
 

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from logd.broker.leadership import Leadership
@@ -54,11 +54,15 @@ class CoordinatorPartition(Protocol):
     async def load(self) -> None:
         """Replay the partition. MillstreamError when it cannot be read."""
 
+    async def flushed(self) -> None:
+        """Wait until what was read or appended may be answered. KafkaError: see `CoordinatorLog.flushed`."""
+
     def close(self) -> object:
         """Stop coordinating: whoever waits is answered, nothing is appended any more."""
 
 
 P = TypeVar("P", bound=CoordinatorPartition)
+R = TypeVar("R")
 
 
 class Coordinator(ABC, Generic[P]):
@@ -104,12 +108,52 @@ class Coordinator(ABC, Generic[P]):
     def _new_partition(self, index: int) -> P:
         """A partition that has not loaded anything yet; KafkaError where there is none."""
 
+    def check_lease(self, index: int) -> None:
+        """Raise KafkaError(NOT_COORDINATOR) where another broker may coordinate a partition that is led here.
+
+        What it has acknowledged is not known here then, so requests that only read are refused as well.
+        """
+        partition = self._catalog.partitions.get(TopicPartition(self.topic, index))
+        if partition is not None and not partition.is_leased:
+            raise KafkaError(
+                ErrorCode.NOT_COORDINATOR, f"another broker may coordinate {self.topic}-{index} by now"
+            )
+
     def _loaded(self, index: int) -> P:
-        """The partition, ready to use; KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while it is recovered."""
+        """Return the partition, ready to use: every request comes by here.
+
+        Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS while it is recovered, NOT_COORDINATOR.
+        """
         found = self._open(index)
+        self.check_lease(index)
         if not found.load_if_empty():
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{index} is being loaded")
         return found
+
+    async def _read_all(self, read: Callable[[P], Iterable[R]]) -> list[R]:
+        """Return what `read` gives of every partition led here, once it is committed.
+
+        Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS while one is recovered, COORDINATOR_NOT_AVAILABLE
+        where another broker may coordinate one. Who lists asks each broker, and retries these only.
+        """
+        topic = self._catalog.topics.get(self.topic)
+        indexes = [
+            index
+            for index, partition in enumerate(topic.partitions if topic is not None else ())
+            if partition is not None and self.leads(index)
+        ]
+        try:
+            for index in indexes:
+                self._open(index)  # all begin to load before the first refuses
+            partitions = [self._loaded(index) for index in indexes]
+            results = [result for partition in partitions for result in read(partition)]
+            for partition in partitions:
+                await partition.flushed()
+        except KafkaError as error:
+            if error.code is not ErrorCode.NOT_COORDINATOR:
+                raise
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from error
+        return results
 
     def _open(self, index: int) -> P:
         """The partition at work; one not seen before begins to load."""

@@ -100,14 +100,14 @@ class CoordinatorLog:
         """What to await before an append (by default the last) is acknowledged or shown: until it is
         committed; see `Partition.flushed`.
 
-        Awaiting raises KafkaError: NOT_COORDINATOR once closed, COORDINATOR_NOT_AVAILABLE,
-        KAFKA_STORAGE_ERROR.
+        Awaiting raises KafkaError: NOT_COORDINATOR once closed or where another broker may coordinate,
+        COORDINATOR_NOT_AVAILABLE, KAFKA_STORAGE_ERROR.
         """
+        if self._is_over or not self.partition.is_leased:
+            return _Commitment(self, None)
         appended = appended or self.last
         if appended is None:
             return None
-        if self._is_over:
-            return _Commitment(self, None)
         waiting = self.partition.flushed(appended)
         return None if waiting is None else _Commitment(self, waiting)
 
@@ -123,7 +123,9 @@ class CoordinatorLog:
         )
 
     async def committed(self, waiting: Awaitable[None] | None) -> None:
-        """Await what `Partition.flushed` gave, None where the term was over already; see `flushed`."""
+        """Await what `Partition.flushed` gave, None where the term or the lease was over already; see
+        `flushed`.
+        """
         if waiting is None or self._is_over:
             raise self._no_coordinator()
         future = asyncio.shield(waiting)  # others may wait for the same
@@ -151,8 +153,7 @@ class CoordinatorLog:
 
     def check_lease(self) -> None:
         """Raise KafkaError(NOT_COORDINATOR) where another broker may coordinate by now."""
-        role = self.partition.role
-        if role is not None and not role.is_leased:
+        if not self.partition.is_leased:
             raise self._no_coordinator()
 
     def _no_coordinator(self) -> KafkaError:

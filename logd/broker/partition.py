@@ -272,11 +272,16 @@ class Partition:
         self._note_append(appended, MARKER_SIZE, now_ms)
         return appended
 
+    @property
+    def is_leased(self) -> bool:
+        """Return False if another broker may lead the partition by now; see `ReplicationRole.is_leased`."""
+        return self.role is None or self.role.is_leased
+
     def check_leased(self) -> None:
         """Raise KafkaError(NOT_LEADER_OR_FOLLOWER) where another broker may lead the partition by now, and
-        nothing may be accepted or acknowledged (see `ReplicationRole.is_leased`).
+        nothing may be accepted or acknowledged.
         """
-        if self.role is not None and not self.role.is_leased:
+        if not self.is_leased:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"another broker may lead {self}")
 
     def delete_records_before(self, offset: int) -> list[Deletion]:

@@ -78,19 +78,8 @@ class Groups(Coordinator["GroupPartition"]):
         return self._loaded(partition_for(group_id, len(topic.partitions)))
 
     async def matching(self, request: ListGroupsRequest) -> list[ListedGroup]:
-        """ListGroups, over all partitions led here; COORDINATOR_LOAD_IN_PROGRESS while one is not known."""
-        topic = self._catalog.topics.get(GROUP_OFFSETS)
-        partitions = [
-            self._open(index)
-            for index, partition in enumerate(topic.partitions if topic is not None else ())
-            if partition is not None and self.leads(index)
-        ]
-        if not all(partition.load_if_empty() for partition in partitions):
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        found = [group for partition in partitions for group in partition.shard.matching(request)]
-        for partition in partitions:
-            await partition.flushed()
-        return found
+        """ListGroups, over all partitions led here. KafkaError as `_read_all`."""
+        return await self._read_all(lambda partition: partition.shard.matching(request))
 
     async def join(
         self, request: JoinGroupRequest, version: int, client_id: str | None, client_host: str

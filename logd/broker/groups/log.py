@@ -71,6 +71,10 @@ class GroupLog:
         """See `CoordinatorLog.marked`."""
         self._log.marked(marker)
 
+    def check_lease(self) -> None:
+        """See `CoordinatorLog.check_lease`."""
+        self._log.check_lease()
+
     def on_deposed(self, deposed: Callable[[], None]) -> None:
         """Set what is called when another broker turns out to lead the partition."""
         self._log.on_deposed = deposed

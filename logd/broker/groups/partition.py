@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from logd.broker.coordinator_log import Loader
 from logd.broker.groups.log import GroupLog
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from logd.storage import Appended
 
 EARLIEST_WAKE_S = 0.001
+
+R = TypeVar("R")
 
 log = logging.getLogger("logd.broker")
 
@@ -141,13 +143,13 @@ class GroupPartition:
         self._deliver(self.shard.join(joining, self.now_ms()))
         if self._log.last is not before:  # that a static member's process is another one now
             await self.flushed()
-        return await waiter
+        return await self._answered(waiter)
 
     async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
         """SyncGroup. KafkaError as `flushed`."""
         waiter: asyncio.Future[SyncGroupResponse] = self._loop.create_future()
         self._deliver(self.shard.sync(request, waiter, self.now_ms()))
-        response = await waiter
+        response = await self._answered(waiter)
         await self.flushed()
         return response
 
@@ -155,7 +157,15 @@ class GroupPartition:
         """LeaveGroup."""
         waiter: asyncio.Future[LeaveGroupResponse] = self._loop.create_future()
         self._deliver(self.shard.leave(request, waiter, self.now_ms()))
-        return await waiter
+        return await self._answered(waiter)
+
+    async def _answered(self, waiter: asyncio.Future[R]) -> R:
+        """Wait for the core's answer. Raises KafkaError(NOT_COORDINATOR) where another broker may coordinate
+        the group by then.
+        """
+        response = await waiter
+        self._log.check_lease()
+        return response
 
     def _deliver(self, answers: Iterable[Answer]) -> None:
         for waiter, response in answers:

@@ -70,10 +70,6 @@ class TxnLog:
         """Whether that, or all there is, is committed; mostly so, without flush.messages and replicas."""
         return self._log.is_committed(appended)
 
-    def check_lease(self) -> None:
-        """See `CoordinatorLog.check_lease`."""
-        self._log.check_lease()
-
     def on_deposed(self, deposed: Callable[[], None]) -> None:
         """Set what is called when another broker turns out to lead the partition."""
         self._log.on_deposed = deposed

@@ -168,8 +168,7 @@ class TxnPartition:
         *,
         client_version: int,
     ) -> None:
-        """AddPartitionsToTxn. NOT_COORDINATOR where another broker may coordinate, whatever is asked for."""
-        self._log.check_lease()
+        """AddPartitionsToTxn."""
         self._finish_decided(transactional_id)
         before = self._log.last
         self._shard.add_partitions(
@@ -213,8 +212,7 @@ class TxnPartition:
     def verify_partitions(
         self, transactional_id: str, identity: ProducerIdentity, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """See `TransactionShard.verify_partitions`; NOT_COORDINATOR where another broker may coordinate."""
-        self._log.check_lease()
+        """See `TransactionShard.verify_partitions`."""
         self._finish_decided(transactional_id)
         return self._shard.verify_partitions(transactional_id, identity, partitions)
 

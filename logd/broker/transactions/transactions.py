@@ -241,19 +241,8 @@ class Transactions(Coordinator["TxnPartition"]):
         return described
 
     async def listed(self) -> list[TransactionDescription]:
-        """Every transactional id of the partitions led here; COORDINATOR_LOAD_IN_PROGRESS while one of those
-        is not known.
-        """
-        topic = self._catalog.topics.get(TRANSACTION_STATE)
-        partitions = [
-            self._loaded(index)
-            for index, partition in enumerate(topic.partitions if topic is not None else ())
-            if partition is not None and self.leads(index)
-        ]
-        found = [one for partition in partitions for one in partition.listed()]
-        for partition in partitions:
-            await partition.flushed()
-        return found
+        """Return every transactional id of the partitions led here. KafkaError as `_read_all`."""
+        return await self._read_all(lambda partition: partition.listed())
 
     # Housekeeping
 

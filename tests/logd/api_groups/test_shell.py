@@ -44,7 +44,7 @@ class PaperPartition:
     index = 0
     log = None
     leader_epoch = 0
-    role = None
+    is_leased = True
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []

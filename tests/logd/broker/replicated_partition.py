@@ -17,7 +17,7 @@ class ReplicatedPartition:
     index = 0
     log = None
     guard = None
-    role = None
+    is_leased = True
     log_start_offset = 0
     max_message_bytes = 10_000
 

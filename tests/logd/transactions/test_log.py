@@ -38,7 +38,7 @@ class PaperPartition:
 
     log_start_offset = 0
     leader_epoch = 4
-    role = None
+    is_leased = True
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []

@@ -35,9 +35,6 @@ class PaperLog(ListLog):
     def is_committed(self) -> bool:
         return self.flushed() is None
 
-    def check_lease(self) -> None:
-        pass
-
     def on_deposed(self, deposed: Callable[[], None]) -> None:
         pass
 
