@@ -1,0 +1,231 @@
+"""A coordinator whose session with ZooKeeper may be over answers nobody, also where nothing would be written:
+another broker may have acknowledged what it does not know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from logd.errors import ErrorCode
+from logd.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from logd.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from logd.wire.messages.delete_groups import DeleteGroupsRequest
+from logd.wire.messages.describe_groups import DescribeGroupsRequest
+from logd.wire.messages.describe_transactions import DescribeTransactionsRequest
+from logd.wire.messages.end_txn import EndTxnRequest
+from logd.wire.messages.find_coordinator import FindCoordinatorRequest
+from logd.wire.messages.heartbeat import HeartbeatRequest
+from logd.wire.messages.init_producer_id import InitProducerIdRequest
+from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from logd.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from logd.wire.messages.list_groups import ListGroupsRequest
+from logd.wire.messages.list_transactions import ListTransactionsRequest
+from logd.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from logd.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from logd.wire.messages.sync_group import SyncGroupRequest
+from logd.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from tests.logd.broker.cluster.brokers import Brokers
+from tests.logd.broker.cluster.test_lease import TP, Clock, _create
+
+GROUP, TRANSACTION = 0, 1
+PROTOCOLS = [JoinGroupRequestProtocol(name="range", metadata=b"")]
+STATIC = "static"
+"""A member that needs no second JoinGroup to become one."""
+
+
+def _join(member_id: str = "", instance: str | None = STATIC) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=60_000,
+        rebalance_timeout_ms=60_000,
+        member_id=member_id,
+        group_instance_id=instance,
+        protocol_type="consumer",
+        protocols=PROTOCOLS,
+    )
+
+
+def _commit(offset: int) -> OffsetCommitRequest:
+    partition = OffsetCommitRequestPartition(partition_index=TP.partition, committed_offset=offset)
+    topic = OffsetCommitRequestTopic(name=TP.topic, partitions=[partition])
+    return OffsetCommitRequest(group_id="offsets", topics=[topic])
+
+
+def _fetch() -> OffsetFetchRequest:
+    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="offsets", topics=None)])
+
+
+def _find(kind: int) -> FindCoordinatorRequest:
+    return FindCoordinatorRequest(key_type=kind, coordinator_keys=["g"])
+
+
+class Asking:
+    """The lone broker of a cluster, a member of its group g and the producer of its transactional id x."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self.brokers = brokers
+        self.member_id = ""
+        self.producer_id = self.epoch = self.generation = -1
+
+    async def request(self, message: Any, lane: str = "") -> Any:
+        return await self.brokers.member(1).peers.request(1, message, lane=lane, timeout_ms=60_000)
+
+    async def begin(self) -> None:
+        """Have a group with a member, a committed offset, and a transactional id."""
+        await _create(self.brokers, 1)
+        for kind in (GROUP, TRANSACTION):
+            await self.answered(_find(kind), lambda answer: answer.coordinators[0].error_code)
+        await self.answered(_commit(1), lambda answer: answer.topics[0].partitions[0].error_code)
+        joined = await self.request(_join())
+        self.member_id, self.generation = joined.member_id, joined.generation_id
+        begun = await self.answered(
+            InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000),
+            lambda answer: answer.error_code,
+        )
+        self.producer_id, self.epoch = begun.producer_id, begun.producer_epoch
+
+    async def answered(self, message: Any, code: Callable[[Any], int]) -> Any:
+        """Ask until there is no error any more: topics and coordinators come about."""
+        async with asyncio.timeout(60):
+            while code(answer := await self.request(message)):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        return answer
+
+    def questions(self) -> list[tuple[Any, Callable[[Any], int]]]:
+        """A request of each kind that a coordinator serves, and how its answer tells of an error."""
+        member: dict[str, Any] = {
+            "group_id": "g",
+            "generation_id": self.generation,
+            "member_id": self.member_id,
+        }
+        producer = {"producer_id": self.producer_id, "producer_epoch": self.epoch}
+        added = AddPartitionsToTxnTransaction(
+            transactional_id="x",
+            topics=[AddPartitionsToTxnTopic(name=TP.topic, partitions=[TP.partition])],
+            **producer,
+        )
+        staged = TxnOffsetCommitRequestTopic(
+            name=TP.topic,
+            partitions=[TxnOffsetCommitRequestPartition(partition_index=TP.partition, committed_offset=2)],
+        )
+        forgotten = OffsetDeleteRequestTopic(
+            name=TP.topic, partitions=[OffsetDeleteRequestPartition(partition_index=TP.partition)]
+        )
+
+        def whole(answer: Any) -> int:
+            return int(answer.error_code)
+
+        def first_partition(answer: Any) -> int:
+            return int(answer.topics[0].partitions[0].error_code)
+
+        return [
+            (_fetch(), lambda answer: answer.groups[0].error_code),
+            (_commit(2), first_partition),
+            (HeartbeatRequest(**member), whole),
+            (HeartbeatRequest(group_id="g", member_id="a stranger", generation_id=1), whole),
+            (_join(self.member_id), whole),
+            (_join("", None), whole),
+            (SyncGroupRequest(protocol_type="consumer", protocol_name="range", **member), whole),
+            (LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="a stranger")]), whole),
+            (DescribeGroupsRequest(groups=["g"]), lambda answer: answer.groups[0].error_code),
+            (ListGroupsRequest(), whole),
+            (DeleteGroupsRequest(groups_names=["g"]), lambda answer: answer.results[0].error_code),
+            (OffsetDeleteRequest(group_id="offsets", topics=[forgotten]), whole),
+            (
+                TxnOffsetCommitRequest(transactional_id="x", group_id="g", topics=[staged], **producer),
+                first_partition,
+            ),
+            (_find(GROUP), lambda answer: answer.coordinators[0].error_code),
+            (_find(TRANSACTION), lambda answer: answer.coordinators[0].error_code),
+            (InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000), whole),
+            (
+                AddPartitionsToTxnRequest(transactions=[added]),
+                lambda answer: (
+                    answer.results_by_transaction[0]
+                    .topic_results[0]
+                    .results_by_partition[0]
+                    .partition_error_code
+                ),
+            ),
+            (AddOffsetsToTxnRequest(transactional_id="x", group_id="g", **producer), whole),
+            (EndTxnRequest(transactional_id="x", committed=True, **producer), whole),
+            (
+                DescribeTransactionsRequest(transactional_ids=["x"]),
+                lambda answer: answer.transaction_states[0].error_code,
+            ),
+            (ListTransactionsRequest(), whole),
+        ]
+
+
+SEARCHES = (FindCoordinatorRequest, ListGroupsRequest, ListTransactionsRequest)
+"""Who is told of no coordinator looks again; these ask any broker, or all of them."""
+
+
+def test_a_coordinator_answers_nobody_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        brokers = Brokers(
+            zookeeper,
+            tmp_path,
+            count=1,
+            offsets_topic_num_partitions="1",
+            transaction_state_log_num_partitions="1",
+            group_initial_rebalance_delay_ms="0",
+        )
+        brokers.clock = clock = Clock()
+        async with brokers:
+            asking = Asking(brokers)
+            await asking.begin()
+            questions = asking.questions()
+            clock.is_fast = True
+            for message, code in questions:
+                answer = await asking.request(message)
+                expected = ErrorCode.NOT_COORDINATOR
+                if isinstance(message, SEARCHES):
+                    expected = ErrorCode.COORDINATOR_NOT_AVAILABLE
+                assert code(answer) == expected, f"{message}: {answer}"
+            clock.is_fast = False
+            await brokers.until(lambda: brokers.member(1).is_leased)
+            answer = await asking.request(_fetch())
+            assert answer.groups[0].topics[0].partitions[0].committed_offset == 1
+
+    asyncio.run(test())
+
+
+def test_a_member_that_waited_is_not_answered_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
+    """The first member of a group waits a while for others."""
+
+    async def test() -> None:
+        brokers = Brokers(zookeeper, tmp_path, count=1, group_initial_rebalance_delay_ms="500")
+        brokers.clock = clock = Clock()
+        async with brokers:
+            asking = Asking(brokers)
+            groups = brokers.up[1].broker.groups
+            await asking.answered(_find(GROUP), lambda answer: answer.coordinators[0].error_code)
+            await asking.answered(_fetch(), lambda answer: answer.groups[0].error_code)
+            joining = asyncio.create_task(asking.request(_join()))
+            await brokers.until(lambda: "g" in groups.partition("g").shard.store.groups)
+            clock.is_fast = True
+            assert (await joining).error_code == ErrorCode.NOT_COORDINATOR
+            clock.is_fast = False
+
+    asyncio.run(test())
