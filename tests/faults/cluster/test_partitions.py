@@ -12,6 +12,13 @@ from pathlib import Path
 import pytest
 
 from logd.errors import ErrorCode
+from logd.wire.messages.find_coordinator import FindCoordinatorRequest
+from logd.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.faults.cluster.cluster import ZOOKEEPER, Cluster, metadata_of
 from tests.faults.cluster.conftest import path_in
 from tests.faults.cluster.written import go_on, in_sync, written
@@ -24,6 +31,7 @@ from tests.support.waiting import wait_for
 pytest.importorskip("confluent_kafka")
 
 LAG_MS = 3000
+OFFSETS = "__consumer_offsets"
 PROBE = "probe"
 """A topic to which only tests write."""
 
@@ -149,3 +157,48 @@ def test_one_is_away_from_the_others(
             network.heal()
             go_on(writers)
             in_sync(cluster, writers)
+
+
+def commit(cluster: Cluster, coordinator: int, offset: int) -> None:
+    """Commit an offset of the group g; repeated while its coordinator loads, or waits for replicas."""
+    broker = cluster.brokers[coordinator]
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = OffsetCommitRequestTopic(name=PROBE, partitions=[partition])
+    with RawClient(broker.port, broker.host) as client:
+
+        def is_committed() -> bool:
+            answer = client.request(OffsetCommitRequest(group_id="g", topics=[topic]), 9)
+            return bool(answer.topics[0].partitions[0].error_code == 0)
+
+        wait_for(is_committed)
+
+
+def fetched(client: RawClient) -> tuple[int, int]:
+    """The error code of an OffsetFetch of the group g, and the offset."""
+    groups = [OffsetFetchRequestGroup(group_id="g", topics=None)]
+    (group,) = client.request(OffsetFetchRequest(groups=groups), 9).groups
+    return group.error_code, group.topics[0].partitions[0].committed_offset if group.topics else -1
+
+
+@depth.deep
+def test_a_coordinator_that_is_cut_off_tells_no_old_offsets(
+    tmp_path: Path, zookeeper: str, network: Network | Hosts
+) -> None:
+    """Clients reach it, and nobody else does: it does not know of what its successor has acknowledged."""
+    with Cluster(tmp_path, zookeeper, network=network, offsets_topic_num_partitions=1) as cluster:
+        cluster.create_topic(PROBE)
+        victim = cluster.coordinator("g")
+        commit(cluster, victim, 1)
+        broker = cluster.brokers[victim]
+        with RawClient(broker.port, broker.host) as client:
+            assert fetched(client) == (ErrorCode.NONE, 1)
+            others = others_of(cluster, victim)
+            network.silence(*both_ways(victim, [ZOOKEEPER, *others]))
+            wait_for(lambda: all(cluster.sees(cluster.brokers[id_], gone=victim) for id_ in others))
+            wait_for(lambda: isrs(cluster, others[0], OFFSETS)[0][0] in others)
+            commit(cluster, isrs(cluster, others[0], OFFSETS)[0][0], 2)
+            assert fetched(client) == (ErrorCode.NOT_COORDINATOR, -1)
+            found = client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+            assert found.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            network.heal()
+            wait_for(lambda: cluster.is_in_sync(OFFSETS))
