@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from logd.api.context import RequestContext
-from logd.api.incremental_alter_configs import alter_resource
+from logd.api.incremental_alter_configs import alter_resource, check_named_once
 from logd.broker.configs import Alteration, Operation
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.alter_configs import (
@@ -18,12 +20,14 @@ REQUEST = AlterConfigsRequest
 async def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
     """Answer resource by resource."""
     responses = []
+    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     for resource in request.resources:
         response = AlterConfigsResourceResponse(
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )
         alterations = [Alteration(config.name, Operation.SET, config.value) for config in resource.configs]
         try:
+            check_named_once(times, resource.resource_type, resource.resource_name)
             await alter_resource(
                 context.broker,
                 resource.resource_type,

@@ -45,7 +45,7 @@ def refused(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitio
 
 async def _grow(broker: Broker, asked: CreatePartitionsTopic, validate_only: bool) -> None:
     assignments = None
-    if asked.assignments:
+    if asked.assignments is not None:
         assignments = [row.broker_ids for row in asked.assignments]
     if broker.cluster.is_embedded:
         _check_growth_here(broker, asked.name, asked.count, assignments)

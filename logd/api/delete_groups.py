@@ -14,9 +14,9 @@ REQUEST = DeleteGroupsRequest
 
 
 async def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
-    """Answer group by group."""
+    """Answer group by group; one that is named twice has one answer."""
     return DeleteGroupsResponse(
-        results=[await _delete(group_id, context) for group_id in request.groups_names]
+        results=[await _delete(group_id, context) for group_id in dict.fromkeys(request.groups_names)]
     )
 
 

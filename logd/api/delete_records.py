@@ -1,5 +1,7 @@
 """DeleteRecords, 0 to 2: everything below an offset goes; -1 means up to the high watermark.
 
+Of a partition that is named twice the last offset counts, as by Apache Kafka.
+
 With other replicas the answer waits until it has gone from all of them that are alive, or REQUEST_TIMED_OUT
 says that the time is up.
 """
@@ -35,23 +37,32 @@ def handle(
     """Answer partition by partition with the low watermark."""
     topics = []
     behind: Behind = []
-    for topic in request.topics:
+    for name, offsets in _asked(request).items():
         results = []
-        for asked in topic.partitions:
-            result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
+        for index, asked in offsets.items():
+            result = DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1)
             try:
-                partition = context.broker.catalog.find(topic.name).partition(asked.partition_index)
+                partition = context.broker.catalog.find(name).partition(index)
                 partition.check_leased()
-                offset = _delete_before(context, partition, asked.offset)
+                offset = _delete_before(context, partition, asked)
                 result.low_watermark, reach = _low_watermark(context, partition, offset)
                 if reach is not None:
                     behind.append((reach, result))
             except KafkaError as error:
                 result.error_code = error.code
             results.append(result)
-        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
+        topics.append(DeleteRecordsTopicResult(name=name, partitions=results))
     response = DeleteRecordsResponse(topics=topics)
     return partial(_wait, response, behind, request.timeout_ms) if behind else response
+
+
+def _asked(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
+    """Return the offsets by topic and partition."""
+    asked: dict[str, dict[int, int]] = {}
+    for topic in request.topics:
+        offsets = asked.setdefault(topic.name, {})
+        offsets.update((each.partition_index, each.offset) for each in topic.partitions)
+    return asked
 
 
 def _delete_before(context: RequestContext, partition: Partition, offset: int) -> int:

@@ -43,10 +43,13 @@ def serve(
     elif request.session_id != NO_SESSION:
         broker.fetch_sessions.close(request.session_id)
     read = FetchRead(broker, request, version, correlation_id, session, context.endpoint)
-    if request.replica_id >= 0 and broker.leading is not None:
-        from logd.api.follower_fetch import take_in
+    if request.replica_id >= 0:
+        from logd.api.follower_fetch import refuse, take_in
 
-        read.refused = take_in(broker, broker.leading, request, version)
+        if broker.leading is None:
+            read.refused = refuse(request, session)
+        else:
+            read.refused = take_in(broker, broker.leading, request, version)
     outcome = read(request.max_wait_ms <= 0)
     if outcome is None or isinstance(outcome, Cold):
         return Delayed(broker.loop, broker.warmer, broker.wakeups, request.max_wait_ms, read, outcome)

@@ -10,6 +10,7 @@ from logd.wire.fetch import TOPIC_IDS
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
     from logd.broker.cluster.leading import Leading
+    from logd.broker.fetch_session import FetchSession
     from logd.wire.fetch import ReceivedFetch, Topic
 
 Refused: TypeAlias = "dict[tuple[Topic, int], int]"
@@ -43,3 +44,11 @@ def take_in(broker: Broker, leading: Leading, request: ReceivedFetch, version: i
             except KafkaError as error:
                 refused[name, asked.partition] = error.code
     return refused
+
+
+def refuse(request: ReceivedFetch, session: FetchSession | None) -> Refused:
+    """Refuse all partitions: a standalone broker has no followers, and consumers must not pass for one."""
+    asked = [(name, each.partition) for name, wanted in request.topics for each in wanted]
+    if session is not None:
+        asked += session.partitions
+    return dict.fromkeys(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER)

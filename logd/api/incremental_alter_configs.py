@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from logd.api.context import RequestContext
@@ -30,6 +31,7 @@ async def handle(
 ) -> IncrementalAlterConfigsResponse:
     """Answer resource by resource; what is refused for one leaves the others."""
     responses = []
+    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     for resource in request.resources:
         response = AlterConfigsResourceResponse(
             resource_type=resource.resource_type, resource_name=resource.resource_name
@@ -38,6 +40,7 @@ async def handle(
             Alteration(config.name, config.config_operation, config.value) for config in resource.configs
         ]
         try:
+            check_named_once(times, resource.resource_type, resource.resource_name)
             await alter_resource(
                 context.broker,
                 resource.resource_type,
@@ -65,6 +68,15 @@ def refused(request: IncrementalAlterConfigsRequest, code: ErrorCode) -> Increme
     )
 
 
+def check_named_once(times: Counter[tuple[int, str]], resource_type: int, name: str) -> None:
+    """Raise KafkaError(INVALID_REQUEST) for a resource that a request names several times."""
+    if (count := times[resource_type, name]) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"resource {name!r} of type {resource_type} stands in the request {count} times: name it once",
+        )
+
+
 async def alter_resource(
     broker: Broker,
     resource_type: int,
@@ -76,6 +88,8 @@ async def alter_resource(
 ) -> None:
     """Change a topic's or a broker's settings; without ``keep`` the ones not named go. KafkaError."""
     if resource_type == TOPIC:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "topics have no common settings: name a topic")
         check_name(name)
         topic = broker.catalog.find(name)
 

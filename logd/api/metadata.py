@@ -18,7 +18,7 @@ from logd.api.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from logd.broker.cluster_view import PartitionView
 from logd.broker.topic import INTERNAL_TOPICS, Topic
 from logd.errors import ErrorCode, KafkaError
-from logd.metadata.topic_names import check_name
+from logd.metadata.topic_names import CLUSTER_METADATA, check_name
 from logd.wire import decode, encode
 from logd.wire.framing import LENGTH
 from logd.wire.headers import RequestHeader, encode_response_header
@@ -113,7 +113,7 @@ def _is_valid(name: str) -> bool:
         check_name(name)
     except KafkaError:
         return False
-    return True
+    return name != CLUSTER_METADATA
 
 
 def _answer(message: MetadataRequest, context: RequestContext, refusals: Refusals) -> MetadataResponse:
@@ -124,7 +124,8 @@ def _answer(message: MetadataRequest, context: RequestContext, refusals: Refusal
     elif _asks_too_early_by_id(message, context.version):
         described = [_invalid(asked) for asked in message.topics]
     else:
-        described = [_asked(asked, context, operations, refusals) for asked in message.topics]
+        once = {(asked.name, asked.topic_id): asked for asked in message.topics}  # one answer for each
+        described = [_asked(asked, context, operations, refusals) for asked in once.values()]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)

@@ -9,17 +9,15 @@ from logd.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
 )
 
 REQUEST = OffsetDeleteRequest
 
 
 async def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse:
-    """Answer partition by partition; topics there are none of get UNKNOWN_TOPIC_OR_PARTITION."""
+    """Answer partition by partition; those that do not exist get UNKNOWN_TOPIC_OR_PARTITION."""
     groups = context.broker.groups
-    names = context.broker.catalog.topics
-    known = [topic for topic in request.topics if topic.name in names]
+    known = [_existing(topic, context) for topic in request.topics]
     try:
         partition = groups.partition(request.group_id)
         valid = OffsetDeleteRequest(group_id=request.group_id, topics=known)
@@ -28,15 +26,28 @@ async def handle(request: OffsetDeleteRequest, context: RequestContext) -> Offse
     except KafkaError as error:
         return OffsetDeleteResponse(error_code=error.code)
     if not response.error_code:
-        response.topics.extend(_unknown(topic) for topic in request.topics if topic.name not in names)
+        for asked, existing, answer in zip(request.topics, known, response.topics, strict=True):
+            answer.partitions += _unknown(asked, existing)
     return response
 
 
-def _unknown(topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
-    partitions = [
+def _existing(asked: OffsetDeleteRequestTopic, context: RequestContext) -> OffsetDeleteRequestTopic:
+    """Return the partitions asked for that exist."""
+    topic = context.broker.catalog.topics.get(asked.name)
+    count = 0 if topic is None else len(topic.partitions)
+    partitions = [partition for partition in asked.partitions if 0 <= partition.partition_index < count]
+    return OffsetDeleteRequestTopic(name=asked.name, partitions=partitions)
+
+
+def _unknown(
+    asked: OffsetDeleteRequestTopic, existing: OffsetDeleteRequestTopic
+) -> list[OffsetDeleteResponsePartition]:
+    """Return the answers for the others."""
+    known = {partition.partition_index for partition in existing.partitions}
+    return [
         OffsetDeleteResponsePartition(
             partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
-        for partition in topic.partitions
+        for partition in asked.partitions
+        if partition.partition_index not in known
     ]
-    return OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)

@@ -73,6 +73,11 @@ class Admission:
         ``producers`` are those of the log; ``implicit``: see `TransactionGuard`. Raises KafkaError.
         """
         topic, partition = self._tp
+        if transactional_id is None:
+            raise KafkaError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"a transactional batch for {topic}-{partition} without a transactional id",
+            )
         producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
         if producers.has_open_transaction(producer_id, epoch) or producers.duplicate(header):
             return None

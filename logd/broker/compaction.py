@@ -191,7 +191,7 @@ class Compaction:
             return None
         from logd.storage.log.compaction import CleanerLimits  # loaded with the log
 
-        share = max(config.log_cleaner_threads, 1)
+        share = config.log_cleaner_threads
         limits = CleanerLimits(
             map_bytes=config.log_cleaner_dedupe_buffer_size // share,
             map_load_factor=config.log_cleaner_io_buffer_load_factor,

@@ -65,13 +65,13 @@ class ConfigLayers(NamedTuple):
         return {**defaults, **self.started_with, **self._of(ALL_BROKERS), **own}
 
     def effective(self) -> BrokerConfig:
-        """What the broker goes by; KafkaError(INVALID_CONFIG)."""
+        """What the broker goes by. Raises KafkaError(INVALID_REQUEST), as Kafka for settings of brokers."""
         try:
             return BrokerConfig.of(
                 {**self.started_with, **self._of(ALL_BROKERS), **self._of(str(self.node_id))}
             )
         except ConfigError as error:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
     def _of(self, broker: str) -> Mapping[str, str]:
         return self.changed.get(broker, {})

@@ -145,7 +145,7 @@ def altered(
             result.pop(key, None)
             continue
         if value is None:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{key} needs a value")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} needs a value")
         if operation == Operation.SET:
             result[key] = value
         elif operation in (Operation.APPEND, Operation.SUBTRACT):
@@ -171,9 +171,8 @@ def _listed(key: str, operation: int, value: str, before: str | None, settings: 
 
 
 def check_dynamic(broker: str, configs: Mapping[str, str]) -> None:
-    """Raise KafkaError unless all of these can be set for ``broker`` (a node id, or all) while it runs.
-
-    INVALID_REQUEST for a key, INVALID_CONFIG for a value of one without effect; an undeclared key passes.
+    """Raise KafkaError(INVALID_REQUEST) unless all of these can be set for ``broker`` (a node id, or all)
+    while it runs, and the values of those without effect are allowed; an undeclared key passes.
     """
     for key, value in configs.items():
         declared = BROKER_KEYS.get(key)
@@ -194,4 +193,4 @@ def _check_inert(key: str, value: str) -> None:
         try:
             inert.parse(value)
         except ConfigError as error:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None

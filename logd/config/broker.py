@@ -38,6 +38,8 @@ _POSITIVE = at_least(1)
 ZOOKEEPER_CONNECT = "zookeeper.connect"
 """See `logd.config.zookeeper`."""
 _NOT_NEGATIVE = at_least(0)
+_RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+"""The strongest first."""
 
 
 class BrokerConfig(ReplicationConfig):
@@ -122,7 +124,7 @@ class BrokerConfig(ReplicationConfig):
         I, INT_MAX, "Connections at one time.", allowed=_NOT_NEGATIVE, dynamic=True
     )
     max_connections_per_ip: int = setting(
-        I, INT_MAX, "Connections at one time from one address.", allowed=_NOT_NEGATIVE, dynamic=True
+        I, INT_MAX, "Connections at one time from one address.", allowed=_POSITIVE, dynamic=True
     )
     fetch_max_bytes: int = setting(
         I, 57_671_680, "Most bytes one fetch is answered with.", allowed=at_least(1024)
@@ -232,7 +234,7 @@ class BrokerConfig(ReplicationConfig):
     )
     log_cleaner_enable: bool = setting(B, True, "Compact topics whose cleanup.policy says so.")
     log_cleaner_threads: int = setting(
-        I, 1, "Cleaner processes, each with one log at a time.", allowed=_NOT_NEGATIVE, dynamic=True
+        I, 1, "Cleaner processes, each with one log at a time.", allowed=_POSITIVE, dynamic=True
     )
     log_cleaner_dedupe_buffer_size: int = setting(
         L,
@@ -394,12 +396,15 @@ class BrokerConfig(ReplicationConfig):
         folders = [os.path.abspath(path) for path in self.log_dirs]
         if len(set(folders)) < len(folders):
             raise ConfigError("log.dirs", ",".join(self.log_dirs), "each folder once")
-        if self.log_cleaner_dedupe_buffer_size < max(self.log_cleaner_threads, 1) * DEDUPE_BUFFER_MIN:
+        if self.log_cleaner_dedupe_buffer_size < self.log_cleaner_threads * DEDUPE_BUFFER_MIN:
             raise ConfigError(
                 "log.cleaner.dedupe.buffer.size",
                 self.log_cleaner_dedupe_buffer_size,
                 f"{DEDUPE_BUFFER_MIN} or more for each of log.cleaner.threads",
             )
+        if self.topic_defaults.retention_ms == 0:
+            key = next(key for key in _RETENTION if key in self.given)
+            raise ConfigError(key, self.given[key], "-1 for no limit, or 1 or more, since 0 keeps nothing")
         if 0 < self.queued_max_request_bytes < self.socket_request_max_bytes:
             raise ConfigError(
                 "queued.max.request.bytes",

@@ -27,7 +27,7 @@ _SETTINGS = (
     _inert("max.connection.creation.rate", Kind.INT, INT_MAX, "Without effect.", allowed=_NOT_NEGATIVE),
     _inert("num.io.threads", Kind.INT, 8, _ONE_LOOP, allowed=_POSITIVE),
     _inert("num.network.threads", Kind.INT, 3, _ONE_LOOP, allowed=_POSITIVE),
-    _inert("num.replica.fetchers", Kind.INT, 1, _ONE_FETCHER),
+    _inert("num.replica.fetchers", Kind.INT, 1, _ONE_FETCHER, allowed=_POSITIVE),
     _inert("remote.fetch.max.wait.ms", Kind.INT, 500, _NO_TIERS, allowed=_POSITIVE),
     _inert("remote.list.offsets.request.timeout.ms", Kind.LONG, 30_000, _NO_TIERS, allowed=_POSITIVE),
     _inert("remote.log.index.file.cache.total.size.bytes", Kind.LONG, 1 << 30, _NO_TIERS, allowed=_POSITIVE),

@@ -59,10 +59,10 @@ def one_of(*choices: str) -> Allowed:
 
 
 def any_of(*choices: str) -> Allowed:
-    """For a LIST setting: words of a fixed list, or none."""
+    """For a LIST setting: words of a fixed list, each once, or none."""
     return Allowed(
-        check=lambda words: all(word in choices for word in words),
-        text=" and ".join(choices) + ", each or none of them",
+        check=lambda words: set(words) <= set(choices) and len(set(words)) == len(words),
+        text=" and ".join(choices) + ", each once, or none of them",
     )
 
 
@@ -96,9 +96,10 @@ class Setting(NamedTuple):
 
     def parse(self, text: str | None) -> Value:
         """The value ``text`` stands for; ConfigError names the key, the value and what is allowed."""
-        if text is None or (text.strip() == "" and self.nullable):
-            if self.nullable:
-                return None
+        is_blank = text is None or (text.strip() == "" and self.kind not in _NUMBERS)
+        if self.nullable and is_blank:
+            return None
+        if text is None:
             raise ConfigError(self.key, text, self.expected)
         try:
             value = _PARSERS[self.kind](text.strip())
@@ -162,6 +163,12 @@ def _parse_whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def _parse_double(text: str) -> float:
+    if "_" in text:  # Python would take it, Java does not
+        raise ValueError(text)
+    return float(text)
+
+
 def _parse_list(text: str) -> tuple[str, ...]:
     return tuple(word for part in text.split(",") if (word := part.strip()))
 
@@ -172,12 +179,15 @@ _PARSERS: Mapping[Kind, Callable[[str], Value]] = {
     Kind.INT: _parse_whole(-INT_MAX - 1, INT_MAX),
     Kind.SHORT: _parse_whole(-32768, 32767),
     Kind.LONG: _parse_whole(-LONG_MAX - 1, LONG_MAX),
-    Kind.DOUBLE: float,
+    Kind.DOUBLE: _parse_double,
     Kind.LIST: _parse_list,
     Kind.CLASS: str,
     Kind.PASSWORD: str,
     Kind.UNKNOWN: str,
 }
+
+_NUMBERS = (Kind.INT, Kind.SHORT, Kind.LONG, Kind.DOUBLE)
+"""Kinds of which an empty text is no value."""
 
 _KIND_WORDS: Mapping[Kind, str] = {
     Kind.BOOLEAN: "true or false",

@@ -12,8 +12,9 @@ from typing import Final, TypeAlias
 from logd.config.topic import TopicConfig
 from logd.errors import ConfigError, ErrorCode, KafkaError
 from logd.metadata.image import Change, ClusterImage, TopicImage
-from logd.metadata.topic_names import check_collision, check_name
+from logd.metadata.topic_names import CLUSTER_METADATA, check_collision, check_name
 
+REMOTE_STORAGE: Final = "remote.storage.enable"
 PARTITIONS_MAX: Final = 10_000
 """Most partitions one topic may be created with or grown to, as Kafka bounds them."""
 
@@ -30,19 +31,26 @@ def create_topic(
     topic_id: bytes,
     defaults: TopicConfig,
 ) -> list[Change]:
-    """KafkaError: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_CONFIG."""
+    """KafkaError: INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS,
+    POLICY_VIOLATION, INVALID_CONFIG.
+    """
     check_name(name)
+    if name == CLUSTER_METADATA:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"topic {name} is what Kafka calls its metadata: choose another name"
+        )
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} already exists")
     check_collision(name, image.topics)
     _check_count(name, partitions)
     effective(configs, defaults)
+    _check_remote_storage({}, configs)
     topic = TopicImage(name=name, topic_id=topic_id, partitions=partitions, configs=dict(configs))
     return [topic.as_change()]
 
 
 def grow_topic(image: ClusterImage, name: str, partitions: int) -> list[Change]:
-    """KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS."""
+    """KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, POLICY_VIOLATION."""
     topic = image.topics.get(name)
     if topic is None:
         raise _unknown(name)
@@ -63,6 +71,7 @@ def alter_topic(
     topic = _topic(image, name, topic_id)
     configs = dict(alter(topic.configs))
     effective(configs, defaults)
+    _check_remote_storage(topic.configs, configs)
     return [topic._replace(configs=configs).as_change()]
 
 
@@ -83,8 +92,21 @@ def effective(configs: Mapping[str, str], defaults: TopicConfig) -> TopicConfig:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
+def _check_remote_storage(before: Mapping[str, str], configs: Mapping[str, str]) -> None:
+    """Raise KafkaError(INVALID_CONFIG) where tiered storage is switched on, which there is none of.
+
+    A topic that has it switched on from elsewhere keeps it: its other settings may be changed.
+    """
+    value = configs.get(REMOTE_STORAGE, "false")
+    if value != before.get(REMOTE_STORAGE) and value.strip().lower() == "true":
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"{REMOTE_STORAGE}={value}: there is no tiered storage here, leave it out",
+        )
+
+
 def check_growth(topic: TopicImage, partitions: int) -> None:
-    """Raise KafkaError(INVALID_PARTITIONS) unless the topic may grow to so many partitions."""
+    """Raise KafkaError unless the topic may grow to so many: INVALID_PARTITIONS, POLICY_VIOLATION."""
     if partitions <= topic.partitions:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
@@ -95,10 +117,8 @@ def check_growth(topic: TopicImage, partitions: int) -> None:
 
 def _check_count(name: str, partitions: int) -> None:
     if not 1 <= partitions <= PARTITIONS_MAX:
-        raise KafkaError(
-            ErrorCode.INVALID_PARTITIONS,
-            f"topic {name}: {partitions} partitions, 1 to {PARTITIONS_MAX} are allowed",
-        )
+        code = ErrorCode.INVALID_PARTITIONS if partitions < 1 else ErrorCode.POLICY_VIOLATION
+        raise KafkaError(code, f"topic {name}: {partitions} partitions, 1 to {PARTITIONS_MAX} are allowed")
 
 
 def _topic(image: ClusterImage, name: str, topic_id: bytes) -> TopicImage:
