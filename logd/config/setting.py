@@ -59,10 +59,10 @@ def one_of(*choices: str) -> Allowed:
 
 
 def any_of(*choices: str) -> Allowed:
-    """For a LIST setting: words of a fixed list, each once, or none."""
+    """For a LIST setting: words of a fixed list, or none."""
     return Allowed(
-        check=lambda words: set(words) <= set(choices) and len(set(words)) == len(words),
-        text=" and ".join(choices) + ", each once, or none of them",
+        check=lambda words: all(word in choices for word in words),
+        text=" and ".join(choices) + ", each or none of them",
     )
 
 

@@ -213,7 +213,7 @@ ACCEPTED = {
     "local.retention.ms": "5",
     "remote.log.copy.disable": "true",
     "remote.log.delete.on.disable": "true",
-    "remote.storage.enable": "true",
+    "remote.storage.enable": "false",
 }
 """Taken, shown and without effect: one broker has no followers, and there is no tiered storage."""
 

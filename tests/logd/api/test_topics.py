@@ -234,7 +234,7 @@ def test_authorized_operations_come_only_when_asked_for(client: RawClient, new_n
     [
         (2, None, ErrorCode.INVALID_PARTITIONS),
         (1, None, ErrorCode.INVALID_PARTITIONS),
-        (10_001, None, ErrorCode.INVALID_PARTITIONS),
+        (10_001, None, ErrorCode.POLICY_VIOLATION),
         (4, [[1]], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (3, [[9]], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (3, [[1]], ErrorCode.NONE),

@@ -353,6 +353,7 @@ TESTED_IN = {
     "::test_high_watermarks_are_written_by_the_clock_where_there_are_several_replicas": [
         "replica.high.watermark.checkpoint.interval.ms"
     ],
+    "logd/broker/cluster/test_replication.py::test_min_insync_replicas": ["min.insync.replicas"],
     "logd/config/test_load.py::test_stock_kraft_properties_are_taken": ["controller.listener.names"],
     "logd/config/test_settings.py::test_the_finest_unit_of_retention_wins": [
         "log.retention.hours",

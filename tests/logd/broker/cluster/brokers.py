@@ -73,7 +73,11 @@ class Brokers:
                 "replica.fetch.backoff.ms": "20",
                 "zookeeper.connect": zookeeper or self.zookeeper,
                 "zookeeper.session.timeout.ms": str(SESSION_MS),
-                "zookeeper.connection.timeout.ms": str(connection_timeout_ms or ""),
+                **(
+                    {"zookeeper.connection.timeout.ms": str(connection_timeout_ms)}
+                    if connection_timeout_ms is not None
+                    else {}
+                ),
                 **{key: value.replace("{id}", str(id_)) for key, value in self._settings.items()},
                 **{name.replace("_", "."): value for name, value in other.items()},
             }
