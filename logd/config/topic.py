@@ -198,7 +198,9 @@ class TopicConfig(Settings):
     )
     remote_log_copy_disable: bool = setting(Kind.BOOLEAN, False, "Tiered storage: stop copying.")
     remote_log_delete_on_disable: bool = setting(Kind.BOOLEAN, False, "Tiered storage: delete when disabled.")
-    remote_storage_enable: bool = setting(Kind.BOOLEAN, False, "Tiered storage: there is none, true is refused.")
+    remote_storage_enable: bool = setting(
+        Kind.BOOLEAN, False, "Tiered storage: there is none, so true is refused."
+    )
     retention_bytes: int = setting(
         Kind.LONG,
         -1,

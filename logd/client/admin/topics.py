@@ -82,7 +82,7 @@ class TopicAdmin(AdminBase):
         """Delete topics and wait until metadata no longer shows them. All are tried; then the first error
         is raised.
         """
-        wanted = list(names)
+        wanted = list(dict.fromkeys(names))  # brokers refuse a topic that is named twice
         if not wanted:
             return
         request = DeleteTopicsRequest(

@@ -86,7 +86,9 @@ def test_new_partitions_go_where_fewest_are(tmp_path: Path) -> None:
             client.request(DeleteTopicsRequest(topic_names=["t"]), 5)
             create_topic(logd, "one")
             assert home(tmp_path, "one-0") == "a"
-            grown = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="one", count=3)])
+            grown = CreatePartitionsRequest(
+                topics=[CreatePartitionsTopic(name="one", count=3, assignments=None)]
+            )
             assert client.request(grown, 3).results[0].error_code == 0
         assert sorted(home(tmp_path, f"one-{index}") for index in range(3)) == ["a", "b", "c"]
 

@@ -71,7 +71,7 @@ def transactional(sequence: int = 0, *, epoch: int = 0, pid: int = PID, **facts:
 def refusal(partition: Partition, batch: memoryview, **facts: Any) -> ErrorCode:
     end = partition.high_watermark
     with pytest.raises(KafkaError) as caught:
-        partition.produce(batch, NOW, -1, **facts)
+        partition.produce(batch, NOW, -1, **{"transactional_id": "id", **facts})
     assert partition.high_watermark == end, "nothing was written"
     return caught.value.code
 
@@ -89,17 +89,19 @@ def test_the_guard_is_asked_once_a_transaction(partition: Partition, guard: Guar
 
 def test_another_epoch_is_another_transaction_to_the_guard(partition: Partition, guard: Guard) -> None:
     """KIP-890: a transaction left open by the last instance does not admit the next one."""
-    partition.produce(transactional(0), NOW, -1)
+    partition.produce(transactional(0), NOW, -1, transactional_id="id")
     guard.code = ErrorCode.INVALID_TXN_STATE
     assert refusal(partition, transactional(0, epoch=1)) is ErrorCode.INVALID_TXN_STATE
-    partition.produce(transactional(1), NOW, -1)
+    partition.produce(transactional(1), NOW, -1, transactional_id="id")
 
 
 def test_a_batch_sent_again_after_the_end_is_a_duplicate(partition: Partition, guard: Guard) -> None:
-    first = partition.produce(transactional(0), NOW, -1)
+    first = partition.produce(transactional(0), NOW, -1, transactional_id="id")
     partition.append_marker(PID, 0, True, 0, NOW)
     guard.code = ErrorCode.INVALID_TXN_STATE
-    assert partition.produce(transactional(0), NOW, -1) == first._replace(duplicate=True)
+    assert partition.produce(transactional(0), NOW, -1, transactional_id="id") == first._replace(
+        duplicate=True
+    )
     assert refusal(partition, transactional(1)) is ErrorCode.INVALID_TXN_STATE
 
 
@@ -111,12 +113,12 @@ def test_batches_behind_a_refused_one_are_refused_until_it_comes_again(
     assert refusal(partition, transactional(40)) is ErrorCode.CONCURRENT_TRANSACTIONS
     guard.code = None
     assert refusal(partition, transactional(41)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    partition.produce(transactional(40), NOW, -1)
-    partition.produce(transactional(41), NOW, -1)
+    partition.produce(transactional(40), NOW, -1, transactional_id="id")
+    partition.produce(transactional(41), NOW, -1, transactional_id="id")
     guard.code = ErrorCode.CONCURRENT_TRANSACTIONS
     assert refusal(partition, transactional(7, pid=8)) is ErrorCode.CONCURRENT_TRANSACTIONS
     guard.code = None
-    partition.produce(transactional(9, pid=8, epoch=1), NOW, -1)
+    partition.produce(transactional(9, pid=8, epoch=1), NOW, -1, transactional_id="id")
 
 
 @pytest.mark.parametrize("acks", [-1, 0])
@@ -126,7 +128,7 @@ def test_nothing_is_written_while_another_broker_is_asked(
     """And its refusal, which comes when the batch does again, keeps out what was sent behind it."""
     guard.asks_elsewhere = True
     with pytest.raises(NotYetAdmitted):
-        partition.produce(transactional(40), NOW, acks)
+        partition.produce(transactional(40), NOW, acks, transactional_id="id")
     assert partition.log_end_offset == 0
     guard.asks_elsewhere, guard.code = False, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert refusal(partition, transactional(40)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -137,7 +139,7 @@ def test_nothing_is_written_while_another_broker_is_asked(
 def test_with_epoch_bumps_an_unknown_producer_begins_at_zero(partition: Partition, guard: Guard) -> None:
     code = refusal(partition, transactional(5), implicit=True)
     assert code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and guard.asked == []
-    partition.produce(transactional(0), NOW, -1, implicit=True)
+    partition.produce(transactional(0), NOW, -1, transactional_id="id", implicit=True)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_what_no_client_may_write(partition: Partition, guard: Guard, batch: mem
 
 def test_a_topics_codec_keeps_the_transaction(partition: Partition) -> None:
     partition.configure(TopicConfig(compression_type="gzip"))
-    partition.produce(transactional(0), NOW, -1)
+    partition.produce(transactional(0), NOW, -1, transactional_id="id")
     piece = partition.read(0, 1000)
     assert piece is not None
     header = read_header(read_slice(piece))
@@ -170,7 +172,7 @@ def test_a_topics_codec_keeps_the_transaction(partition: Partition) -> None:
 def test_readers_of_committed_records_stop_at_the_last_stable_offset(partition: Partition) -> None:
     partition.append(build_batch([(NOW, b"k", b"v", ())]), NOW)
     assert partition.last_stable_offset == 1
-    partition.produce(transactional(0), NOW, -1)
+    partition.produce(transactional(0), NOW, -1, transactional_id="id")
     partition.append(build_batch([(NOW, b"k", b"v", ())]), NOW)
     assert (partition.last_stable_offset, partition.high_watermark) == (1, 3)
     piece = partition.read(0, 1000, committed=True)
@@ -203,9 +205,9 @@ def test_a_marker_wakes_those_who_wait(partition: Partition) -> None:
 
 
 def test_a_partition_opened_again_has_nothing_unstable_that_has_ended(partition: Partition) -> None:
-    partition.produce(transactional(0), NOW, -1)
+    partition.produce(transactional(0), NOW, -1, transactional_id="id")
     partition.append_marker(PID, 0, True, 0, NOW)
-    partition.produce(transactional(0, pid=5), NOW, -1)
+    partition.produce(transactional(0, pid=5), NOW, -1, transactional_id="id")
     partition.folder._lock.release()
     config = partition.config
     folder = LogFolder.open(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -195,6 +196,8 @@ def test_followers_wait_for_the_log_end_and_consumers_for_the_high_watermark(
     bench.create("t")
     partition = bench.partition("t")
     partition.take_role(role := FakeRole())
+    leading: Any = SimpleNamespace(fetched=lambda *fetched: None, throttle=lambda follower: None)
+    bench.broker.leading = leading
 
     def asked(by: Session, offset: int, replica_id: int) -> FetchRequest:
         if in_session:
@@ -229,3 +232,4 @@ def test_followers_wait_for_the_log_end_and_consumers_for_the_high_watermark(
     assert [by_partition(answer)["t", 0].high_watermark for answer in copied] == [0, 1]
     assert all(by_partition(answer)["t", 0].records for answer in copied)
     partition.take_role(None)
+    bench.broker.leading = None

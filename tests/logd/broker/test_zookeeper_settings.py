@@ -34,7 +34,6 @@ def test_defaults_are_kafkas() -> None:
 def test_what_is_given() -> None:
     given = CONNECT | {
         "zookeeper.session.timeout.ms": "6000",
-        "zookeeper.connection.timeout.ms": "",
         "zookeeper.max.in.flight.requests": "50",
         "zookeeper.set.acl": "true",
         "millstream.zookeeper.digest": "u:p",

@@ -65,7 +65,7 @@ def test_what_is_decided_is_what_the_image_becomes() -> None:
         (lambda image: create(image, "new", 0), ErrorCode.INVALID_PARTITIONS),
         (
             lambda image: create(image, "new", decisions.PARTITIONS_MAX + 1),
-            ErrorCode.INVALID_PARTITIONS,
+            ErrorCode.POLICY_VIOLATION,
         ),
         (lambda image: create(image, "new", 1, {"retention.ms": "soon"}), ErrorCode.INVALID_CONFIG),
         (lambda image: decisions.grow_topic(image, "t", 2), ErrorCode.INVALID_PARTITIONS),
