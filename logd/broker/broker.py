@@ -234,7 +234,7 @@ class Broker:
             self.image = self._store.load()
         except OSError as error:
             raise StorageError(home.path, f"its metadata cannot be read: {error}") from error
-        self.config = self.config_layers.effective()
+        self.config = self.config_layers.allowed().effective()
         self._resize_pool()
 
     def _config_at_start(self, topic: str) -> TopicConfig:
@@ -422,7 +422,7 @@ class Broker:
         )
 
     def _settings_changed(self) -> None:
-        self.config = self.config_layers.effective()
+        self.config = self.config_layers.allowed().effective()
         self._resize_pool()
         self.housekeeping.configure(self.config)
         self.transactions.configure(self.config)

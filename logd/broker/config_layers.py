@@ -6,6 +6,7 @@ the broker was started with, and last Kafka's default.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from logd.config.broker import BROKER_SETTINGS, BrokerConfig
 from logd.config.inert import INERT_SETTINGS
 from logd.config.setting import format_value
 from logd.errors import ConfigError, ErrorCode, KafkaError
+
+log = logging.getLogger("logd.broker")
 
 ALL_BROKERS = ""
 """The name under which settings of all brokers are changed."""
@@ -64,6 +67,17 @@ class ConfigLayers(NamedTuple):
         own = self._of(broker) if broker != ALL_BROKERS else {}
         return {**defaults, **self.started_with, **self._of(ALL_BROKERS), **own}
 
+    def allowed(self) -> ConfigLayers:
+        """Return the layers without changed values that are not allowed, as Kafka does: another version may
+        have taken them. A broker says so, and goes by the value of the next layer.
+        """
+        layers = {broker: self._of(broker) for broker in (ALL_BROKERS, str(self.node_id))}
+        kept = {
+            broker: {key: value for key, value in configs.items() if _is_allowed(key, value)}
+            for broker, configs in layers.items()
+        }
+        return self._replace(changed={**self.changed, **kept})
+
     def effective(self) -> BrokerConfig:
         """What the broker goes by. Raises KafkaError(INVALID_REQUEST), as Kafka for settings of brokers."""
         try:
@@ -75,3 +89,15 @@ class ConfigLayers(NamedTuple):
 
     def _of(self, broker: str) -> Mapping[str, str]:
         return self.changed.get(broker, {})
+
+
+def _is_allowed(key: str, value: str) -> bool:
+    declared = BROKER_SETTINGS.get(key)
+    if declared is None:
+        return True
+    try:
+        declared.parse(value)
+    except ConfigError as error:
+        log.error("a setting that was changed while running is left out: %s", error)
+        return False
+    return True

@@ -38,8 +38,8 @@ _POSITIVE = at_least(1)
 ZOOKEEPER_CONNECT = "zookeeper.connect"
 """See `logd.config.zookeeper`."""
 _NOT_NEGATIVE = at_least(0)
-_RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
-"""The strongest first."""
+_RETENTION = Allowed(check=lambda value: value == -1 or value >= 1, text="1 or more, or -1")
+"""For all topics: 0 would keep nothing."""
 
 
 class BrokerConfig(ReplicationConfig):
@@ -151,9 +151,9 @@ class BrokerConfig(ReplicationConfig):
         L, 300_000, "How often segments are checked against retention.", allowed=_POSITIVE
     )
     log_retention_minutes: int | None = setting(
-        I, None, "Retention in minutes.", nullable=True, allowed=at_least(-1)
+        I, None, "Retention in minutes.", nullable=True, allowed=_RETENTION
     )
-    log_retention_hours: int = setting(I, 168, "Retention in hours.", allowed=at_least(-1))
+    log_retention_hours: int = setting(I, 168, "Retention in hours.", allowed=_RETENTION)
     log_roll_hours: int = setting(I, 168, "Longest life of an open segment, in hours.", allowed=_POSITIVE)
     log_roll_jitter_hours: int = setting(I, 0, "Jitter of log.roll.hours.", allowed=_NOT_NEGATIVE)
     log_flush_scheduler_interval_ms: int = setting(
@@ -402,9 +402,6 @@ class BrokerConfig(ReplicationConfig):
                 self.log_cleaner_dedupe_buffer_size,
                 f"{DEDUPE_BUFFER_MIN} or more for each of log.cleaner.threads",
             )
-        if self.topic_defaults.retention_ms == 0:
-            key = next(key for key in _RETENTION if key in self.given)
-            raise ConfigError(key, self.given[key], "-1 for no limit, or 1 or more, since 0 keeps nothing")
         if 0 < self.queued_max_request_bytes < self.socket_request_max_bytes:
             raise ConfigError(
                 "queued.max.request.bytes",
@@ -435,6 +432,7 @@ def _derived_settings() -> tuple[dict[str, Setting], dict[str, str]]:
             broker_keys=tuple(coarser),
             dynamic=True,
         )
+    derived["log.retention.ms"] = derived["log.retention.ms"]._replace(allowed=_RETENTION)
     return derived, fields
 
 

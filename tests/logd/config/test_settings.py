@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from logd.config.broker import BROKER_SETTINGS, BrokerConfig
+from logd.config.load import from_properties
 from logd.config.setting import Kind, Setting, format_value
 from logd.config.topic import TOPIC_SETTINGS, TopicConfig
 from logd.errors import ConfigError
@@ -65,6 +66,25 @@ def test_a_secret_is_not_shown_in_errors() -> None:
     secret = Setting(key="password", kind=Kind.PASSWORD, default=None, doc="", nullable=False)
     assert secret.shown("hunter2") == "[hidden]"
     assert secret.sensitive
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("log.cleaner.threads", "0"),
+        ("max.connections.per.ip", "0"),
+        ("num.replica.fetchers", "0"),
+        ("log.retention.ms", "0"),
+        ("log.retention.minutes", "0"),
+        ("log.retention.hours", "0"),
+        ("log.retention.ms", ""),
+        ("log.cleaner.io.max.bytes.per.second", "1_000"),
+    ],
+)
+def test_values_with_which_kafka_does_not_start(key: str, value: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        from_properties({key: value})
+    assert (caught.value.key, caught.value.value) == (key, value)
 
 
 def test_settings_that_do_not_fit_together_are_refused() -> None:
