@@ -237,7 +237,7 @@ def test_assignments_of_new_partitions(
 
 def test_of_a_partition_named_twice_the_last_offset_counts(client: RawClient, make_topic: Make) -> None:
     name = make_topic()
-    assert client.produce(name, [(1, None, b"v", ())] * 3).error_code == NONE
+    wait_for(lambda: client.produce(name, [(1, None, b"v", ())] * 3).error_code == NONE)
     topics = [
         DeleteRecordsTopic(name=name, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
         for offset in (2, 1)
@@ -313,7 +313,7 @@ def test_nobody_reads_as_a_replica_who_is_none(
 ) -> None:
     """Nor in the further requests of its session: what it would read may not be committed."""
     name = make_topic()
-    assert client.produce(name, [(1, None, b"v", ())]).error_code == NONE
+    wait_for(lambda: client.produce(name, [(1, None, b"v", ())]).error_code == NONE)
 
     def fetched(topics: list[FetchTopic], **session: int) -> Any:
         return client.request(
