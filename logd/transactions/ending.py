@@ -9,6 +9,12 @@ the transaction that follows. A repeated EndTxn is recognised there by the epoch
     Empty           fenced     aborts    fenced     INVALID_TXN_STATE
     CompleteAbort   as before  aborts    INVALID_TXN_STATE
     CompleteCommit  INVALID…   aborts    as before  INVALID_TXN_STATE
+    PrepareAbort    CONCURRENT_TRANSACTIONS, whatever the identity
+    PrepareCommit   CONCURRENT_TRANSACTIONS, whatever the identity
+
+While markers are being written the producer already has the identity it goes on with, and the coordinator has
+it only once the transaction is complete. So it is asked to wait before its identity is looked at. Up to
+version 1 the identity stays the same and is checked first, as in Apache Kafka.
 
 A transaction without partitions can be aborted, because a producer's first batch may not have arrived yet.
 """
@@ -45,8 +51,11 @@ def ended(
     INVALID_TXN_STATE.
     """
     bumps = client_version >= EPOCH_BUMP_VERSION
+    if bumps:
+        check_completed(current, identity)
     repeated = bumps and _is_repeated(current, identity)
     _check_identity(current, identity, bumps=bumps, repeated=repeated)
+    check_completed(current, identity)
     state = current.state
     if state is TransactionState.ONGOING or _is_empty_abort(current, commit, bumps, repeated):
         rotates = bumps and current.is_epoch_exhausted
@@ -59,10 +68,6 @@ def ended(
         )
     if state is TransactionState.EMPTY or (state in _COMMITTING) is not commit:
         raise _wrong_state(current, commit)
-    if state in PREPARED:
-        raise KafkaError(
-            ErrorCode.CONCURRENT_TRANSACTIONS, f"{current.transactional_id} is still being completed"
-        )
     if bumps and not repeated:
         raise _wrong_state(current, commit)
     return None
@@ -124,14 +129,22 @@ def _is_repeated(current: Transaction, identity: ProducerIdentity) -> bool:
     )
 
 
+def check_completed(current: Transaction, identity: ProducerIdentity) -> None:
+    """Raise KafkaError(CONCURRENT_TRANSACTIONS) while markers are being written: `identity` has to wait."""
+    if current.state in PREPARED:
+        raise KafkaError(
+            ErrorCode.CONCURRENT_TRANSACTIONS,
+            f"{current.transactional_id} is still being completed: "
+            f"producer {identity.producer_id} epoch {identity.epoch} has to ask again",
+        )
+
+
 def _check_identity(current: Transaction, identity: ProducerIdentity, *, bumps: bool, repeated: bool) -> None:
     if identity.producer_id != current.producer_id and not repeated:
         raise unknown_producer(current.transactional_id, identity)
     same = identity.epoch == current.producer_epoch
     if not bumps or current.state in (TransactionState.ONGOING, TransactionState.EMPTY):
         valid = same and identity.producer_id == current.producer_id
-    elif current.state in PREPARED:
-        valid = repeated
     else:
         valid = same or repeated
     if not valid:
@@ -139,7 +152,7 @@ def _check_identity(current: Transaction, identity: ProducerIdentity, *, bumps: 
 
 
 def _is_empty_abort(current: Transaction, commit: bool, bumps: bool, repeated: bool) -> bool:
-    return bumps and not commit and not repeated and current.state not in PREPARED
+    return bumps and not commit and not repeated
 
 
 def unknown_producer(transactional_id: str, identity: ProducerIdentity) -> KafkaError:

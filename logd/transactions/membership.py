@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from logd.errors import ErrorCode, KafkaError
+from logd.errors import ErrorCode
 from logd.topic_partition import TopicPartition
-from logd.transactions.ending import producer_fenced, unknown_producer
+from logd.transactions.ending import check_completed, producer_fenced, unknown_producer
 from logd.transactions.identity import ProducerIdentity
-from logd.transactions.states import PREPARED, TransactionState
+from logd.transactions.states import TransactionState
 from logd.transactions.transaction import Transaction
 
 
@@ -24,7 +24,9 @@ def added(
 
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
     """
-    _check(current, identity)
+    # First: with transaction version 2 the producer may go on under an id that is in force only later.
+    check_completed(current, identity)
+    _check_identity(current, identity)
     ongoing = current.state is TransactionState.ONGOING
     if ongoing and current.partitions.issuperset(partitions):
         return None
@@ -42,21 +44,19 @@ def verified(
 ) -> Mapping[TopicPartition, ErrorCode]:
     """NONE for each partition that is in the producer's transaction, TRANSACTION_ABORTABLE for each other.
 
-    Raises as `added`.
+    Raises as `added`, but checks the identity first, as Apache Kafka does: producers that only ask are of
+    a transaction version in which it stays the same.
     """
-    _check(current, identity)
+    _check_identity(current, identity)
+    check_completed(current, identity)
     return {
         partition: ErrorCode.NONE if partition in current.partitions else ErrorCode.TRANSACTION_ABORTABLE
         for partition in partitions
     }
 
 
-def _check(current: Transaction, identity: ProducerIdentity) -> None:
+def _check_identity(current: Transaction, identity: ProducerIdentity) -> None:
     if identity.producer_id != current.producer_id:
         raise unknown_producer(current.transactional_id, identity)
     if identity.epoch != current.producer_epoch:
         raise producer_fenced(current, identity)
-    if current.state in PREPARED:
-        raise KafkaError(
-            ErrorCode.CONCURRENT_TRANSACTIONS, f"{current.transactional_id} is still being completed"
-        )

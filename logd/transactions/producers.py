@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logd.errors import ErrorCode, KafkaError
-from logd.transactions.ending import prepared, producer_fenced
+from logd.transactions.ending import check_completed, prepared, producer_fenced
 from logd.transactions.identity import ProducerIdentity
-from logd.transactions.states import PREPARED, TransactionState
+from logd.transactions.states import TransactionState
 from logd.transactions.transaction import (
     EPOCH_BUMP_VERSION,
     EPOCH_MAX,
@@ -44,12 +43,10 @@ def initialised(
     The caller answers CONCURRENT_TRANSACTIONS then, so that the producer asks again: its identity has to be
     beyond that of the abort.
     """
+    # First: the producer may name the identity that is in force once the transaction is complete.
+    check_completed(current, expected or current.identity)
     if expected is not None and not _may_continue(current, expected):
         raise producer_fenced(current, expected)
-    if current.state in PREPARED:
-        raise KafkaError(
-            ErrorCode.CONCURRENT_TRANSACTIONS, f"{current.transactional_id} is still being completed"
-        )
     if current.state is TransactionState.ONGOING:
         return fenced(current, new_producer_id, now_ms)
     epoch, last_epoch, producer_id = current.producer_epoch, current.last_producer_epoch, current.producer_id
