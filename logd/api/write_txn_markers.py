@@ -2,6 +2,9 @@
 
 For brokers, and for an operator who aborts a transaction that hangs (KIP-664). The log checks the producer's
 and the coordinator's epoch. Where another broker leads the partition it is NOT_LEADER_OR_FOLLOWER.
+
+logd's coordinators also say which leader epoch, topic and transaction they mean, in tagged fields of ours.
+What comes late is refused by the first two, and not written again by the third.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections.abc import Awaitable
 from typing import TypeAlias
 
 from logd.api.context import RequestContext
+from logd.broker.transactions.markers import Outcome
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity
@@ -25,7 +29,7 @@ from logd.wire.messages.write_txn_markers import (
 
 REQUEST = WriteTxnMarkersRequest
 
-Outcome: TypeAlias = Awaitable[None] | ErrorCode | None
+Written: TypeAlias = Awaitable[None] | ErrorCode | None
 """Of one marker: an error, or what to await until it is committed."""
 
 
@@ -71,33 +75,35 @@ def _fence(response: WriteTxnMarkersResponse) -> None:
 
 def _begun(
     topic: WritableTxnMarkerTopic, marker: WritableTxnMarker, context: RequestContext
-) -> list[tuple[int, Outcome]]:
-    return [
-        (index, _written(TopicPartition(topic.name, index), marker, context))
-        for index in topic.partition_indexes
-    ]
-
-
-def _written(where: TopicPartition, marker: WritableTxnMarker, context: RequestContext) -> Outcome:
+) -> list[tuple[int, Written]]:
+    indexes, epochs = topic.partition_indexes, topic.leader_epochs or [-1] * len(topic.partition_indexes)
+    if len(epochs) != len(indexes):
+        return [(index, ErrorCode.INVALID_REQUEST) for index in indexes]
+    outcome = Outcome(
+        ProducerIdentity(marker.producer_id, marker.producer_epoch),
+        marker.transaction_result,
+        marker.coordinator_epoch,
+        marker.transaction_version,
+        marker.transaction_number,
+    )
     markers = context.broker.transactions.markers
-    try:
-        markers.check_led(where)
-        return markers.write(
-            where,
-            ProducerIdentity(marker.producer_id, marker.producer_epoch),
-            commit=marker.transaction_result,
-            coordinator_epoch=marker.coordinator_epoch,
-            transaction_version=marker.transaction_version,
-        )
-    except KafkaError as error:
-        return error.code
+
+    def written(index: int, leader_epoch: int) -> Written:
+        where = TopicPartition(topic.name, index)
+        try:
+            markers.check_led(where, leader_epoch, topic.topic_id)
+            return markers.write(where, outcome)
+        except KafkaError as error:
+            return error.code
+
+    return [(index, written(index, epoch)) for index, epoch in zip(indexes, epochs, strict=True)]
 
 
-async def _code(outcome: Outcome) -> ErrorCode:
-    if outcome is None or isinstance(outcome, ErrorCode):
-        return outcome or ErrorCode.NONE
+async def _code(written: Written) -> ErrorCode:
+    if written is None or isinstance(written, ErrorCode):
+        return written or ErrorCode.NONE
     try:
-        await outcome
+        await written
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

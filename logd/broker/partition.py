@@ -17,6 +17,7 @@ from logd.records.header import TRANSACTIONAL_BIT, Buffer, read_header
 from logd.records.slice import FileSlice
 from logd.records.validate import check_produced
 from logd.storage.disk import CACHED_ONLY
+from logd.storage.producers.producer import NO_NUMBER
 
 if TYPE_CHECKING:
     from logd.broker.replication_role import ReplicationRole
@@ -266,10 +267,22 @@ class Partition:
         )
         return self.append_sealed(marker, now_ms, transaction_version)
 
-    def append_sealed(self, marker: SealedMarker, now_ms: int, transaction_version: int) -> Appended:
-        """`append_marker` of one that is built already: many partitions have the same."""
-        appended = self.log.writer.append_sealed(marker, self.leader_epoch, now_ms, transaction_version)
-        self._note_append(appended, MARKER_SIZE, now_ms)
+    def append_sealed(
+        self,
+        marker: SealedMarker,
+        now_ms: int,
+        transaction_version: int,
+        transaction_number: int = NO_NUMBER,
+    ) -> Appended:
+        """`append_marker` of one that is built already: many partitions have the same.
+
+        Nothing is written where it was before; what is returned then says so, and where.
+        """
+        appended = self.log.writer.append_sealed(
+            marker, self.leader_epoch, now_ms, transaction_version, transaction_number
+        )
+        if not appended.duplicate:
+            self._note_append(appended, MARKER_SIZE, now_ms)
         return appended
 
     @property

@@ -26,6 +26,15 @@ class Peers(Protocol):
         """
 
 
+class Leadership(NamedTuple):
+    """Of a partition: `topic_id` tells it from one of the same name that was deleted."""
+
+    leader: int
+    """A broker's id, NO_LEADER where there is none now."""
+    epoch: int
+    topic_id: bytes
+
+
 class Leaders(Protocol):
     """Who leads a partition, by the metadata applied here."""
 
@@ -34,6 +43,9 @@ class Leaders(Protocol):
 
     def leader_of(self, where: TopicPartition) -> int | None:
         """A broker's id, NO_LEADER where there is none now, None where there is no such partition."""
+
+    def leadership_of(self, where: TopicPartition) -> Leadership | None:
+        """Return who leads in which leader epoch; None where there is no such partition."""
 
 
 class Cluster(NamedTuple):

@@ -47,9 +47,9 @@ class TransactionShard:
         self._settings = settings
         self._new_producer_id = new_producer_id
 
-    def load(self, record: TransactionRecord) -> None:
+    def load(self, record: TransactionRecord, offset: int) -> None:
         """Replay one record of the log."""
-        self._store.replay(record)
+        self._store.replay(record, offset)
 
     def __len__(self) -> int:
         return len(self._store.transactions)
@@ -143,6 +143,13 @@ class TransactionShard:
         """A transaction whose outcome is decided, with the partitions that lack its marker; else None."""
         owed = self._store.owed.get(transactional_id)
         return None if owed is None else (self._store.transactions[transactional_id], tuple(owed))
+
+    def number_of(self, transactional_id: str) -> int:
+        """Return the number of a transaction that is `owed` markers.
+
+        It is higher than those of the id's earlier transactions, and the same after a reload.
+        """
+        return self._store.numbers[transactional_id]
 
     def marker_written(self, transactional_id: str, partition: TopicPartition) -> None:
         """A partition has its marker, or needs none any more."""

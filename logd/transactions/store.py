@@ -17,21 +17,23 @@ from logd.transactions.transaction import Transaction
 class RecordLog(Protocol):
     """The partition of `__transaction_state` a coordinator appends to."""
 
-    def append(self, records: Sequence[TransactionRecord]) -> None:
-        """Append all of them, or none and raise KafkaError."""
+    def append(self, records: Sequence[TransactionRecord]) -> int:
+        """Append all of them, or none and raise KafkaError. Return the first one's offset."""
 
 
 class TransactionStore:
     """The transactional ids of one coordinator partition.
 
     Invariants: `ongoing` holds exactly the ids in state Ongoing; `owed` exactly those whose outcome is
-    decided, each with the partitions that have not got their marker yet.
+    decided, each with the partitions that have not got their marker yet; `numbers` the same ids, each with
+    the offset of the decision's record. It grows from one transaction of an id to the next.
     """
 
     def __init__(self, log: RecordLog) -> None:
         self.transactions: dict[str, Transaction] = {}
         self.ongoing: dict[str, None] = {}
         self.owed: dict[str, dict[TopicPartition, None]] = {}
+        self.numbers: dict[str, int] = {}
         self._log = log
 
     def write(self, *decided: Transaction) -> None:
@@ -43,15 +45,16 @@ class TransactionStore:
         self._write([TransactionRecord(one, None) for one in transactional_ids])
 
     def _write(self, records: Sequence[TransactionRecord]) -> None:
-        self._log.append(records)
-        for record in records:
-            self.replay(record)
+        first = self._log.append(records)
+        for offset, record in enumerate(records, first):
+            self.replay(record, offset)
 
-    def replay(self, record: TransactionRecord) -> None:
-        """What a stored record says becomes true."""
+    def replay(self, record: TransactionRecord, offset: int) -> None:
+        """What a record says that is stored at `offset` becomes true."""
         transactional_id, transaction = record
         self.ongoing.pop(transactional_id, None)
         self.owed.pop(transactional_id, None)
+        self.numbers.pop(transactional_id, None)
         if transaction is None:
             self.transactions.pop(transactional_id, None)
             return
@@ -60,6 +63,7 @@ class TransactionStore:
             self.ongoing[transactional_id] = None
         elif transaction.state in PREPARED:
             self.owed[transactional_id] = dict.fromkeys(sorted(transaction.partitions))
+            self.numbers[transactional_id] = offset
 
     def timed_out(self, now_ms: int) -> Iterator[Transaction]:
         """Transactions that have been open for longer than their producer asked for."""

@@ -48,6 +48,10 @@ class Kind(Enum):
     RECORDS = auto()
 
 
+OUR_TAGS = 10_000
+"""Tagged fields from this number on are ours, and skipped by Kafka, which counts its own from 0."""
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class V:
     """In which versions a field is there.

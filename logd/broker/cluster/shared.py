@@ -23,7 +23,7 @@ from logd.broker.cluster.member import Member
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.replication_quota import ReplicationQuota
 from logd.broker.partition import Partition
-from logd.broker.peers import Cluster
+from logd.broker.peers import Cluster, Leadership
 from logd.broker.producer_id_blocks import BlocksAhead
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
@@ -281,6 +281,14 @@ class _Leaders:
         """By the image."""
         state = self._broker.image.partitions.get(where)
         return None if state is None else state.leader
+
+    def leadership_of(self, where: TopicPartition) -> Leadership | None:
+        """By the image."""
+        image = self._broker.image
+        state = image.partitions.get(where)
+        if state is None:
+            return None
+        return Leadership(state.leader, state.leader_epoch, image.topics[where.topic].topic_id)
 
 
 class _Coordinators:

@@ -51,10 +51,13 @@ class TxnLog:
         """Where the last records went."""
         return self._log.last
 
-    def append(self, records: Sequence[TransactionRecord]) -> None:
-        """Append all of them as one batch. KafkaError with the code the producer is to be answered with."""
+    def append(self, records: Sequence[TransactionRecord]) -> int:
+        """Append all of them as one batch. Return the first one's offset.
+
+        Raises KafkaError with the code the producer is to be answered with.
+        """
         try:
-            self._log.append([encode_record(record) for record in records])
+            return self._log.append([encode_record(record) for record in records])
         except ValueError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
         except KafkaError as error:
@@ -83,8 +86,8 @@ class TxnLog:
         """Whether there is nothing to recover."""
         return self._log.is_empty
 
-    def read(self) -> Iterator[TransactionRecord]:
-        """Everything there is, in order. A record that cannot be read is reported and left out.
+    def read(self) -> Iterator[tuple[int, TransactionRecord]]:
+        """Everything there is by its offset, in order. A record that cannot be read is reported and left out.
 
         An unclean stop begins a leader epoch: what was written before it may lack what came after. So does
         an election, after which nothing is missing unless it was unclean.
@@ -93,8 +96,8 @@ class TxnLog:
             if header.is_control:
                 continue
             is_behind = not self._is_complete and header.partition_leader_epoch < self.leader_epoch
-            for _, record in self._log.decoded(records, decode_record):
-                yield _behind(record) if is_behind else record
+            for offset, record in self._log.decoded(records, decode_record):
+                yield offset, _behind(record) if is_behind else record
 
 
 def _behind(record: TransactionRecord) -> TransactionRecord:

@@ -3,6 +3,12 @@
 What comes while requests are under way goes with the next one. A marker that is not written, whatever the
 reason, is given back with MarkerDelayed: its coordinator partition comes again after a pause, and then it
 goes to whoever leads by then. A coordinator that resigns cancels what it waits for: it is not sent any more.
+
+A request that is given up, or from which a marker was taken back, may arrive all the same, long after the
+transaction is complete. Each marker says what it means, so that it ends no later transaction then:
+- the leader epoch it is for: a broker that leads again, after others did, refuses it;
+- the transaction's number: the leader that has written its marker in this epoch does not write it again;
+- the topic's id: leader epochs begin anew where a topic is deleted and made again.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from logd.broker.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
-from logd.broker.peers import NO_LEADER, Leaders, Peers
+from logd.broker.peers import NO_LEADER, Leaders, Leadership, Peers
 from logd.broker.rounds import Rounds, report
 from logd.broker.transactions.markers import OVERTAKEN, Outcome
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
@@ -40,6 +46,7 @@ class MarkerDelayed(KafkaError):
 class _Queued(NamedTuple):
     where: TopicPartition
     outcome: Outcome
+    leadership: Leadership
     written: asyncio.Future[None]
 
     @property
@@ -68,24 +75,27 @@ class MarkerQueues:
         self._senders: dict[int, _MarkerSender] = {}
         self._rounds = Rounds()
 
-    def send(self, broker_id: int, where: TopicPartition, outcome: Outcome) -> asyncio.Future[None]:
-        """Have the broker write a marker; done once it has, or needs it no more. Cancel it to give it up.
+    def send(self, leadership: Leadership, where: TopicPartition, outcome: Outcome) -> asyncio.Future[None]:
+        """Have the leader write a marker; done once it has, or needs it no more. Cancel it to give it up.
 
         The future fails with MarkerDelayed, which is raised at once where the queue is full or there is no
         leader; with KafkaError for an error that does not go away by itself.
         """
+        broker_id = leadership.leader
         if broker_id == NO_LEADER:
             raise MarkerDelayed(ErrorCode.LEADER_NOT_AVAILABLE, f"{where} has no leader")
         sender = self._senders.get(broker_id)
         if sender is None:
             sender = self._senders[broker_id] = _MarkerSender(broker_id, self._peers, self._rounds)
-        return sender.send(where, outcome)
+        return sender.send(leadership, where, outcome)
 
     def leaders_changed(self, leaders: Leaders) -> None:
-        """Give back what waits for a broker that does not lead the partition any more: it may not answer."""
-        for broker_id, sender in self._senders.items():
+        """Give back what waits for a leader whose term is over: it may not answer, and refuses the marker."""
+        for sender in self._senders.values():
             moved = [
-                queued for queued in sender.queue.unanswered() if leaders.leader_of(queued.where) != broker_id
+                queued
+                for queued in sender.queue.unanswered()
+                if leaders.leadership_of(queued.where) != queued.leadership
             ]
             sender.give_back(moved)
 
@@ -113,14 +123,14 @@ class _MarkerSender:
         self._peers = peers
         self.queue = PeerQueue(self._send, rounds, Bounds(MARKERS_QUEUED_MAX, MARKERS_PER_REQUEST))
 
-    def send(self, where: TopicPartition, outcome: Outcome) -> asyncio.Future[None]:
+    def send(self, leadership: Leadership, where: TopicPartition, outcome: Outcome) -> asyncio.Future[None]:
         """See `MarkerQueues.send`."""
         if not self.queue.has_room():
             raise MarkerDelayed(
                 ErrorCode.THROTTLING_QUOTA_EXCEEDED,
                 f"{len(self.queue)} markers wait for broker {self._broker_id}",
             )
-        queued = _Queued(where, outcome, asyncio.get_running_loop().create_future())
+        queued = _Queued(where, outcome, leadership, asyncio.get_running_loop().create_future())
         queued.written.add_done_callback(_heard)
         self.queue.add(queued)
         return queued.written
@@ -139,13 +149,13 @@ class _MarkerSender:
 
     def give_back(self, batch: Sequence[_Queued]) -> None:
         """Have the coordinators of what is not written come again."""
-        for where, _, written in batch:
+        for where, _, _, written in batch:
             if not written.done():
                 said = f"broker {self._broker_id} has not answered for the marker in {where}"
                 written.set_exception(MarkerDelayed(ErrorCode.NETWORK_EXCEPTION, said))
 
     def _answered(self, batch: Sequence[_Queued], codes: Mapping[tuple[int, TopicPartition], int]) -> None:
-        for where, outcome, written in batch:
+        for where, outcome, _, written in batch:
             code = codes.get((outcome.identity.producer_id, where))
             if written.done() or code is None:
                 continue
@@ -171,21 +181,25 @@ def _heard(written: asyncio.Future[None]) -> None:
 
 
 def _request(batch: Sequence[_Queued]) -> WriteTxnMarkersRequest:
-    by_outcome: dict[Outcome, dict[str, list[int]]] = {}
-    for where, outcome, _ in batch:
-        by_outcome.setdefault(outcome, {}).setdefault(where.topic, []).append(where.partition)
+    by_outcome: dict[Outcome, dict[tuple[str, bytes], WritableTxnMarkerTopic]] = {}
+    for where, outcome, leadership, _ in batch:
+        topics = by_outcome.setdefault(outcome, {})
+        key = where.topic, leadership.topic_id
+        topic = topics.get(key)
+        if topic is None:
+            topic = topics[key] = WritableTxnMarkerTopic(name=where.topic, topic_id=leadership.topic_id)
+        topic.partition_indexes.append(where.partition)
+        topic.leader_epochs.append(leadership.epoch)
     return WriteTxnMarkersRequest(
         markers=[
             WritableTxnMarker(
                 producer_id=outcome.identity.producer_id,
                 producer_epoch=outcome.identity.epoch,
                 transaction_result=outcome.commit,
-                topics=[
-                    WritableTxnMarkerTopic(name=topic, partition_indexes=indexes)
-                    for topic, indexes in topics.items()
-                ],
+                topics=list(topics.values()),
                 coordinator_epoch=outcome.coordinator_epoch,
                 transaction_version=outcome.transaction_version,
+                transaction_number=outcome.transaction_number,
             )
             for outcome, topics in by_outcome.items()
         ]

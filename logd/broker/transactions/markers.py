@@ -7,8 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from logd.broker.fencing import check_leader_epoch
 from logd.broker.topic import GROUP_OFFSETS
 from logd.errors import ErrorCode, KafkaError
+from logd.storage.producers.producer import NO_NUMBER
 
 if TYPE_CHECKING:
     from logd.broker.catalog import TopicCatalog
@@ -22,16 +24,24 @@ if TYPE_CHECKING:
 OVERTAKEN = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
 """A later instance of the producer, or of the coordinator, has ended this transaction there."""
 
+ANY_TOPIC = bytes(16)
+"""The id of a topic whose coordinator says none."""
+
 log = logging.getLogger("logd.broker")
 
 
 class Outcome(NamedTuple):
-    """What a marker says, but for where."""
+    """What a marker says, but for where.
+
+    Up to transaction version 1 a producer's transactions end under one epoch: `transaction_number` tells them
+    apart. It grows from one to the next within a coordinator epoch; -1 where the coordinator says none.
+    """
 
     identity: ProducerIdentity
     commit: bool
     coordinator_epoch: int
     transaction_version: int
+    transaction_number: int = NO_NUMBER
 
 
 class Markers:
@@ -78,30 +88,44 @@ class Markers:
         if self._queues is not None:
             await self._queues.stop()
 
-    def check_led(self, where: TopicPartition) -> None:
-        """Raise KafkaError(NOT_LEADER_OR_FOLLOWER) where another broker is to be asked to `write`."""
+    def check_led(self, where: TopicPartition, leader_epoch: int = -1, topic_id: bytes = ANY_TOPIC) -> None:
+        """Raise KafkaError where this broker does not lead the partition, or not in this leader epoch.
+
+        A marker that was on its way while others led the partition has been written by one of them, and the
+        producer may have begun its next transaction. -1 and `ANY_TOPIC`: the coordinator does not say. Raises
+        NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_ID, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
+        """
         if self._leaders is not None and self._leaders.leader_of(where) != self._leaders.broker_id:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"another broker leads {where}")
+        if leader_epoch < 0 and topic_id == ANY_TOPIC:
+            return
+        partition = self._catalog.find(where.topic).partition(where.partition)
+        if topic_id not in (ANY_TOPIC, partition.topic_id):
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_ID,
+                f"{where} is of topic {partition.topic_id.hex()}, not of {topic_id.hex()}: "
+                "it was deleted and made again",
+            )
+        check_leader_epoch(partition, leader_epoch)
 
-    def write(
-        self,
-        where: TopicPartition,
-        identity: ProducerIdentity,
-        *,
-        commit: bool,
-        coordinator_epoch: int,
-        transaction_version: int,
-    ) -> Awaitable[None] | None:
+    def write(self, where: TopicPartition, outcome: Outcome) -> Awaitable[None] | None:
         """End a transaction in one partition; what to await until that is on the disk, by flush.messages.
 
+        Where it was ended before, and the marker has come again, that is waited for and nothing written.
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, and what
         `Partition.append_marker` says.
         """
         partition = self._catalog.find(where.topic).partition(where.partition)
         partition.check_leased()
         now_ms = self._now_ms()
+        identity, commit, coordinator_epoch, version, number = outcome
         marker = self._marker(identity, commit, coordinator_epoch, now_ms)
-        appended = partition.append_sealed(marker, now_ms, transaction_version)
+        appended = partition.append_sealed(marker, now_ms, version, number)
+        if appended.duplicate:
+            log.info(
+                "%s-%d: transaction %d of producer %d has its marker", *where, number, identity.producer_id
+            )
+            return partition.flushed(appended)
         if self._marked is not None:
             self._marked(where, identity.producer_id)
         if where.topic == GROUP_OFFSETS:
@@ -125,15 +149,7 @@ class Markers:
             self._facts = facts
         return self._sealed
 
-    def write_where_needed(
-        self,
-        where: TopicPartition,
-        identity: ProducerIdentity,
-        *,
-        commit: bool,
-        coordinator_epoch: int,
-        transaction_version: int,
-    ) -> Awaitable[None] | None:
+    def write_where_needed(self, where: TopicPartition, outcome: Outcome) -> Awaitable[None] | None:
         """`write` for a transaction that has to end: a partition that needs no marker any more is done.
 
         What is led elsewhere is done once its leader has answered. Cancel the awaitable when nobody wants it
@@ -141,20 +157,13 @@ class Markers:
         MarkerDelayed where that is another broker's doing.
         """
         if self._leaders is not None and self._queues is not None:
-            leader = self._leaders.leader_of(where)
-            if leader is None:
+            leadership = self._leaders.leadership_of(where)
+            if leadership is None:
                 return None
-            if leader != self._leaders.broker_id:
-                outcome = Outcome(identity, commit, coordinator_epoch, transaction_version)
-                return self._queues.send(leader, where, outcome)
+            if leadership.leader != self._leaders.broker_id:
+                return self._queues.send(leadership, where, outcome)
         try:
-            flushing = self.write(
-                where,
-                identity,
-                commit=commit,
-                coordinator_epoch=coordinator_epoch,
-                transaction_version=transaction_version,
-            )
+            flushing = self.write(where, outcome)
             return None if flushing is None else asyncio.shield(flushing)
         except KafkaError as error:
             if error.code in OVERTAKEN:

@@ -18,7 +18,7 @@ from logd.broker.coordinator_log import Loader
 from logd.broker.rounds import report
 from logd.broker.transactions.log import TxnLog
 from logd.broker.transactions.marker_queues import MarkerDelayed
-from logd.broker.transactions.markers import Markers
+from logd.broker.transactions.markers import Markers, Outcome
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 from logd.transactions import (
@@ -112,8 +112,9 @@ class TxnPartition:
             )
             await self._finish_undone()
 
-    def _replay(self, record: TransactionRecord) -> None:
-        self._shard.load(record)
+    def _replay(self, stored: tuple[int, TransactionRecord]) -> None:
+        offset, record = stored
+        self._shard.load(record, offset)
         if record.transaction is not None:
             self._met_producer_id(record.transaction.highest_producer_id)
 
@@ -329,17 +330,17 @@ class TxnPartition:
         owed = self._shard.owed(transactional_id)
         assert owed is not None
         transaction = owed[0]
-        commit = transaction.state is TransactionState.PREPARE_COMMIT
+        outcome = Outcome(
+            transaction.identity,
+            transaction.state is TransactionState.PREPARE_COMMIT,
+            self._log.leader_epoch,
+            transaction.client_version,
+            self._shard.number_of(transactional_id),
+        )
         waiting = []
         for where in partitions:
             try:
-                flushing = self._markers.write_where_needed(
-                    where,
-                    transaction.identity,
-                    commit=commit,
-                    coordinator_epoch=self._log.leader_epoch,
-                    transaction_version=transaction.client_version,
-                )
+                flushing = self._markers.write_where_needed(where, outcome)
             except MarkerDelayed:
                 self._elsewhere.add(transactional_id)
                 continue

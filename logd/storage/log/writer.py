@@ -16,7 +16,7 @@ from logd.storage.log.flusher import LogFlusher
 from logd.storage.log.rolling import segment_for
 from logd.storage.log.state import LogState
 from logd.storage.placement import place, place_at_time
-from logd.storage.producers.producer import BatchMemo
+from logd.storage.producers.producer import NO_NUMBER, BatchMemo
 
 APPEND_TIME = "LogAppendTime"
 
@@ -114,17 +114,36 @@ class LogWriter:
         return self.append_sealed(marker, leader_epoch, now_ms, transaction_version)
 
     def append_sealed(
-        self, marker: SealedMarker, leader_epoch: int, now_ms: int, transaction_version: int
+        self,
+        marker: SealedMarker,
+        leader_epoch: int,
+        now_ms: int,
+        transaction_version: int,
+        transaction_number: int = NO_NUMBER,
     ) -> Appended:
-        """`append_marker` of one that is built already."""
+        """`append_marker` of one that is built already.
+
+        One that was written before, by its coordinator's number of the transaction, is a duplicate.
+        """
         state = self._state
         if state.health.failure is not None:
             raise state.health.error()
         append_time = now_ms if state.config.message_timestamp_type == APPEND_TIME else -1
         offset = state.log_end_offset
         batch, header, facts = marker
+        producers, producer_id = state.producers, header.producer_id
+        memo = producers.repeated_marker(producer_id, facts.coordinator_epoch, transaction_number)
+        if memo is not None:
+            return Appended(memo.offset, memo.offset, append_time, state.log_start_offset, duplicate=True)
         self._append_marker(
-            memoryview(batch), header, facts, leader_epoch, append_time, now_ms, transaction_version
+            memoryview(batch),
+            header,
+            facts,
+            leader_epoch,
+            append_time,
+            now_ms,
+            transaction_version,
+            transaction_number,
         )
         return Appended(offset, offset, append_time, state.log_start_offset)
 
@@ -137,13 +156,21 @@ class LogWriter:
         append_time: int,
         now_ms: int,
         transaction_version: int,
+        transaction_number: int = NO_NUMBER,
     ) -> None:
         state = self._state
         producer_id, epoch = header.producer_id, header.producer_epoch
         state.producers.check_marker(producer_id, epoch, marker.coordinator_epoch, transaction_version)
         offset = state.log_end_offset
         self._append_one(batch, header, leader_epoch, append_time, now_ms)
-        ended = state.producers.record_marker(producer_id, epoch, marker.coordinator_epoch, offset, now_ms)
+        ended = state.producers.record_marker(
+            producer_id,
+            epoch,
+            marker.coordinator_epoch,
+            offset,
+            now_ms,
+            transaction_number=transaction_number,
+        )
         if ended is not None and not marker.commit:
             entry = AbortedTransaction(producer_id, ended.first_offset, offset, ended.last_stable_offset)
             try:

@@ -10,6 +10,8 @@ from logd.records.header import NO_SEQUENCE
 REMEMBERED_BATCHES = 5
 SEQUENCE_MASK = 0x7FFF_FFFF
 NO_TRANSACTION = -1
+NO_NUMBER = -1
+"""Of a transaction whose coordinator says none: Apache Kafka's, or an operator."""
 
 
 class BatchMemo(NamedTuple):
@@ -27,6 +29,18 @@ class BatchMemo(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
+class MarkerMemo(NamedTuple):
+    """The marker of a numbered transaction that was written here last, while this broker led the partition.
+
+    It is not in snapshots: a marker that comes late from before a restart comes by a connection that ended
+    with the process.
+    """
+
+    coordinator_epoch: int
+    transaction_number: int
+    offset: int
+
+
 class Producer:
     """One producer id. `next_sequence` is the base sequence its next batch must have.
 
@@ -34,7 +48,15 @@ class Producer:
     are -1 if there is none.
     """
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "next_sequence", "timestamp", "txn_first_offset")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_marker",
+        "next_sequence",
+        "timestamp",
+        "txn_first_offset",
+    )
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -42,6 +64,7 @@ class Producer:
         self.batches: deque[BatchMemo] = deque(maxlen=REMEMBERED_BATCHES)
         self.timestamp = -1
         self.coordinator_epoch = -1
+        self.last_marker: MarkerMemo | None = None
         self.txn_first_offset = NO_TRANSACTION
 
     @property

@@ -24,7 +24,14 @@ from typing import NamedTuple
 
 from logd.errors import ErrorCode, KafkaError, error_for
 from logd.records.header import NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
-from logd.storage.producers.producer import NO_TRANSACTION, SEQUENCE_MASK, BatchMemo, Producer
+from logd.storage.producers.producer import (
+    NO_NUMBER,
+    NO_TRANSACTION,
+    SEQUENCE_MASK,
+    BatchMemo,
+    MarkerMemo,
+    Producer,
+)
 from logd.storage.producers.row import pack_row
 
 EPOCH_BUMP_VERSION = 2
@@ -189,8 +196,29 @@ class ProducerState:
                 f"one of epoch {producer.coordinator_epoch} has been here",
             )
 
+    def repeated_marker(
+        self, producer_id: int, coordinator_epoch: int, transaction_number: int
+    ) -> MarkerMemo | None:
+        """Return the marker that was written for this transaction, or for a later one; None if there is none.
+
+        Then this one has come again or late. It must not be written: below transaction version 2 it would end
+        the producer's next transaction. Numbers count within one coordinator epoch.
+        """
+        producer = self.producers.get(producer_id)
+        memo = None if producer is None else producer.last_marker
+        if memo is None or transaction_number < 0 or coordinator_epoch != memo.coordinator_epoch:
+            return None
+        return memo if transaction_number <= memo.transaction_number else None
+
     def record_marker(
-        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, offset: int, timestamp: int
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        offset: int,
+        timestamp: int,
+        *,
+        transaction_number: int = NO_NUMBER,
     ) -> EndedTransaction | None:
         """A marker was written at `offset`, at `timestamp` (the wall clock, ms); what it ended, None if
         nothing.
@@ -200,6 +228,8 @@ class ProducerState:
             producer = self.producers[producer_id] = Producer(producer_epoch)
         producer.enter(producer_epoch)
         producer.coordinator_epoch = coordinator_epoch
+        if transaction_number >= 0:
+            producer.last_marker = MarkerMemo(coordinator_epoch, transaction_number, offset)
         producer.timestamp = timestamp
         self._changed.add(producer_id)
         first_offset = producer.txn_first_offset

@@ -1,8 +1,11 @@
-"""WriteTxnMarkers: the request and the response, over all their versions."""
+"""WriteTxnMarkers: the request and the response, over all their versions.
+
+Tags from `OUR_TAGS` on are ours, not Kafka's. logd's coordinators send them, and others leave them out.
+"""
 
 from typing import Annotated, ClassVar
 
-from logd.wire.message import Boolean, Int8, Int16, Int32, Int64, Message, String, V
+from logd.wire.message import OUR_TAGS, Boolean, Int8, Int16, Int32, Int64, Message, String, Uuid, V
 
 
 class WritableTxnMarkerTopic(Message):
@@ -10,6 +13,9 @@ class WritableTxnMarkerTopic(Message):
 
     name: String = ""
     partition_indexes: list[Int32] = []
+    leader_epochs: Annotated[list[Int32], V(1, tag=OUR_TAGS)] = []
+    """Of these partitions, in the same order, as the coordinator's broker knows them."""
+    topic_id: Annotated[Uuid, V(1, tag=OUR_TAGS + 1)] = bytes(16)
 
 
 class WritableTxnMarker(Message):
@@ -21,6 +27,8 @@ class WritableTxnMarker(Message):
     topics: list[WritableTxnMarkerTopic] = []
     coordinator_epoch: Int32 = 0
     transaction_version: Annotated[Int8, V(2)] = 0
+    transaction_number: Annotated[Int64, V(1, tag=OUR_TAGS)] = -1
+    """Grows from one transaction of the producer id to the next, within a coordinator epoch."""
 
 
 class WriteTxnMarkersRequest(Message):

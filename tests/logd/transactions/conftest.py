@@ -50,10 +50,10 @@ class Script:
 
     def loaded(self, *, behind: bool = False) -> TransactionShard:
         shard = TransactionShard(0, self.log, TransactionSettings(), lambda: next(self.ids))
-        for transactional_id, transaction in self.log.read():
+        for offset, (transactional_id, transaction) in self.log.read():
             if transaction is not None:
                 transaction = dataclasses.replace(transaction, may_be_behind=behind)
-            shard.load(TransactionRecord(transactional_id, transaction))
+            shard.load(TransactionRecord(transactional_id, transaction), offset)
         return shard
 
     def run(self, line: str) -> list[str]:
@@ -163,7 +163,7 @@ class Script:
     def do_leap(self, plain: list[str], options: Options) -> None:
         """The epoch of x is now this one, and whoever is named has it."""
         epoch = int(plain[0])
-        last = [record for record in self.log.read() if record.transactional_id == "x"][-1]
+        last = [record for _, record in self.log.read() if record.transactional_id == "x"][-1]
         assert last.transaction is not None
         moved = dataclasses.replace(last.transaction, producer_epoch=epoch)
         self.log.append([TransactionRecord("x", moved)])
@@ -186,7 +186,7 @@ class Script:
 
     def do_log(self, plain: list[str], options: Options) -> None:
         """The records appended since the last `log`."""
-        for transactional_id, transaction in list(self.log.read())[self.shown :]:
+        for _, (transactional_id, transaction) in list(self.log.read())[self.shown :]:
             if transaction is None:
                 self.out.append(f"{transactional_id} gone")
                 continue

@@ -15,14 +15,15 @@ class ListLog:
         self.records: list[tuple[bytes, bytes | None]] = []
         self.failure: ErrorCode | None = None
 
-    def append(self, records: Sequence[TransactionRecord]) -> None:
+    def append(self, records: Sequence[TransactionRecord]) -> int:
         if self.failure is not None:
             failure, self.failure = self.failure, None
             raise KafkaError(failure)
         self.records += map(encode_record, records)
+        return len(self.records) - len(records)
 
-    def read(self) -> Iterator[TransactionRecord]:
-        for key, value in self.records:
+    def read(self) -> Iterator[tuple[int, TransactionRecord]]:
+        for offset, (key, value) in enumerate(self.records):
             record = decode_record(key, value)
             assert record is not None
-            yield record
+            yield offset, record

@@ -39,6 +39,8 @@ REFUSALS = {
     ErrorCode.INVALID_TXN_STATE,
 }
 
+FENCED = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+
 
 @dataclasses.dataclass
 class Producer:
@@ -66,8 +68,8 @@ class Histories(RuleBasedStateMachine):
 
     def loaded(self) -> TransactionShard:
         shard = TransactionShard(0, self.log, TransactionSettings(), lambda: next(self.ids))
-        for record in self.log.read():
-            shard.load(record)
+        for offset, record in self.log.read():
+            shard.load(record, offset)
         return shard
 
     @property
@@ -82,6 +84,13 @@ class Histories(RuleBasedStateMachine):
         assert self.decided is None, "decided twice"
         self.decided = commit, set(partitions)
         self.marked = {}
+
+    def may_be_refused(self, producer: Producer, code: ErrorCode) -> None:
+        """Nobody is fenced who has the identity that the coordinator gave out last."""
+        assert code in REFUSALS
+        is_up_to_date = producer.version < 2 or producer.pending is None
+        if producer is self.current and is_up_to_date:
+            assert code not in FENCED
 
     def fence(self) -> None:
         """Whoever is there is shut out; what is open is aborted."""
@@ -117,7 +126,7 @@ class Histories(RuleBasedStateMachine):
             )
         )
         if code is not ErrorCode.NONE:
-            assert code in REFUSALS
+            self.may_be_refused(producer, code)
             return
         assert not producer.fenced and self.decided is None
         producer.added |= some
@@ -135,7 +144,7 @@ class Histories(RuleBasedStateMachine):
             )
         )
         if after is None:
-            assert code in REFUSALS
+            self.may_be_refused(producer, code)
             return
         if producer.aborted:
             assert not commit and self.current is None
@@ -200,7 +209,7 @@ class Histories(RuleBasedStateMachine):
             if self.current.added:
                 return
             self.fence()
-            last = list(self.log.read())[-1].transaction
+            last = list(self.log.read())[-1][1].transaction
             assert last is not None
             self.log.append([TransactionRecord(ID, dataclasses.replace(last, producer_epoch=epoch))])
             self.shard = self.loaded()

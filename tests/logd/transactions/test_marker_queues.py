@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from logd.api import write_txn_markers
 from logd.broker.peer_queue import IN_FLIGHT_MAX
-from logd.broker.peers import NO_LEADER, Cluster
+from logd.broker.peers import NO_LEADER, Cluster, Leadership
 from logd.broker.transactions import marker_queues
 from logd.broker.transactions import partition as txn_partition
 from logd.broker.transactions.marker_queues import MarkerDelayed, MarkerQueues
@@ -36,6 +36,7 @@ from tests.logd.transactions.test_partition import PaperLog, until
 from tests.support import depth
 
 HERE = 1
+TOPIC_ID = bytes(range(16))
 PLACES = [TopicPartition("t", index) for index in range(6)]
 
 
@@ -46,6 +47,7 @@ class PaperCluster:
 
     def __init__(self) -> None:
         self.leaders: dict[TopicPartition, int | None] = {}
+        self.epochs: dict[TopicPartition, int] = {}
         self.asked: list[tuple[int, WriteTxnMarkersRequest]] = []
         self.written: dict[TopicPartition, list[tuple[int, bool, int]]] = {}
         self.answer: Callable[[int, TopicPartition], ErrorCode] = lambda broker_id, where: ErrorCode.NONE
@@ -55,6 +57,10 @@ class PaperCluster:
 
     def leader_of(self, where: TopicPartition) -> int | None:
         return self.leaders.get(where, HERE)
+
+    def leadership_of(self, where: TopicPartition) -> Leadership | None:
+        leader = self.leaders.get(where, HERE)
+        return None if leader is None else Leadership(leader, self.epochs.get(where, 0), TOPIC_ID)
 
     async def request(self, broker_id: int, message: Message) -> Message:
         assert isinstance(message, WriteTxnMarkersRequest)
@@ -107,8 +113,9 @@ class PaperTopics:
         return SimpleNamespace(partition=lambda index: self.partition(TopicPartition(name, index)))
 
     def partition(self, where: TopicPartition) -> Any:
-        def append(*facts: object) -> None:
+        def append(*facts: object) -> Any:
             self.written.append(where)
+            return SimpleNamespace(duplicate=False)
 
         return SimpleNamespace(append_sealed=append, flushed=lambda appended: None, check_leased=lambda: None)
 
@@ -354,11 +361,11 @@ def test_a_queue_of_what_was_given_up_has_room(monkeypatch: pytest.MonkeyPatch) 
     async def story() -> None:
         queues = MarkerQueues(PaperCluster())
         outcome = Outcome(ProducerIdentity(1, 0), True, 0, 2)
-        first = queues.send(2, PLACES[0], outcome)
+        first = queues.send(Leadership(2, 0, TOPIC_ID), PLACES[0], outcome)
         with pytest.raises(MarkerDelayed, match="1 markers wait for broker 2"):
-            queues.send(2, PLACES[1], outcome)
+            queues.send(Leadership(2, 0, TOPIC_ID), PLACES[1], outcome)
         first.cancel()
-        await queues.send(2, PLACES[1], outcome)
+        await queues.send(Leadership(2, 0, TOPIC_ID), PLACES[1], outcome)
         await queues.stop()
 
     asyncio.run(story())
@@ -371,7 +378,10 @@ def test_one_producer_has_one_outcome_in_a_request() -> None:
         cluster = PaperCluster()
         queues = MarkerQueues(cluster)
         sent: list[Awaitable[None]] = [
-            queues.send(2, PLACES[0], Outcome(ProducerIdentity(1, epoch), True, 0, 2)) for epoch in (0, 1)
+            queues.send(
+                Leadership(2, 0, TOPIC_ID), PLACES[0], Outcome(ProducerIdentity(1, epoch), True, 0, 2)
+            )
+            for epoch in (0, 1)
         ]
         await asyncio.gather(*sent)
         assert [len(request.markers) for _, request in cluster.asked] == [1, 1]

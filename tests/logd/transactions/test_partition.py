@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from logd.broker.transactions import partition as txn_partition
+from logd.broker.transactions.markers import Outcome
 from logd.broker.transactions.partition import MARKERS_PER_TURN, TxnPartition
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
@@ -54,18 +55,10 @@ class PaperMarkers:
         self.broken: set[TopicPartition] = set()
         self.slow: dict[TopicPartition, asyncio.Future[None]] = {}
 
-    def write_where_needed(
-        self,
-        where: TopicPartition,
-        identity: ProducerIdentity,
-        *,
-        commit: bool,
-        coordinator_epoch: int,
-        transaction_version: int,
-    ) -> Awaitable[None] | None:
+    def write_where_needed(self, where: TopicPartition, outcome: Outcome) -> Awaitable[None] | None:
         if where in self.broken:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "broken")
-        self.written.append((where, identity.epoch, commit, coordinator_epoch))
+        self.written.append((where, outcome.identity.epoch, outcome.commit, outcome.coordinator_epoch))
         return self.slow.get(where)
 
     @property

@@ -13,7 +13,7 @@ import pytest
 from logd.api import add_partitions_to_txn, write_txn_markers
 from logd.broker.admission import NotYetAdmitted
 from logd.broker.partition import Partition
-from logd.broker.peers import Cluster
+from logd.broker.peers import Cluster, Leadership
 from logd.broker.producer_id_blocks import BlocksAhead
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import TRANSACTION_STATE
@@ -44,6 +44,10 @@ class View:
 
     def leader_of(self, where: TopicPartition) -> int | None:
         return self._leaders.get(where)
+
+    def leadership_of(self, where: TopicPartition) -> Leadership | None:
+        leader = self._leaders.get(where)
+        return None if leader is None else Leadership(leader, -1, bytes(16))
 
 
 class TwoBrokers:

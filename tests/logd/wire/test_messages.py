@@ -26,7 +26,7 @@ from kio.serial import entity_writer
 
 import logd.wire.messages
 from logd.wire import decode, encode
-from logd.wire.message import Kind, Message
+from logd.wire.message import OUR_TAGS, Kind, Message
 from logd.wire.schema import Array, Field, Shape, fields_of
 from tests.support import depth
 
@@ -66,8 +66,8 @@ def kio_class(cls: type[Message], version: int) -> type[Any]:
 
 
 def pairs(cls: type[Message], kio: type[Any], version: int) -> list[tuple[Field, Any]]:
-    """Our fields with kio's: times are named without their unit there."""
-    ours = {field.name: field for field in fields_of(cls, version)}
+    """Our fields with kio's: times are named without their unit there. Tagged fields of our own are left out."""
+    ours = {field.name: field for field in fields_of(cls, version) if (field.tag or 0) < OUR_TAGS}
     found = []
     for theirs in dataclasses.fields(kio):
         field = ours.pop(theirs.name, None) or ours.pop(f"{theirs.name}_ms", None)
