@@ -5,7 +5,9 @@ one broker go in lanes: a connection's requests are answered one after the other
 a lane of its own. Nothing is tried again here, and no answer's error codes are looked at.
 
 A connection is to one registration of a broker. Once that is gone (`brokers_changed`) nobody waits for an
-answer any more: a machine that hangs, or is cut off, may never close its end.
+answer any more: a machine that hangs, or is cut off, may never close its end. Connections are reset, so that
+requests are not delivered long after they were given up. One that has arrived may still be carried out late:
+each API has an epoch or a number by which the other broker knows that.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class PeerConnections:
             max_in_flight=MAX_IN_FLIGHT,
             random=random.random,
         )
-        self._pool = ConnectionPool(opener.open, lambda: Backoff(*RECONNECT_BACKOFF_S))
+        self._pool = ConnectionPool(opener.open, lambda: Backoff(*RECONNECT_BACKOFF_S), resets=True)
         self._asked: dict[int, _Asked] = {}
 
     async def request(

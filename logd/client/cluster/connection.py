@@ -13,7 +13,9 @@ announced length is not trusted: buffers grow with what really arrives, and a le
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import socket
 import ssl
 import struct
 from collections import deque
@@ -38,6 +40,8 @@ SPARE_BYTES_MAX = 2_097_152
 """A buffer of up to so many bytes that is given back is kept for the next large response."""
 
 _LENGTH = struct.Struct(">i")
+_NO_LINGER = struct.pack("ii", 1, 0)
+"""`struct linger`: on, for 0 s."""
 
 Frame = bytes | list[bytes | bytearray | memoryview]
 FrameMaker = Callable[[int], Frame]
@@ -198,8 +202,25 @@ class Connection(asyncio.BufferedProtocol):
         """End the connection; requests not answered fail with ConnectionClosed."""
         self.fail(ConnectionClosed(f"connection to {self.name}: {reason}"))
 
+    def reset(self, reason: str) -> None:
+        """As `close`, and what the broker has not received yet does not reach it; see `give_up`."""
+        self.give_up(ConnectionClosed(f"connection to {self.name}: {reason}"))
+
+    def give_up(self, error: MillstreamError) -> None:
+        """As `fail`, and have the kernel drop what it holds: it sends the other side a RST.
+
+        The bytes of a socket that is only closed stay with the kernel. It sends them again for up to 100 s
+        (Linux), so that a request may be carried out behind one that was sent again by another connection.
+        """
+        if self._transport is not None and self._closed is None:
+            with contextlib.suppress(OSError):
+                self._transport.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER
+                )
+        self.fail(error)
+
     async def wait_closed(self) -> None:
-        """Wait until the socket is gone, after `close`."""
+        """Wait until the socket is gone, after `close` or `reset`."""
         await asyncio.shield(self._lost)
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
@@ -242,7 +263,7 @@ class Connection(asyncio.BufferedProtocol):
         future, _ = self._waiting.pop(correlation_id)
         if not future.done():
             future.set_exception(RequestTimedOut(f"{self.name} did not answer within {timeout:g} s"))
-        self.close("a request timed out")
+        self.reset("a request timed out")
 
     # --- asyncio's side ---
 
@@ -296,7 +317,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.fail(TlsFailed(IS_TLS, broker=self.name))
                 return
             if not 4 <= size <= self._max_response_bytes:
-                self.fail(MalformedMessage(f"{self.name} announced a response of {size} bytes"))
+                self.give_up(MalformedMessage(f"{self.name} announced a response of {size} bytes"))
                 return
             after = pos + 4 + size
             if after > end:
@@ -326,7 +347,9 @@ class Connection(asyncio.BufferedProtocol):
         (correlation_id,) = _LENGTH.unpack_from(frame)
         found = self._waiting.pop(correlation_id, None)
         if found is None:
-            self.fail(MalformedMessage(f"{self.name} answered request {correlation_id}, which was not asked"))
+            self.give_up(
+                MalformedMessage(f"{self.name} answered request {correlation_id}, which was not asked")
+            )
             return
         future, timer = found
         timer.cancel()

@@ -28,13 +28,19 @@ def parse_servers(servers: str | Iterable[str]) -> list[Address]:
 class ConnectionPool:
     """At most one connection per address and lane; an address that failed is left alone for a backoff.
 
-    `open_connection` makes a connection ready for use (connected and negotiated).
+    `open_connection` makes a connection ready for use (connected and negotiated). With `resets` connections
+    are reset rather than closed: what was sent and not received does not arrive later.
     """
 
     def __init__(
-        self, open_connection: Callable[[Address], Awaitable[Connection]], make_backoff: Callable[[], Backoff]
+        self,
+        open_connection: Callable[[Address], Awaitable[Connection]],
+        make_backoff: Callable[[], Backoff],
+        *,
+        resets: bool = False,
     ) -> None:
         self._open = open_connection
+        self._end = Connection.reset if resets else Connection.close
         self._make_backoff = make_backoff
         self._connections: dict[tuple[Address, str], Connection] = {}
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
@@ -91,7 +97,7 @@ class ConnectionPool:
         for key in [key for key in self._opening if key[0] == address]:
             self._opening.pop(key).cancel()
         for key in [key for key in self._connections if key[0] == address]:
-            self._connections.pop(key).close(reason)
+            self._end(self._connections.pop(key), reason)
 
     async def close(self) -> None:
         """Close all; nothing can be opened any more."""
@@ -123,7 +129,7 @@ class ConnectionPool:
         await asyncio.gather(*opening, return_exceptions=True)
         closing = [connection for key in keys if (connection := self._connections.pop(key, None))]
         for connection in closing:
-            connection.close()
+            self._end(connection, "closed by this client")
         await asyncio.gather(*(connection.wait_closed() for connection in closing))
 
 

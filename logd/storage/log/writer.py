@@ -97,6 +97,7 @@ class LogWriter:
         leader_epoch: int,
         now_ms: int,
         transaction_version: int = 0,
+        transaction_number: int = NO_NUMBER,
     ) -> Appended:
         """End the producer's transaction with a marker, which is written even if none is open here.
 
@@ -111,7 +112,7 @@ class LogWriter:
             coordinator_epoch=coordinator_epoch,
             timestamp_ms=now_ms,
         )
-        return self.append_sealed(marker, leader_epoch, now_ms, transaction_version)
+        return self.append_sealed(marker, leader_epoch, now_ms, transaction_version, transaction_number)
 
     def append_sealed(
         self,

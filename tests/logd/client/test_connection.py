@@ -215,6 +215,39 @@ def test_a_request_that_times_out_takes_the_connection_with_it() -> None:
     run(test())
 
 
+@pytest.mark.parametrize(("end", "arrives"), [("reset", False), ("times out", False), ("close", True)])
+def test_what_is_given_up_does_not_arrive_later(end: str, arrives: bool) -> None:
+    """The kernel would send it again for up to 100 s, and a broker carry it out behind another connection."""
+
+    async def test() -> None:
+        ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await reader.read()
+                ended.set_result(True)
+            except ConnectionResetError:
+                ended.set_result(False)
+            writer.transport.abort()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            connection = await Connection.open(
+                "127.0.0.1", port, timeout=60, max_response_bytes=MAX_RESPONSE, max_in_flight=10
+            )
+            call = ask(connection, timeout=0.05 if end == "times out" else 60)
+            await asyncio.sleep(0)
+            if end == "reset":
+                connection.reset("given up")
+            elif end == "close":
+                connection.close()
+            with pytest.raises((ConnectionClosed, RequestTimedOut)):
+                await call
+            assert await ended is arrives
+
+    run(test())
+
+
 def test_the_answer_to_a_cancelled_request_is_dropped() -> None:
     async def test() -> None:
         async with Peer() as peer:

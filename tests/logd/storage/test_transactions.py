@@ -138,6 +138,39 @@ def test_a_marker_come_late_does_not_end_the_next_transaction(send: Send, end: S
     assert store.log.first_unstable_offset is None
 
 
+def test_a_marker_that_comes_again_is_not_written(send: Send, end: Send, store: Any) -> None:
+    """Up to transaction version 1 it would end the next transaction, which has the same epoch."""
+    send()
+    first = end(False, transaction_number=7)
+    assert not first.duplicate
+    send()
+    written = store.log.log_end_offset
+    for number in (7, 3):
+        again = end(False, transaction_number=number)
+        assert (again.duplicate, again.last_offset) == (True, first.last_offset)
+    assert store.log.log_end_offset == written
+    assert store.log.producers.has_open_transaction(PID)
+    second = end(True, transaction_number=9)
+    assert not second.duplicate
+    assert (end(True, transaction_number=9).duplicate, producer(store).txn_first_offset) == (True, -1)
+
+
+@pytest.mark.parametrize("facts", [{"coordinator": 1, "transaction_number": 2}, {}])
+def test_a_marker_is_written_whose_number_says_nothing(facts: dict[str, int], send: Send, end: Send) -> None:
+    """Of another coordinator's term, whose log may be another one; of a coordinator that says none."""
+    send()
+    end(False, transaction_number=7)
+    send()
+    assert not end(True, **facts).duplicate
+
+
+def test_a_truncation_forgets_the_marker_that_it_takes(send: Send, end: Send, store: Any) -> None:
+    send()
+    marker = end(True, transaction_number=7)
+    store.log.shortening.truncate_to(marker.last_offset, store.now)
+    assert not end(True, transaction_number=7).duplicate
+
+
 def test_markers_may_come_as_batches(send: Send, store: Any) -> None:
     """As a follower or a copy of the log gets them."""
     send(2)

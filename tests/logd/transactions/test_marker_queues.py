@@ -117,7 +117,13 @@ class PaperTopics:
             self.written.append(where)
             return SimpleNamespace(duplicate=False)
 
-        return SimpleNamespace(append_sealed=append, flushed=lambda appended: None, check_leased=lambda: None)
+        return SimpleNamespace(
+            append_sealed=append,
+            flushed=lambda appended: None,
+            check_leased=lambda: None,
+            topic_id=TOPIC_ID,
+            leader_epoch=3,
+        )
 
 
 class Shell:
@@ -193,6 +199,47 @@ def test_transactions_that_end_together_share_a_request() -> None:
         await shell.complete("y")
         ((_, request),) = shell.cluster.asked
         assert len(request.markers) == 2
+
+    run(story)
+
+
+def test_a_marker_says_which_term_topic_and_transaction_it_means() -> None:
+    """And of two transactions in a row under one epoch the second has the higher number."""
+
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = dict.fromkeys(PLACES[:2], 2)
+        shell.cluster.epochs = {PLACES[0]: 4, PLACES[1]: 7}
+        identity = shell.partition.init_producer("x", 60_000, None)
+        numbers = []
+        for _ in range(2):
+            shell.partition.add_partitions("x", identity, PLACES[:2], client_version=0)
+            shell.partition.end("x", identity, commit=True, client_version=0)
+            await shell.complete()
+            (marker,) = shell.cluster.asked[-1][1].markers
+            (topic,) = marker.topics
+            assert (topic.partition_indexes, topic.leader_epochs) == ([0, 1], [4, 7])
+            assert topic.topic_id == TOPIC_ID
+            numbers.append(marker.transaction_number)
+        assert 0 <= numbers[0] < numbers[1]
+
+    run(story)
+
+
+def test_a_marker_is_taken_back_once_the_leader_s_term_is_over() -> None:
+    """Also where the same broker leads again: it refuses what is of the term before."""
+
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = {PLACES[0]: 2}
+        shell.cluster.gate.clear()
+        shell.commit(PLACES[0])
+        await until(lambda: len(shell.cluster.asked) == 1)
+        shell.cluster.epochs[PLACES[0]] = 2
+        shell.markers.leaders_changed()
+        await until(lambda: len(shell.cluster.asked) == 2)
+        shell.cluster.gate.set()
+        await shell.complete()
+        epochs = [request.markers[0].topics[0].leader_epochs for _, request in shell.cluster.asked]
+        assert epochs == [[0], [2]]
 
     run(story)
 
@@ -400,6 +447,33 @@ def test_a_broker_refuses_markers_for_what_another_leads() -> None:
         codes = [result.error_code for result in answer.markers[0].topics[0].partitions]
         assert codes == [ErrorCode.NONE] + [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
         assert shell.topics.written == [PLACES[0]]
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "topic_id", "code"),
+    [
+        ([3], TOPIC_ID, ErrorCode.NONE),
+        ([], bytes(16), ErrorCode.NONE),
+        ([2], TOPIC_ID, ErrorCode.FENCED_LEADER_EPOCH),
+        ([4], TOPIC_ID, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ([3], bytes(15) + b"x", ErrorCode.UNKNOWN_TOPIC_ID),
+        ([3, 3], TOPIC_ID, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_broker_refuses_markers_of_another_term(
+    epochs: list[int], topic_id: bytes, code: ErrorCode
+) -> None:
+    async def story(shell: Shell) -> None:
+        topic = WritableTxnMarkerTopic(
+            name="t", partition_indexes=[0], leader_epochs=epochs, topic_id=topic_id
+        )
+        request = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1, topics=[topic])])
+        broker = SimpleNamespace(transactions=SimpleNamespace(markers=shell.markers), shared=None)
+        answer = await write_txn_markers.handle(request, cast(Any, SimpleNamespace(broker=broker)))
+        assert answer.markers[0].topics[0].partitions[0].error_code == code
+        assert shell.topics.written == ([] if code else [PLACES[0]])
 
     run(story)
 

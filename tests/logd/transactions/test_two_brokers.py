@@ -27,19 +27,24 @@ from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity, TransactionState
 from logd.wire.message import Message
 from logd.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from logd.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from tests.logd.broker.replicated_partition import ReplicatedPartition
 from tests.logd.transactions.test_leadership import Controller
 from tests.logd.transactions.test_partition import until
 
 COORDINATOR, LEADER = 1, 2
+TOPIC_ID = bytes(range(16))
 HOME, T0 = TopicPartition(TRANSACTION_STATE, 0), TopicPartition("t", 0)
 
 
 class View:
     """What a broker knows of the leaders."""
 
-    def __init__(self, broker_id: int, leaders: dict[TopicPartition, int]) -> None:
+    def __init__(
+        self, broker_id: int, leaders: dict[TopicPartition, int], epochs: dict[TopicPartition, int]
+    ) -> None:
         self.broker_id = broker_id
+        self.epochs = epochs
         self._leaders = leaders
 
     def leader_of(self, where: TopicPartition) -> int | None:
@@ -47,17 +52,21 @@ class View:
 
     def leadership_of(self, where: TopicPartition) -> Leadership | None:
         leader = self._leaders.get(where)
-        return None if leader is None else Leadership(leader, -1, bytes(16))
+        return None if leader is None else Leadership(leader, self.epochs.get(where, 0), TOPIC_ID)
 
 
 class TwoBrokers:
-    """`log` is the user's partition on LEADER. `is_cut`: requests between the two get no answer."""
+    """`log` is the user's partition on LEADER. `is_cut`: requests between the two get no answer. `sent` are
+    those with markers, for `deliver` to carry them out again.
+    """
 
     def __init__(self, log: Partition) -> None:
         self.log = log
         self.state_log = ReplicatedPartition(TRANSACTION_STATE)
         self.leaders = {HOME: COORDINATOR, T0: LEADER}
+        self.epochs: dict[TopicPartition, int] = {}
         self.is_cut = False
+        self.sent: list[Message] = []
         self.blocks = BlocksAhead(Controller())
         self.coordinator = self.transactions(COORDINATOR, {HOME: self.state_log})
         self.leader = self.transactions(LEADER, {T0: log})
@@ -82,14 +91,19 @@ class TwoBrokers:
             now_ms=lambda: 0,
             create_topic=None,  # type: ignore[arg-type]
             read_in=read_in,
-            cluster=Cluster(View(broker_id, self.leaders), self),
+            cluster=Cluster(View(broker_id, self.leaders, self.epochs), self),
         )
         made.only_elected()
         return made
 
     async def request(self, broker_id: int, message: Message) -> Message:
+        if isinstance(message, WriteTxnMarkersRequest):
+            self.sent.append(message)
         if self.is_cut:
             raise ConnectionClosed("cut")
+        return await self.deliver(broker_id, message)
+
+    async def deliver(self, broker_id: int, message: Message) -> Message:
         transactions = self.coordinator if broker_id == COORDINATOR else self.leader
         broker = SimpleNamespace(transactions=transactions, catalog=transactions._catalog, shared=None)
         context: Any = SimpleNamespace(broker=broker, version=5)
@@ -140,9 +154,9 @@ def log(tmp_path: Path) -> Iterator[Partition]:
     folder = LogFolder.open(
         tmp_path / "data", node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=0
     )
-    log = folder.create_log("t", 0, topic_id=bytes(range(16)), config=config, now_ms=0)
+    log = folder.create_log("t", 0, topic_id=TOPIC_ID, config=config, now_ms=0)
     flusher = cast(Any, SimpleNamespace(appended=lambda *_: None, touched=lambda *_: None))
-    yield Partition(log, folder, bytes(range(16)), config, flusher)
+    yield Partition(log, folder, TOPIC_ID, config, flusher)
     folder.close()
 
 
@@ -216,6 +230,50 @@ def test_while_the_two_are_cut_off_producers_wait_and_markers_follow(log: Partit
         await until(lambda: brokers.state is TransactionState.COMPLETE_COMMIT)
         assert log.last_stable_offset == log.high_watermark == 2
         assert await brokers.produce(after, 0, implicit=True) is ErrorCode.NONE
+
+    run(log, story)
+
+
+LATE = {
+    "sent again by another connection": {},
+    "its broker leads again": {"leader_epoch": 2},
+    "the topic is made again": {"topic_id": bytes(16)[:-1] + b"x"},
+}
+
+
+@pytest.mark.parametrize("since", LATE.values(), ids=LATE)
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_marker_that_comes_late_does_not_end_the_next_transaction(
+    commit: bool, since: dict[str, Any], log: Partition
+) -> None:
+    """Up to transaction version 1 both have the same epoch."""
+
+    async def story(brokers: TwoBrokers) -> None:
+        identity = await brokers.coordinator.init_producer("x", 60_000, None)
+        await brokers.coordinator.add_partitions("x", identity, [T0])
+        assert await brokers.produce(identity, 0, implicit=False) is ErrorCode.NONE
+        brokers.is_cut = True
+        await brokers.end(identity, commit=commit, version=0)
+        await until(lambda: bool(brokers.sent))
+        for name, value in since.items():
+            setattr(log, name, value)
+        if "topic_id" in since:
+            brokers.leaders.pop(T0)  # so that the marker is not needed any more
+            brokers.coordinator.leaders_changed()
+        brokers.epochs[T0] = log.leader_epoch
+        brokers.is_cut = False
+        done = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
+        await until(lambda: brokers.state is done)
+        brokers.leaders[T0] = LEADER
+
+        await brokers.coordinator.add_partitions("x", identity, [T0])
+        assert await brokers.produce(identity, 1, implicit=False) is ErrorCode.NONE
+        end = log.log_end_offset
+        await brokers.deliver(LEADER, brokers.sent[0])
+        assert log.log_end_offset == end and log.has_open_transaction(identity.producer_id)
+        await brokers.end(identity, commit=not commit, version=0)
+        await until(lambda: not log.has_open_transaction(identity.producer_id))
+        assert log.log_end_offset == end + 1
 
     run(log, story)
 

@@ -66,7 +66,7 @@ def kio_class(cls: type[Message], version: int) -> type[Any]:
 
 
 def pairs(cls: type[Message], kio: type[Any], version: int) -> list[tuple[Field, Any]]:
-    """Our fields with kio's: times are named without their unit there. Tagged fields of our own are left out."""
+    """Our fields with kio's: times are named without their unit there. Ours alone are left out."""
     ours = {field.name: field for field in fields_of(cls, version) if (field.tag or 0) < OUR_TAGS}
     found = []
     for theirs in dataclasses.fields(kio):
