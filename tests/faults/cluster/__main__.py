@@ -1,6 +1,6 @@
 """Faults in any order under producers for as long as you like: brokers and ZooKeeper's servers are processes.
 
-    python -m tests.faults.cluster [--minutes 10] [--brokers 3] [--seed 1]
+    python -m tests.faults.cluster [--minutes 10] [--brokers 3] [--seed 1] [--parted]
 
 It goes in rounds of five minutes at most, each a new cluster on the same three servers of ZooKeeper, with a
 seed of its own, one more than the round before. Two idempotent producers, librdkafka's and our own, write
@@ -8,6 +8,12 @@ with acks=all and min.insync.replicas=2. Brokers are killed, held up and restart
 both directions, servers of ZooKeeper are killed, held up and away, disks are full, wall clocks are set hours
 ahead and back. After each round all replicas are read: every record that was acknowledged has to be there
 once, in order, where the broker said, and the replicas have to be the same, byte for byte.
+
+With --parted the only faults are networks that part brokers from each other, in one or in both directions,
+for 5 to 60 s: connections stay, requests time out, and what was sent arrives in the end. Partitions are led
+by one broker after the other meanwhile. Two transactional producers write as well: librdkafka's by
+transaction version 1, our own by version 2. Readers of committed records have to get exactly what was
+committed; no transaction stays open, and no producer is fenced.
 
 Prints how long it took, faults by kind, what was acknowledged and checked, what was lost or is there twice.
 """
@@ -28,6 +34,13 @@ from millstream.zookeeper.ensemble import Ensemble
 from tests.faults.cluster.audit import assert_written, settle, tally
 from tests.faults.cluster.chaos import Chaos
 from tests.faults.cluster.cluster import Cluster
+from tests.faults.cluster.transactors import (
+    CommittedReader,
+    ConfluentTransactor,
+    OwnTransactor,
+    Transactor,
+    assert_transactions,
+)
 from tests.faults.cluster.writers import ConfluentWriter, OwnWriter, Writer
 from tests.support.network import Network
 from tests.support.wall_clock import WallClock
@@ -48,12 +61,13 @@ SETTINGS: dict[str, object] = {
 class Story:
     """`play` rounds; `figures` says what has happened in all of them, `faults` by kind."""
 
-    def __init__(self, folder: Path, ensemble: Ensemble, brokers: int) -> None:
+    def __init__(self, folder: Path, ensemble: Ensemble, brokers: int, *, parted: bool = False) -> None:
         self.figures: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self._folder = folder
         self._ensemble = ensemble
         self._brokers = brokers
+        self._parted = parted
 
     def play(self, seed: int, minutes: float) -> None:
         """One round; its folder is left where something is wrong."""
@@ -70,7 +84,11 @@ class Story:
             for id_, broker in cluster.brokers.items():
                 broker.environment = clocks[id_].environment
             with cluster:
-                self._disturb(cluster, seed, minutes, network, clocks)
+                if self._parted:
+                    self._part(cluster, seed, minutes, network)
+                else:
+                    self._disturb(cluster, seed, minutes, network, clocks)
+        self.figures["rounds"] += 1
         shutil.rmtree(folder)
 
     def _disturb(
@@ -93,7 +111,33 @@ class Story:
                 self.figures.update(tally(cluster, writer))
             for writer in writers:
                 assert_written(cluster, writer)
-        self.figures["rounds"] += 1
+
+    def _part(self, cluster: Cluster, seed: int, minutes: float, network: Network) -> None:
+        writers: list[Writer] = [
+            kind(cluster.bootstrap, cluster.create_topic(topic))
+            for topic, kind in {"confluent": ConfluentWriter, "own": OwnWriter}.items()
+        ]
+        transactors: list[Transactor] = [
+            kind(cluster.bootstrap, cluster.create_topic(topic), seed)
+            for topic, kind in {"version-1": ConfluentTransactor, "version-2": OwnTransactor}.items()
+        ]
+        with ExitStack() as stack:
+            reader = stack.enter_context(CommittedReader(cluster.bootstrap, transactors))
+            everybody = [stack.enter_context(each) for each in (*writers, *transactors)]
+            chaos = Chaos(cluster, self._ensemble, everybody, seed, network, parts_brokers=True)
+            try:
+                chaos.run_for(60 * minutes)
+            finally:
+                self.faults.update(chaos.done)
+            for transactor in transactors:
+                transactor.finish()
+            self.figures.update(assert_transactions(cluster.bootstrap, reader, *transactors))
+            settle(cluster, *writers)
+            cluster.stop()
+            cluster.assert_no_tracebacks()
+            for writer in writers:
+                self.figures.update(tally(cluster, writer))
+                assert_written(cluster, writer)
 
 
 def main() -> None:
@@ -101,12 +145,13 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--brokers", type=int, choices=(3, 5), default=3)
     parser.add_argument("--seed", type=int, default=1, help="of the first round")
+    parser.add_argument("--parted", action="store_true", help="only part brokers, under transactions too")
     told = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="cluster-"))
     print(f"{told.brokers} brokers, {told.minutes:g} min, seed {told.seed}; logs in {folder}", flush=True)
     began, deadline, seed = time.monotonic(), time.monotonic() + 60 * told.minutes, told.seed
     with Ensemble(folder / "zookeeper", ZOOKEEPERS, tick_ms=TICK_MS) as ensemble:
-        story = Story(folder, ensemble, told.brokers)
+        story = Story(folder, ensemble, told.brokers, parted=told.parted)
         try:
             while not story.figures or deadline - time.monotonic() > LAST_ROUND_S:
                 story.play(seed, min((deadline - time.monotonic()) / 60, ROUND_MINUTES))

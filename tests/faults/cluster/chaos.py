@@ -6,6 +6,8 @@ that is over.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import random
 import signal
@@ -14,8 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
+from logd.client import Admin, Client, ElectionType, TopicPartition
+from logd.errors import MillstreamError
 from millstream.zookeeper.ensemble import Ensemble
-from tests.faults.cluster.cluster import SESSION_MS, ZOOKEEPER, Cluster
+from tests.faults.cluster.cluster import REPLICAS, SESSION_MS, ZOOKEEPER, Cluster
 from tests.faults.cluster.writers import Writer
 from tests.support.full_disk import largest_file, limit_files
 from tests.support.hosts import Hosts
@@ -25,6 +29,10 @@ from tests.support.wall_clock import WallClock
 
 ROOM = 20_000
 """Bytes that the largest file of a disk that is full soon may still grow."""
+LONG_S = (5.0, 60.0)
+"""How long brokers are parted where there is time: requests time out meanwhile, after 30 s."""
+ASKED_MS = 3000
+"""How long an operator waits for a leader's election."""
 HOURS = (5, -5, 0)
 """What a wall clock is ahead."""
 
@@ -33,6 +41,8 @@ class Chaos:
     """`run` does so many faults, `run_for` as many as there is time for; `done` counts them by their kinds.
 
     With `clocks`, those of the brokers, these are set, and with `fills_disks` a broker may write no more.
+    `parts_brokers`: the only faults are networks that part brokers from each other, for long, while leaders
+    change. Connections are kept, and what was sent arrives when it is over.
     """
 
     def __init__(
@@ -45,6 +55,7 @@ class Chaos:
         *,
         clocks: Mapping[int, WallClock] | None = None,
         fills_disks: bool = False,
+        parts_brokers: bool = False,
     ) -> None:
         self._cluster = cluster
         self._ensemble = ensemble
@@ -82,6 +93,14 @@ class Chaos:
             self._kinds += [self.set_a_clock]
         if fills_disks:
             self._kinds += [self.fill_a_disk]
+        if parts_brokers:
+            self._kinds = [
+                self.part_two_for_long,
+                self.part_two_for_long,
+                self.part_one_way_for_long,
+                self.part_one_way_for_long,
+                self.part_from_brokers_for_long,
+            ]
 
     def run(self, faults: int) -> None:
         """One after the other."""
@@ -208,6 +227,21 @@ class Chaos:
         pairs = both_ways(victim, ends)[self._rng.randrange(2) :: 2]
         self._part(*self._rng.sample(pairs, self._rng.choice([1, len(pairs)])))
 
+    def part_two_for_long(self) -> None:
+        """Two brokers from each other, in both directions."""
+        one, two = self._pick(2)
+        self._part_for_long(*both_ways(one, [two]))
+
+    def part_one_way_for_long(self) -> None:
+        """What one broker sends to another, be it asked or answered."""
+        one, two = self._pick(2)
+        self._part_for_long((one, two))
+
+    def part_from_brokers_for_long(self) -> None:
+        """One broker from all others; it keeps its session."""
+        (victim,) = self._pick()
+        self._part_for_long(*both_ways(victim, self._others(victim)))
+
     def kill_while_parted(self) -> None:
         """One is alone, another is killed."""
         alone, victim = self._pick(2)
@@ -265,6 +299,29 @@ class Chaos:
 
     def _others(self, victim: int) -> list[int]:
         return [id_ for id_ in self._cluster.brokers if id_ != victim]
+
+    def _part_for_long(self, *directions: Direction) -> None:
+        """Silence, with connections kept, while partitions are led by one broker after the other."""
+        assert isinstance(self._network, Network)
+        self._network.silence(*directions)
+        deadline = time.monotonic() + self._rng.uniform(*LONG_S)
+        while (left_s := deadline - time.monotonic()) > 0:
+            self._elect()
+            time.sleep(min(left_s, 3 * self._rng.random()))
+        self._network.heal()
+
+    def _elect(self) -> None:
+        """Have a partition that is written to be led by another of its replicas, if that is in sync."""
+        writer = self._rng.choice(self._writers)
+        place = TopicPartition(writer.topic, self._rng.randrange(writer.partitions))
+        with contextlib.suppress(MillstreamError):  # it may be the controller that is cut off
+            asyncio.run(self._lead(place, self._pick(REPLICAS)))
+
+    async def _lead(self, place: TopicPartition, replicas: list[int]) -> None:
+        async with Client(self._cluster.bootstrap, request_timeout_ms=ASKED_MS) as client:
+            admin = Admin(client, timeout_ms=ASKED_MS)
+            await admin.alter_partition_reassignments({place: replicas})
+            await admin.elect_leaders(ElectionType.PREFERRED, [place])
 
     def _part(self, *directions: Direction, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Silence, or broken connections, for less or more than a session."""

@@ -36,6 +36,8 @@ class Kind(Enum):
     """A part of a transaction is committed, or other than its producer was told."""
     LOST_OFFSET = "lost offset"
     """A group's committed offset was acknowledged, and is another one."""
+    FENCED = "fenced"
+    """A producer was fenced although nobody else has its transactional id, and it was not too late."""
     STALE_LEASE = "stale lease"
     """A broker would acknowledge although its session is over: others may be elected in its place."""
     STALE_CONTROLLER = "stale controller"

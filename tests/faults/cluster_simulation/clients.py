@@ -18,6 +18,7 @@ from logd.client import (
     BatchProducer,
     Client,
     Consumer,
+    ElectionType,
     NewTopic,
     TopicPartition,
     TransactionalProducer,
@@ -31,7 +32,7 @@ from logd.errors import (
     RebalanceNeeded,
 )
 from tests.faults.cluster_simulation.brokers import BEGAN_MS, PORT
-from tests.faults.cluster_simulation.checker import Outcome, Reader, Transaction
+from tests.faults.cluster_simulation.checker import Kind, Outcome, Reader, Transaction
 
 if TYPE_CHECKING:
     from tests.faults.cluster_simulation.simulation import Simulation
@@ -131,6 +132,10 @@ class Transacting(Producing):
     def __init__(self, simulation: Simulation, name: str, transactional_id: str) -> None:
         super().__init__(simulation, name, idempotent=True)
         self._transactional_id = transactional_id
+        self._began = 0.0
+        self._timeout_ms = simulation.profile.transaction_ms
+        versions = simulation.profile.versions
+        self._version = self.rng.choice(versions) if versions else 0
         self._transactions = 0
         self.group = f"of-{name}"
         """Whose offset its transactions commit."""
@@ -139,8 +144,10 @@ class Transacting(Producing):
         client = await self.connected()
         while not self.simulation.is_over:
             producer = TransactionalProducer(
-                client, self._transactional_id, linger_ms=0, transaction_timeout_ms=4_000
+                client, self._transactional_id, linger_ms=0, transaction_timeout_ms=self._timeout_ms
             )
+            if self._version:
+                producer._transactions._coordinator._version = self._version  # not what the brokers say
             try:
                 await producer.start(timeout_ms=5_000)
                 while not self.simulation.is_over:
@@ -148,6 +155,8 @@ class Transacting(Producing):
                     await self.pause(self.simulation.profile.pause_s)
             except MillstreamError as error:
                 self.simulation.say(f"{self.name}: {type(error).__name__} {error}")
+                if isinstance(error, ProducerFenced):
+                    self._fenced(error)
             await producer.close(timeout_ms=2_000)
             await self.pause(1.0)
         self.is_done = True
@@ -157,6 +166,7 @@ class Transacting(Producing):
         self._transactions += 1
         transaction = Transaction(f"{self.name} #{self._transactions}")
         checker.transactions.append(transaction)
+        self._began = self.simulation.loop.time()
         producer.begin()
         try:
             for _ in range(rng.randint(1, 3)):
@@ -164,7 +174,7 @@ class Transacting(Producing):
                 values = self.next_values(tp)
                 transaction.values += [(tp, value) for value in values]
                 await producer.send(*tp, [(BEGAN_MS, None, value, ()) for value in values])
-                await self.pause(0.03)
+                await self.pause(self.simulation.profile.open_s)
             if rng.random() < 0.4:
                 transaction.group, transaction.offset = self.group, self._transactions
                 await producer.send_offsets({TopicPartition(TOPIC, 0): self._transactions}, self.group)
@@ -179,6 +189,14 @@ class Transacting(Producing):
         except AbortableTransactionError as error:
             self.simulation.say(f"{transaction.name}: to be aborted: {error}")
             await self._abort(producer, transaction)
+
+    def _fenced(self, error: ProducerFenced) -> None:
+        """That is for who shares the id, or has had a transaction open for too long."""
+        open_s = self.simulation.loop.time() - self._began
+        others = [each for each in self.simulation.actors if isinstance(each, Transacting)]
+        is_alone = sum(each._transactional_id == self._transactional_id for each in others) == 1
+        if is_alone and open_s < self._timeout_ms / 1000:
+            self.simulation.checker.broken(Kind.FENCED, f"{self.name}, {open_s:.3f} s after begin: {error}")
 
     async def _abort(self, producer: TransactionalProducer, transaction: Transaction) -> None:
         await producer.abort()
@@ -253,6 +271,26 @@ class Moving(Actor):
                 self.simulation.say(f"{self.name}: {tp} to {replicas}: {refused or 'begun'}")
             except MillstreamError as error:
                 self.simulation.say(f"{self.name}: {tp} to {replicas}: {type(error).__name__} {error}")
+        self.is_done = True
+
+
+class Electing(Actor):
+    """Has partitions led by one replica after the other; none moves."""
+
+    async def run(self) -> None:
+        client = await self.connected()
+        admin = Admin(client, timeout_ms=5_000)
+        brokers = list(self.simulation.hosts)
+        while not self.simulation.is_over:
+            await self.pause(0.4)
+            tp = TopicPartition(TOPIC, self.rng.randrange(PARTITIONS))
+            replicas = self.rng.sample(brokers, 3)
+            try:
+                await admin.alter_partition_reassignments({tp: replicas})
+                refused = (await admin.elect_leaders(ElectionType.PREFERRED, [tp]))[tp]
+                self.simulation.say(f"{self.name}: {tp} led by {replicas[0]}: {refused or 'done'}")
+            except MillstreamError as error:
+                self.simulation.say(f"{self.name}: {tp} by {replicas}: {type(error).__name__} {error}")
         self.is_done = True
 
 

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from tests.faults.cluster_simulation.brokers import BrokerHost
     from tests.faults.cluster_simulation.simulation import Simulation
 
-SHORT_S, LONG_S = 0.3, 3.0
-"""Shorter than a session with ZooKeeper, and longer."""
-
 
 class Faults:
     """`happened` counts them by name."""
@@ -50,7 +47,7 @@ class Faults:
         self._simulation.loop.call_later(delay_s, what, *arguments, context=NOBODY)
 
     def _how_long(self) -> float:
-        return self._rng.choice((SHORT_S, 1.0, LONG_S)) * (0.5 + self._rng.random() / 2)
+        return self._rng.choice(self._simulation.profile.lengths_s) * (0.5 + self._rng.random() / 2)
 
     def _any_up(self) -> BrokerHost | None:
         up = [host for host in self._simulation.hosts.values() if host.is_up and not host.is_paused]
@@ -137,6 +134,11 @@ class Faults:
         self._network.drop(one, other)
         self._network.drop(self._rng.choice(self._simulation.actors).name, one)
         return f"connections of {one} to {other} break"
+
+    def _stall_connections(self) -> str:
+        one, other = self._two()
+        self._network.stall(one, other)
+        return f"some of what {one} sends to {other} is late"
 
     # ZooKeeper
 

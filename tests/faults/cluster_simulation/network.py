@@ -3,6 +3,13 @@
 A stream keeps its order, as TCP does. Where two places are parted nothing gets through: bytes wait until they
 are together again, and who connects waits as well. What a process has sent before it was killed arrives, then
 its connections are reset; a machine without power says nothing, and who talks to it finds out by waiting.
+
+With `late_s` what waited arrives up to so much later than the two are together: TCP tries again after pauses
+that double, and does so for a closed socket, too (on Linux for 100 s or so). A connection that is made
+meanwhile is not held up: a request may arrive behind one that was sent after it. What was stuck on a
+connection that was reset is gone; but between brokers it may have reached the other machine already, and is
+read late. A connection between brokers that breaks may do so on one side first, and one may lose its packets
+for a while where others do not.
 """
 
 from __future__ import annotations
@@ -10,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
+import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -81,6 +89,10 @@ class Network:
         self.listening: dict[Address, Listening] = {}
         self.slow = 0.0
         self.slow_s = 0.0
+        self.late_s = 0.0
+        """How much later than expected what was stuck arrives, at most."""
+        self.peers: frozenset[str] = frozenset()
+        """The brokers' places."""
         self.streams: dict[int, Stream] = {}
         self._numbers = 0
         self._hosts: dict[str, str] = {}
@@ -111,8 +123,19 @@ class Network:
         if together is not None:
             together.set_result(None)
         waiting, self._waiting = self._waiting, []
+        if self.late_s:
+            for stream in dict.fromkeys(stream for stream, *_ in waiting):
+                stream.be_late()
         for stream, what, arguments in waiting:
             stream.send_on(what, *arguments)
+
+    def forget(self, stream: Stream) -> None:
+        """What waits of a stream is not sent again."""
+        self._waiting = [each for each in self._waiting if each[0] is not stream]
+
+    def arrives_all_the_same(self, one: Life, other: Life) -> bool:
+        """Whether what was sent on a connection that is reset had arrived, and is read late."""
+        return self.peers >= {one.place, other.place} and bool(self.late_s) and self.rng.random() < 0.8
 
     def is_parted(self, one: str, other: str) -> bool:
         """Whether nothing gets through."""
@@ -182,6 +205,13 @@ class Network:
                     self.rng.random() * RETRANSMITTED_S, stream.reset, context=stream.context
                 )
 
+    def stall(self, one: str, other: str) -> None:
+        """Have every other connection between two places lose its packets for a while."""
+        for stream in list(self.streams.values()):
+            is_meant = stream.life.place == one and stream.other.life.place == other
+            if is_meant and self.rng.random() < 0.5:
+                stream.be_late()
+
     def drop(self, one: str, other: str) -> None:
         """Have the connections between two places break."""
         for stream in list(self.streams.values()):
@@ -208,6 +238,8 @@ class Stream(asyncio.Transport):
         """Something was sent to a machine without power."""
         self._unread: list[bytes] = []
         self._next_at = 0.0
+        self._late_until = 0.0
+        self._resets = False
         self.number = network.number(self)
 
     def begin(self, factory: Callable[[], Any]) -> None:
@@ -224,6 +256,11 @@ class Stream(asyncio.Transport):
     def fileno(self) -> Stream:
         """See `get_extra_info`."""
         return self
+
+    def setsockopt(self, _level: int, option: int, _value: bytes) -> None:
+        """See `socket.socket`: what is set is that the end is a reset."""
+        assert option == socket.SO_LINGER
+        self._resets = True
 
     def is_closing(self) -> bool:
         """See `asyncio.BaseTransport`."""
@@ -243,12 +280,21 @@ class Stream(asyncio.Transport):
         other = self.other
         if self._network.is_parted(self.life.place, other.life.place):
             self._network.wait(self, what, arguments)
+        elif self._loop.time() < self._late_until:
+            self._next_at = max(self._late_until, self._next_at + STEP_S)
+            self._loop.call_at(self._next_at, self._come, what, arguments, context=NOBODY)
         elif not other.life.is_dead:
             self._loop.call_soon(what, *arguments, context=other.context)
         elif other.life.place in self._network.dark:
             self.is_unheard = True
         else:
             self._loop.call_soon(self.reset, context=self.context)
+
+    def be_late(self) -> None:
+        """Have what is on its way arrive some time later; what is sent after it stays behind it."""
+        self._late_until = self._next_at = max(
+            self._next_at, self._loop.time() + self._network.rng.random() * self._network.late_s
+        )
 
     def pause_reading(self) -> None:
         """See `asyncio.ReadTransport`."""
@@ -267,6 +313,8 @@ class Stream(asyncio.Transport):
     def abort(self) -> None:
         """Both sides hear of the end."""
         if not self._is_closed:
+            if self._resets and not self._network.arrives_all_the_same(self.life, self.other.life):
+                self._network.forget(self)
             self.send_on(self.other.reset)
             self._end()
 
@@ -301,7 +349,12 @@ class Stream(asyncio.Transport):
         self.other.send_on(self.reset)
 
     def break_down(self) -> None:
-        """Somebody in between has ended it, for both sides."""
+        """Somebody in between has ended it, for both sides; the other one may hear of that late."""
+        if self._network.arrives_all_the_same(self.life, self.other.life):
+            self.be_late()
+            self.send_on(self.other.reset)
+            self._loop.call_soon(self.reset, context=self.context)
+            return
         for each in (self, self.other):
             if not each.life.is_dead:
                 self._loop.call_soon(each.reset, context=each.context)

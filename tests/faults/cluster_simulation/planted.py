@@ -10,6 +10,8 @@ from unittest import mock
 from logd.broker.coordinator_log import CoordinatorLog
 from logd.broker.logs_at_hand import LogAtHand, LogsAtHand
 from logd.broker.partition import Partition
+from logd.broker.transactions import markers
+from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller import settling
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.shared_images import PartitionImage
@@ -17,12 +19,13 @@ from logd.metadata.zookeeper.election import Elected
 from logd.metadata.zookeeper.operations import Check
 from logd.metadata.zookeeper.paths import CONTROLLER_EPOCH
 from logd.replication import Fetch, Follower, Truncate
-from logd.storage import Appended
+from logd.storage import Appended, ProducerState
 from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity, ending
+from logd.transactions.states import PREPARED
 from logd.transactions.transaction import Transaction
 from tests.faults.cluster_simulation.checker import Kind
-from tests.faults.cluster_simulation.profile import DEPOSED, HASTE, MOVES, RENEWAL, TWINS, Profile
+from tests.faults.cluster_simulation.profile import DEPOSED, HASTE, LATE, MOVES, RENEWAL, TWINS, Profile
 
 
 @contextmanager
@@ -118,6 +121,43 @@ def moves_end_at_once() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def markers_say_no_leader_epoch() -> Iterator[None]:
+    """A leader that leads again takes a marker that was sent when it led before."""
+
+    def check(partition: Partition, known: int) -> None:
+        pass
+
+    with mock.patch.object(markers, "check_leader_epoch", check):
+        yield
+
+
+@contextmanager
+def markers_say_no_transaction() -> Iterator[None]:
+    """A leader writes a marker again that it has written."""
+
+    def repeated(self: ProducerState, producer_id: int, coordinator_epoch: int, number: int) -> None:
+        pass
+
+    with mock.patch.object(ProducerState, "repeated_marker", repeated):
+        yield
+
+
+@contextmanager
+def completing_is_no_reason_to_wait() -> Iterator[None]:
+    """A producer that ends its next transaction meanwhile is fenced: it has the epoch it goes on with."""
+
+    def check(current: Transaction, identity: ProducerIdentity) -> None:
+        if current.state not in PREPARED:
+            return
+        if current.bumps_epoch and identity.epoch + 1 != current.producer_epoch:
+            raise ending.producer_fenced(current, identity)
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+    with mock.patch.object(ending, "check_completed", check):
+        yield
+
+
 @dataclass(frozen=True)
 class Bug:
     """What it is, what it should be caught by, and histories that have much of what it needs."""
@@ -128,6 +168,7 @@ class Bug:
 
 
 LOST = (Kind.LOST_WRITE, Kind.DIRTY_READ, Kind.INCONSISTENT_OFFSET, Kind.DIVERGED_REPLICAS, Kind.UNSEEN)
+ENDED_OTHERWISE = (Kind.TORN_TRANSACTION, Kind.LOST_WRITE, Kind.ABORTED_READ, Kind.UNSEEN, Kind.LOST_OFFSET)
 
 BUGS: Mapping[str, Bug] = {
     "acknowledges before the ISR has it": Bug(acknowledges_at_once, LOST, HASTE),
@@ -139,6 +180,9 @@ BUGS: Mapping[str, Bug] = {
     ),
     "adopts stray logs": Bug(adopts_stray_logs, (*LOST, Kind.STRAY_ADOPTED), RENEWAL),
     "controllers are not fenced": Bug(controllers_are_not_fenced, (Kind.STALE_CONTROLLER,), DEPOSED),
+    "markers say no leader epoch": Bug(markers_say_no_leader_epoch, ENDED_OTHERWISE, LATE),
+    "markers say no transaction": Bug(markers_say_no_transaction, ENDED_OTHERWISE, LATE),
+    "completing is no reason to wait": Bug(completing_is_no_reason_to_wait, (Kind.FENCED,), LATE),
     "moves end at once": Bug(moves_end_at_once, LOST, MOVES),
     "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE),
 }

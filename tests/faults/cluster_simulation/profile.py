@@ -12,6 +12,12 @@ class Profile:
 
     brokers: int = 3
     storm_s: float = 3.5
+    lengths_s: tuple[float, ...] = (0.3, 1.0, 3.0)
+    """How long faults last, at most: shorter than a session with ZooKeeper, and longer."""
+    transaction_ms: int = 4_000
+    """How long transactions may be open."""
+    open_s: float = 0.03
+    """How long at most a producer rests within a transaction, after each record."""
     faults: tuple[int, int] = (2, 7)
     pause_s: float = 0.4
     slow: tuple[float, ...] = (0.0, 0.05, 0.3)
@@ -23,6 +29,14 @@ class Profile:
     """How often two processes have one transactional id."""
     moves: bool = False
     """Whether there is an operator who has partitions moved from broker to broker."""
+    late_s: float = 0.0
+    """How much later than two places are together what was stuck between them arrives, at most."""
+    peer_timeout_ms: int = 30_000
+    """How long brokers wait for each other's answers."""
+    versions: tuple[int, ...] = ()
+    """One of these transaction versions is spoken by each transactional producer; if none, the newest."""
+    elects: bool = False
+    """Whether there is an operator who has leaders change, of whatever is in sync."""
     stale_s: float = 0.0
     """How long at most two of three servers of ZooKeeper do not know what the third has decided."""
     changes_per_update: tuple[int, ...] = ()
@@ -85,6 +99,30 @@ MOVES = Profile(
     changes_per_update=(1, 2, 3),
 )
 """Partitions move from broker to broker, the coordinators' too, and brokers are told piece by piece."""
+LATE = Profile(
+    storm_s=10.0,
+    lengths_s=(1.0, 4.0, 7.0),
+    transaction_ms=30_000,
+    open_s=0.3,
+    faults=(8, 14),
+    pause_s=0.05,
+    renews=0.0,
+    twins=0.0,
+    slow=(0.0, 0.05),
+    late_s=6.0,
+    peer_timeout_ms=1_000,
+    versions=(1, 1, 2),
+    elects=True,
+    weights={
+        "stall_connections": 12,
+        "part_brokers": 4,
+        "drop_connections": 3,
+        "pause": 1,
+        "kill": 1,
+        "part_from_zookeeper": 1,
+    },
+)
+"""What brokers ask of each other arrives late, while leaders come and go."""
 
 PROFILES: Mapping[str, Profile] = {
     "everything": Profile(),
@@ -94,5 +132,6 @@ PROFILES: Mapping[str, Profile] = {
     "deposed": DEPOSED,
     "stale": STALE,
     "moves": MOVES,
+    "late": LATE,
 }
 """By name; the first is a little of everything."""

@@ -19,6 +19,11 @@ Faults (`faults`), each over by itself after less or more than a session
   back.
 - The network parts: two brokers, one from ZooKeeper, one from everybody, a client from a broker; in one or
   in both directions. What was sent waits, as TCP has it. Connections break. In some histories much is late.
+- In some histories brokers' requests of each other arrive late: what was stuck when two were parted comes up
+  to some seconds after they are together, as the kernel sends it again, behind what was sent later by another
+  connection, and whether or not its sender has given it up. Reset connections lose what was stuck, but
+  between brokers not always: it may have arrived, to be read later. Brokers wait less for each other there
+  than a parting lasts, leaders change all the while, and producers speak transaction version 1 as well.
 - A connection to ZooKeeper is lost; ZooKeeper has no majority; somebody deletes `/controller`. Sessions
   expire by these and by what befalls brokers. In some histories two of its three servers are late, and what
   is read there is old.
@@ -29,9 +34,9 @@ What is promised, with two or three replicas and min.insync.replicas=2: nothing 
 committed in a transaction or committed as a group's offset is lost, doubled or seen otherwise, as long as one
 replica in the ISR keeps its disk (`checker.Kind`). So power is cut only where all others are well, and
 nothing more is done before it is noticed. Where nobody in an ISR has kept its disk all the same, the history
-is void, and not judged. Nobody writes as the controller once another one is elected, nobody is leased whose
-session is over. In the end everything has to come together within a minute, and no broker may have logged
-an error with a traceback.
+is void, and not judged. No producer is fenced that has its id alone and is in time. Nobody writes as the
+controller once another one is elected, nobody is leased whose session is over. In the end everything has to
+come together within a minute, and no broker may have logged an error with a traceback.
 
 Left out: disks that fail or lie, clocks that differ, compaction, sockets that take no more.
 """
@@ -48,10 +53,12 @@ import random
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from logd.broker.cluster.peer_connections import PeerConnections
 from logd.client import Admin, Client, Consumer, NewTopic, TopicPartition
 from logd.metadata.zookeeper.paths import CONTROLLER_EPOCH
 from tests.faults.cluster_simulation.brokers import BrokerHost
@@ -61,6 +68,7 @@ from tests.faults.cluster_simulation.clients import (
     TOPIC,
     Actor,
     Committing,
+    Electing,
     Moving,
     Producing,
     Reading,
@@ -211,6 +219,7 @@ class Simulation:
         self._begin_clients()
         rng, network, profile = self.rng, self.network, self.profile
         network.slow, network.slow_s = rng.choice(profile.slow), rng.choice(profile.slow_s)
+        network.late_s, network.peers = profile.late_s, frozenset(host.place for host in self.hosts.values())
         for _ in range(rng.randint(*profile.faults)):
             self.loop.call_later(0.3 + rng.random() * profile.storm_s, self.faults.one)
         await asyncio.sleep(profile.storm_s)
@@ -272,6 +281,9 @@ class Simulation:
             self.actors.append(Renewing(self, "renewer"))
         if self.profile.moves:
             self.actors.append(Moving(self, "operator"))
+        if self.profile.elects:
+            self.actors.append(Electing(self, "operator"))
+            self.actors += [Transacting(self, f"tx-{name}", f"id-{name}") for name in "cd"]
         for actor in self.actors:
             task = self.loop.create_task(actor.run(), context=Life(actor.name).context())
             task.add_done_callback(self.look_at)
@@ -385,6 +397,10 @@ class Simulation:
                 mock.patch(
                     "logd.metadata.zookeeper.connection.Client",
                     lambda *arguments: ZooKeeperClient(self.zookeeper, *arguments),
+                ),
+                mock.patch(
+                    "logd.broker.cluster.shared.PeerConnections",
+                    partial(PeerConnections, request_timeout_ms=self.profile.peer_timeout_ms),
                 ),
                 mock.patch("logd.server.connection.Output", StreamOutput),
                 mock.patch("logd.server.listener._bound_socket", self.network.bind),

@@ -13,9 +13,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from logd.broker.partition import Partition
+from logd.broker.transactions import markers
+from logd.storage import ProducerState
+from logd.storage.producers.producer import MarkerMemo
 from tests.faults.cluster_simulation.playing import playing
 from tests.faults.cluster_simulation.profile import PROFILES
 from tests.support import depth, histories
@@ -42,6 +47,11 @@ def test_controllers_are_deposed(bundle: int, record_property: Noting) -> None:
 @pytest.mark.parametrize("bundle", depth.seeds(BUNDLES // 4))
 def test_partitions_are_moved(bundle: int, record_property: Noting) -> None:
     play_bundle(bundle, ("moves",), record_property)
+
+
+@pytest.mark.parametrize("bundle", depth.seeds(BUNDLES // 4))
+def test_requests_of_brokers_arrive_late(bundle: int, record_property: Noting) -> None:
+    play_bundle(bundle, ("late",), record_property)
 
 
 def play_bundle(bundle: int, profiles: Sequence[str], note: Noting) -> None:
@@ -106,6 +116,33 @@ def test_moves_come_to_something() -> None:
             in_sync.setdefault(found[1], set()).update(re.findall(r"\d", found[2]))
     assert sum(ids == set("1234") for ids in in_sync.values()) >= 3, in_sync
     assert sum("begun" in line for line in simulation.trace) >= 3
+
+
+@depth.deep
+def test_late_requests_come_to_something() -> None:
+    """Markers come after the leader's term, and again while a transaction is open."""
+    late: Counter[str] = Counter()
+    check, repeated = markers.check_leader_epoch, ProducerState.repeated_marker
+
+    def checked(partition: Partition, epoch: int) -> None:
+        late["of an earlier term"] += epoch < partition.leader_epoch
+        check(partition, epoch)
+
+    def looked_up(state: ProducerState, producer_id: int, *facts: int) -> MarkerMemo | None:
+        memo = repeated(state, producer_id, *facts)
+        late["again"] += memo is not None and state.has_open_transaction(producer_id)
+        return memo
+
+    with (
+        mock.patch.object(markers, "check_leader_epoch", checked),
+        mock.patch.object(ProducerState, "repeated_marker", looked_up),
+    ):
+        for seed in range(1_000, 1_020):
+            with playing(seed, PROFILES["late"]) as simulation:
+                simulation.run()
+            if late["of an earlier term"] and late["again"]:
+                return
+    raise AssertionError(late)
 
 
 def digest(seed: int, hash_seed: str) -> str:
