@@ -7,6 +7,7 @@ Number n goes to partition n modulo their count. Each has a transactional id of 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import threading
 import time
@@ -85,8 +86,8 @@ class Transactor(Writer):
 class ConfluentTransactor(Transactor):
     """librdkafka's, by transaction version 1: its transactions have the same epoch.
 
-    A batch for which REQUEST_TIMED_OUT is answered may be sent again in other company, and its sequence is out
-    of order then: librdkafka gives up for good. So brokers may take longer than networks are parted.
+    A batch that is answered REQUEST_TIMED_OUT may be sent again in other company. Its sequence is out
+    of order then, and librdkafka gives up for good. So brokers may take longer than networks are parted.
     """
 
     def run(self) -> None:
@@ -103,8 +104,9 @@ class ConfluentTransactor(Transactor):
                 "socket.timeout.ms": ANSWERED_MS + 10_000,
                 "reconnect.backoff.max.ms": 200,
                 "retry.backoff.max.ms": 200,
-                "log_level": 0,
-            }
+                "debug": "eos",
+            },
+            logger=self._noting(),
         )
         self._call(producer.init_transactions)
         while not self.is_over.is_set():
@@ -120,13 +122,21 @@ class ConfluentTransactor(Transactor):
                     self.ended(numbers, Fate.COMMITTED)
                     continue
             except KafkaException as error:
-                if not error.args[0].txn_requires_abort():
+                if error.args[0].fatal():
                     raise
+                self.notes.append(f"{numbers} to be aborted: {error}")
             self._call(producer.abort_transaction)
             self.ended(numbers, Fate.ABORTED)
 
-    @staticmethod
-    def _call(call: Callable[[float], None]) -> None:
+    def _noting(self) -> logging.Logger:
+        """A logger of its own that keeps what librdkafka did last."""
+        logger = logging.Logger("librdkafka", logging.DEBUG)
+        handler = logging.Handler()
+        handler.emit = lambda record: self.notes.append(record.getMessage())  # type: ignore[method-assign]
+        logger.addHandler(handler)
+        return logger
+
+    def _call(self, call: Callable[[float], None]) -> None:
         """Make a call again until it is carried out, as librdkafka asks for."""
         from confluent_kafka import KafkaException
 
@@ -134,6 +144,8 @@ class ConfluentTransactor(Transactor):
             try:
                 return call(CALL_S)
             except KafkaException as error:
+                if error.args[0].fatal():
+                    self.failed.append("\n".join([str(error), *self.notes]))
                 if not error.args[0].retriable():
                     raise
 

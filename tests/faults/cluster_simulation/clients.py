@@ -178,7 +178,7 @@ class Transacting(Producing):
             if rng.random() < 0.4:
                 transaction.group, transaction.offset = self.group, self._transactions
                 await producer.send_offsets({TopicPartition(TOPIC, 0): self._transactions}, self.group)
-            if rng.random() < 0.3:
+            if rng.random() < self.simulation.profile.aborts:
                 await self._abort(producer, transaction)
             else:
                 transaction.is_commit_asked = True
@@ -282,7 +282,7 @@ class Electing(Actor):
         admin = Admin(client, timeout_ms=5_000)
         brokers = list(self.simulation.hosts)
         while not self.simulation.is_over:
-            await self.pause(0.4)
+            await self.pause(0.5)
             tp = TopicPartition(TOPIC, self.rng.randrange(PARTITIONS))
             replicas = self.rng.sample(brokers, 3)
             try:

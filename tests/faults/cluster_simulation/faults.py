@@ -135,11 +135,6 @@ class Faults:
         self._network.drop(self._rng.choice(self._simulation.actors).name, one)
         return f"connections of {one} to {other} break"
 
-    def _stall_connections(self) -> str:
-        one, other = self._two()
-        self._network.stall(one, other)
-        return f"some of what {one} sends to {other} is late"
-
     # ZooKeeper
 
     def _lose_zookeeper_connection(self) -> str:

@@ -16,6 +16,8 @@ class Profile:
     """How long faults last, at most: shorter than a session with ZooKeeper, and longer."""
     transaction_ms: int = 4_000
     """How long transactions may be open."""
+    aborts: float = 0.3
+    """How many transactions are aborted."""
     open_s: float = 0.03
     """How long at most a producer rests within a transaction, after each record."""
     faults: tuple[int, int] = (2, 7)
@@ -103,8 +105,9 @@ LATE = Profile(
     storm_s=10.0,
     lengths_s=(1.0, 4.0, 7.0),
     transaction_ms=30_000,
+    aborts=0.5,
     open_s=0.3,
-    faults=(8, 14),
+    faults=(3, 6),
     pause_s=0.05,
     renews=0.0,
     twins=0.0,
@@ -114,7 +117,6 @@ LATE = Profile(
     versions=(1, 1, 2),
     elects=True,
     weights={
-        "stall_connections": 12,
         "part_brokers": 4,
         "drop_connections": 3,
         "pause": 1,
