@@ -121,6 +121,9 @@ class ConfluentTransactor(Transactor):
                     self._call(producer.commit_transaction)
                     self.ended(numbers, Fate.COMMITTED)
                     continue
+                # What the coordinator has not heard of it refuses to abort, and librdkafka gives up for good.
+                while producer.flush(CALL_S):
+                    pass
             except KafkaException as error:
                 if error.args[0].fatal():
                     raise

@@ -191,11 +191,16 @@ class Transacting(Producing):
             await self._abort(producer, transaction)
 
     def _fenced(self, error: ProducerFenced) -> None:
-        """That is for who shares the id, or has had a transaction open for too long."""
+        """That is for who shares the id, or has had a transaction open for too long.
+
+        Also, as with Apache Kafka, for who asks for its next epoch again where the coordinator has moved: which
+        epoch was the last one is not in its log.
+        """
         open_s = self.simulation.loop.time() - self._began
         others = [each for each in self.simulation.actors if isinstance(each, Transacting)]
         is_alone = sum(each._transactional_id == self._transactional_id for each in others) == 1
-        if is_alone and open_s < self._timeout_ms / 1000:
+        is_asked_again = "InitProducerId" in str(error)
+        if is_alone and not is_asked_again and open_s < self._timeout_ms / 1000:
             self.simulation.checker.broken(Kind.FENCED, f"{self.name}, {open_s:.3f} s after begin: {error}")
 
     async def _abort(self, producer: TransactionalProducer, transaction: Transaction) -> None:
