@@ -40,8 +40,11 @@ def serve(
             )
         except KafkaError as error:
             return encode_fetch_response([], version, correlation_id, error_code=error.code)
-    elif request.session_id != NO_SESSION:
-        broker.fetch_sessions.close(request.session_id)
+    else:
+        if request.session_id != NO_SESSION:
+            broker.fetch_sessions.close(request.session_id)
+        if request.replica_id >= 0:
+            broker.fetch_sessions.close_of(request.replica_id)
     read = FetchRead(broker, request, version, correlation_id, session, context.endpoint)
     if request.replica_id >= 0:
         from logd.api.follower_fetch import refuse, take_in

@@ -195,6 +195,7 @@ class FetchRead:
                 by_topic_ids=self._version >= TOPIC_IDS,
                 privileged=request.replica_id >= 0,
                 is_prompt=self._is_prompt,
+                follower=request.replica_id,
                 now_ms=self._broker.loop.time() * 1000,
             )
         if session is None:

@@ -5,6 +5,7 @@ opens one (in an answer, if there is room), -1 closes it, and any other has to b
 
     sessions ≤ slots;  every session is in `_sessions`, least recently used first
     partitions of all sessions ≤ PARTITIONS_MAX
+    a follower has one session at most
     evictable by a follower: unprivileged ones, and what is older than EVICTION_MS
     evictable by anybody:    what is older than EVICTION_MS
 
@@ -26,6 +27,8 @@ from logd.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from logd.wire.fetch import FetchPartition, ReceivedFetch, Topic
 
+NO_BROKER = -1
+"""The replica id of clients."""
 EVICTION_MS = 120_000
 """min.incremental.fetch.session.eviction.ms of KIP-227, a constant in Kafka too."""
 PARTITIONS_MAX = 500_000
@@ -39,6 +42,8 @@ class FetchSessions:
         self.slots = slots
         self._new_id = new_id
         self._sessions: dict[int, FetchSession] = {}
+        self._of_followers: dict[int, FetchSession] = {}
+        """By broker id. It may have been closed."""
         self._by_anybody: list[tuple[bool, int, int]] = []
         self._by_followers: list[tuple[bool, int, int]] = []
         self._held = 0
@@ -65,8 +70,11 @@ class FetchSessions:
         privileged: bool,
         now_ms: float,
         is_prompt: bool = False,
+        follower: int = NO_BROKER,
     ) -> FetchSession | None:
         """A new session for ``wanted``; None when there is no room for it. See `FetchSession`."""
+        if follower >= 0:
+            self.close_of(follower)
         size = len(wanted)
         if self._held + size > PARTITIONS_MAX:
             return None
@@ -85,7 +93,19 @@ class FetchSessions:
         )
         self._sessions[session_id] = session
         self._rank(session)
+        if follower >= 0:
+            self._of_followers[follower] = session
         return session
+
+    def close_of(self, follower: int) -> None:
+        """Close a follower's session: it says anew where it is.
+
+        What it says may have come late, by a connection that it has given up. If its session stayed, in which
+        it names changes only, it would count as being where it was then until something is appended.
+        """
+        session = self._of_followers.pop(follower, None)
+        if session is not None and self._sessions.get(session.id) is session:
+            self.close(session.id)
 
     def close(self, session_id: int) -> None:
         """Forget a session; one that is not there is fine."""

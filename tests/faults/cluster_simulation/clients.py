@@ -193,8 +193,8 @@ class Transacting(Producing):
     def _fenced(self, error: ProducerFenced) -> None:
         """That is for who shares the id, or has had a transaction open for too long.
 
-        Also, as with Apache Kafka, for who asks for its next epoch again where the coordinator has moved: which
-        epoch was the last one is not in its log.
+        Also, as with Apache Kafka, for who asks for its next epoch again where the coordinator has moved: the
+        epoch before is not in its log.
         """
         open_s = self.simulation.loop.time() - self._began
         others = [each for each in self.simulation.actors if isinstance(each, Transacting)]

@@ -22,15 +22,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from logd.records.slice import FileSlice
+from logd.wire.messages.fetch import FetchRequest
+from logd.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from tests.faults.cluster_simulation.loop import SimulatedLoop
 from tests.faults.cluster_simulation.machine import LIFE, NOBODY, Life
 
 Address = tuple[str, int]
 STEP_S = 1e-7
 """Between two pieces of a stream."""
-LOST = 0.08
-"""How many requests between brokers are late in histories in which some are."""
-FETCH = 1
+LOST = {FetchRequest.API_KEY: 0.0, WriteTxnMarkersRequest.API_KEY: 0.3}
+"""How many requests between brokers are late, by their API, in histories in which some are."""
+LOST_OTHERS = 0.05
 RETRANSMITTED_S = 1.0
 """How long after a machine has power again something comes that was sent before, at most."""
 SILENT_S = 5.0
@@ -134,12 +136,10 @@ class Network:
 
     def loses(self, request: bytes | bytearray | memoryview, one: Life, other: Life) -> bool:
         """Whether a request's packets are lost for a while."""
-        return (
-            bool(self.late_s)
-            and self.peers >= {one.place, other.place}
-            and int.from_bytes(request[4:6], "big") != FETCH
-            and self.rng.random() < LOST
-        )
+        if not self.late_s or not self.peers >= {one.place, other.place}:
+            return False
+        api_key = int.from_bytes(request[4:6], "big")
+        return self.rng.random() < LOST.get(api_key, LOST_OTHERS)
 
     def forget(self, stream: Stream) -> None:
         """What waits of a stream is not sent again."""

@@ -96,6 +96,23 @@ def test_a_follower_is_worth_more_than_a_consumer() -> None:
     assert cache.opened(9, 2, follower=True) == 0, "followers that are young stay"
 
 
+def test_a_follower_that_says_all_anew_has_no_session_from_before() -> None:
+    """What it says may have come late, and the session it goes on with names changes only."""
+    cache = Cache(9)
+    wanted = [("t", asked(0))]
+    for _ in range(2):
+        for follower in (7, 8):
+            cache.open(wanted, by_topic_ids=False, privileged=True, now_ms=0, follower=follower)
+    consumer = cache.opened(1, 0)
+    assert cache.ids == {3, 4, consumer}
+    cache.close_of(7)
+    cache.close_of(9)
+    assert cache.ids == {4, consumer}
+    with pytest.raises(KafkaError) as refused:
+        cache.next(request(3, 1), by_topic_ids=False, now_ms=0)
+    assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
 def test_sizes_count_as_of_the_last_request() -> None:
     cache = Cache(2)
     cache.opened(2, 0)
