@@ -15,6 +15,7 @@
     │   ├── StreamsNotRunning   the application has not started, or has ended
     │   ├── QueryTimedOut       the store's thread did not get round to it: ask again, or allow it more time
     │   └── TooManyQueries      as many wait already as may: ask again later, or fewer at one time
+    ├── CommitRefused           the coordinator takes no commit of that size: the text says what to do
     └── TaskLost                somebody else owns the task now: restore it, or give it up
 
 A class says what the caller does next; facts are attributes, the sentence is made in ``__str__``.
@@ -184,6 +185,30 @@ class TooManyQueries(InvalidStateStore):
 
     def __str__(self) -> str:
         return f"{self.waiting} queries wait already, which is the most there may be: ask again later"
+
+
+class CommitRefused(StreamsError):
+    """The group's coordinator never takes what a task commits: it is larger than a setting of the broker.
+
+    `task` is the id of the task with the most, `size` and `limit` (None: not known) are of `what`, and
+    `setting` bounds it.
+    """
+
+    def __init__(self, task: str, what: str, size: int, limit: int | None, setting: str) -> None:
+        super().__init__(task, what, size, limit, setting)
+        self.task = task
+        self.what = what
+        self.size = size
+        self.limit = limit
+        self.setting = setting
+
+    def __str__(self) -> str:
+        limit = "" if self.limit is None else f", which is {self.limit}"
+        return (
+            f"task {self.task} cannot be committed: {self.what} takes {self.size} bytes, more than the "
+            f"broker's {self.setting} allows{limit}; raise {self.setting}, or have fewer stores, with "
+            "shorter names, in one sub-topology"
+        )
 
 
 class TaskLost(StreamsError):

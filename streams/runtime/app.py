@@ -56,6 +56,7 @@ from streams.runtime.probing import Probing
 from streams.runtime.producers import guarantee_of, producer_for
 from streams.runtime.protocol import StreamsProtocol, count_partitions
 from streams.runtime.purge import Purge, RepartitionPurge
+from streams.runtime.refusals import metadata_limit
 from streams.runtime.restore_listener import RestoreListeners, StateRestoreListener, progress
 from streams.runtime.sink_topics import SinkTopics, find_sinks
 from streams.runtime.standbys import Standbys
@@ -375,6 +376,7 @@ class KafkaStreams:
             self._output,
             self._worker,
             hold_max_ms=self.config.revoke_timeout_ms,
+            metadata_limit=metadata_limit(self._client, self.config.application_id),
         )
 
     async def close(self) -> None:

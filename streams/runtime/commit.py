@@ -33,10 +33,11 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
 from logd.client import GroupMember, TopicPartition
-from logd.errors import RequestTimedOut
+from logd.errors import KafkaError, RequestTimedOut
 from streams.runtime.changes import ChangelogWriter, SentBatch
 from streams.runtime.guarantees import Commit, Guarantee
 from streams.runtime.output import Output
+from streams.runtime.refusals import Limit, refused_for_size
 from streams.runtime.running import RunningTask
 from streams.runtime.task import Flush
 from streams.runtime.worker import Worker
@@ -53,7 +54,8 @@ class Committer:
 
     TaskLost: a changelog has another member's records. RebalanceNeeded: the group has moved on.
     KafkaError, RequestTimedOut: the brokers cannot be reached, or refuse what was sent.
-    TransactionError: the transaction cannot be committed.
+    TransactionError: the transaction cannot be committed. CommitRefused: a task's commit is too large, and
+    always will be; ``metadata_limit`` asks how long a note may be.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Committer:
         worker: Worker,
         *,
         hold_max_ms: int,
+        metadata_limit: Limit,
     ) -> None:
         self._guarantee = guarantee
         self._changelogs = changelogs
@@ -72,6 +75,7 @@ class Committer:
         self._output = output
         self._worker = worker
         self._hold_max = hold_max_ms / 1000
+        self._metadata_limit = metadata_limit
         self._hold = ExitStack()
         self._commit: Commit | None = None
         self._begun_at = 0.0
@@ -131,7 +135,13 @@ class Committer:
         if self._commit is None or self.outcome is None:
             return []
         await asyncio.wait([self.outcome])
-        self.outcome.result()
+        try:
+            self.outcome.result()
+        except KafkaError as error:
+            refused = await refused_for_size(error, self._commit, self._metadata_limit)
+            if refused is None:
+                raise
+            raise refused from error
         for running, flush in self._commit.flushes:
             await self._worker.run(running.task.written, flush, running.checkpoints(flush.positions))
             running.cuts.update(running.ends)

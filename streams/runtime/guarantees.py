@@ -8,7 +8,7 @@ changelogs and positions (KIP-447).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,10 +16,24 @@ from logd.client import BatchProducer, GroupMember, OffsetAndMetadata, TopicPart
 from logd.errors import AbortableTransactionError, ErrorCode
 from streams.runtime.changes import SentBatch
 from streams.runtime.output import Output, SentRecords
-from streams.runtime.positions import commit_offsets
+from streams.runtime.positions import commit_offsets, equally_long
 from streams.runtime.running import RunningTask
 from streams.runtime.task import Flush
 from streams.runtime.transactions import Transactions
+
+OFFSET_BYTES = 200
+"""About what an offset takes in the group's log and in a request, besides topic, group and note."""
+PART_BYTES = 256 * 1024
+"""About the largest OffsetCommit, unless one task alone needs a larger one: what a broker takes at once is
+bounded by ``max.message.bytes`` of its offsets topic, 1 MiB unless set.
+"""
+
+Offsets = dict[TopicPartition, OffsetAndMetadata]
+
+
+def bytes_of(offsets: Offsets) -> int:
+    """About what they take in the group's log and in a request."""
+    return sum(OFFSET_BYTES + len(tp.topic) + len(each.metadata) for tp, each in offsets.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +49,35 @@ class Commit:
     output: Sequence[SentRecords]
     epochs: Mapping[TopicPartition, int]
 
-    def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What to commit to the group; `RunningTask.ends` must lie behind the changes."""
-        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+    def by_task(self) -> Iterator[tuple[RunningTask, Offsets]]:
+        """What to commit to the group for each task; `RunningTask.ends` must lie behind the changes."""
         for running, flush in self.flushes:
             positions, times, kinds = flush.positions, flush.times, running.kinds
-            offsets.update(commit_offsets(positions, running.ends, times, running.changelogs, kinds))
-        return {tp: each._replace(leader_epoch=self.epochs.get(tp, -1)) for tp, each in offsets.items()}
+            offsets = commit_offsets(positions, running.ends, times, running.changelogs, kinds)
+            epochs = self.epochs
+            yield (
+                running,
+                {tp: each._replace(leader_epoch=epochs.get(tp, -1)) for tp, each in offsets.items()},
+            )
+
+    def offsets(self) -> Offsets:
+        """As `by_task`, of all tasks together."""
+        return {tp: each for _, offsets in self.by_task() for tp, each in offsets.items()}
+
+    def parts(self) -> Iterator[Offsets]:
+        """As `offsets`, in requests that a broker takes; no task's offsets are divided."""
+        part: Offsets = {}
+        size = 0
+        for _, offsets in self.by_task():
+            offsets = equally_long(offsets)
+            added = bytes_of(offsets)
+            if part and size + added > PART_BYTES:
+                yield part
+                part, size = {}, 0
+            part |= offsets
+            size += added
+        if part:
+            yield part
 
 
 class Guarantee(Protocol):
@@ -93,12 +129,12 @@ class AtLeastOnce:
         await self._output.settle(commit.output)
         for each in commit.changes:
             await each.check_landing()
-        if offsets := commit.offsets():
-            self._sends_offsets = True
-            try:
+        self._sends_offsets = True
+        try:
+            for offsets in [*commit.parts()]:
                 await self._member.commit(offsets)
-            finally:
-                self._sends_offsets = False
+        finally:
+            self._sends_offsets = False
 
     async def abandon(self) -> None:
         """Once OffsetCommit is on its way it is waited for: restored tasks must not be older than it."""
@@ -134,7 +170,7 @@ class ExactlyOnce:
     async def commit(self, commit: Commit) -> asyncio.Future[None]:
         """Acknowledgements, TxnOffsetCommit, EndTxn."""
 
-        def offsets() -> dict[TopicPartition, OffsetAndMetadata]:
+        def offsets() -> Offsets:
             _note_landings(commit.changes)
             return commit.offsets()
 

@@ -44,6 +44,7 @@ from streams.runtime.output import RECORDS_FAULT, SENDS_MAX, Output
 from streams.runtime.protocol import RUNS_HERE, Assignment, MemberState
 from streams.runtime.purge import Purge, RepartitionPurge
 from streams.runtime.queue import InputQueue
+from streams.runtime.refusals import FOR_THEIR_SIZE
 from streams.runtime.resets import position_after_loss
 from streams.runtime.running import RunningTask, close_all
 from streams.runtime.standbys import Standbys
@@ -597,6 +598,10 @@ _FOR_GOOD = frozenset(
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.INVALID_TRANSACTION_TIMEOUT,
         ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        *FOR_THEIR_SIZE,
         *RECORDS_FAULT,
     )
 )

@@ -1,21 +1,29 @@
-"""The note that goes with a task's committed offsets: what state belongs to these positions.
+"""The notes in a task's committed offsets: which state belongs to these input positions.
 
-One OffsetCommit is one append to the group's log, so the offsets of a task's inputs and this note change
-together or not at all. JSON, in the metadata of the task's first partition:
+One OffsetCommit is one append to the group's log, so the offsets of a task's inputs and changelogs change
+together or not at all, and so do the notes in their metadata. The broker bounds each note
+(``offset.metadata.max.bytes``), so no note grows with the number of stores:
 
-    {"v": 1, "time": 1357000000000, "stores": {"delays": [1234, 1357000000000], ...}}
+    first input   {"v": 1, "time": 1357000000000, "stores": {}}
+    changelog     {"v": 1, "time": -1, "stores": {"delays": [1234, 1357000000000]},
+                   "kinds": {"delays": "window"}, "with": "flights"}
 
 A store's two numbers are the changelog offset its content reaches to (-1: it has no changelog) and its
-stream time. Its other times (`CachedStore.clocks`) have entries of their own, without an offset.
+stream time. Its other times (`CachedStore.clocks`) have entries of their own, without an offset. The times of
+stores without a changelog are spread over the inputs' notes. A note that would still be long has its entries
+without an offset compressed, in `packed`.
 
-The same append commits an offset of each changelog too, with a note of that store alone, which also has its
-kind: {"counts": "key_value"}. It outlives the inputs: state stays when they are made anew, or when another
-topology feeds the store from other topics.
+A changelog's note outlives the inputs: state stays when they are made anew, or when another topology feeds
+the store from other topics. Its times do not: they count as long as the input in `with` has its note.
+
+Earlier releases had the offsets and times of all stores in the first input's note. Such notes are still read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import base64
+import zlib
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -23,13 +31,27 @@ from logd.client import OffsetAndMetadata, TopicPartition
 from streams.runtime.task import StreamTimes
 
 VERSION = 1
+PACKED_FROM = 1000
+"""Length of a note, in characters, from which on it is compressed."""
+UNPACKED_MAX = 1 << 20
+"""Bytes that a packed part may have: committed metadata may be anybody's."""
+PADDED_MAX = 256 * 1024
+"""Length of all of a task's notes together up to which they are made equally long."""
+
+Entries = dict[str, tuple[int, int]]
+"""Changelog offset and time (ms) by name, -1 for none."""
+
+_Columns = tuple[int, list[str], list[int]]
+"""The latest of some times (ms), the names, and how much earlier each one's time is."""
 
 
-class _Note(msgspec.Struct):
+class _Note(msgspec.Struct, omit_defaults=True):
     v: int
     time: int
-    stores: dict[str, tuple[int, int]]
+    stores: Entries
     kinds: dict[str, str] = {}
+    with_: str = msgspec.field(default="", name="with")
+    packed: str = ""
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -47,15 +69,6 @@ class Cut(msgspec.Struct, frozen=True):
     kinds: Mapping[str, str] = {}
 
 
-def write_note(
-    changelogs: Mapping[str, int], times: StreamTimes, kinds: Mapping[str, str] | None = None
-) -> str:
-    """The metadata of a commit."""
-    names = sorted(changelogs.keys() | times.stores.keys())
-    stores = {name: (changelogs.get(name, -1), times.stores.get(name, -1)) for name in names}
-    return msgspec.json.encode(_Note(VERSION, times.task, stores, dict(kinds or {}))).decode()
-
-
 def read_cut(
     committed: Mapping[TopicPartition, OffsetAndMetadata], inputs: Collection[TopicPartition]
 ) -> Cut:
@@ -68,25 +81,18 @@ def read_cut(
     times: dict[str, int] = {}
     kinds: dict[str, str] = {}
     task_time = -1
+    noted_inputs = {tp.topic for tp, _ in notes if tp in inputs}
     # Several, if what is one task now was several in an earlier topology. Offsets and times only grow.
     for tp, note in notes:
         for name, (offset, time) in note.stores.items():
             if offset >= 0:
                 changelogs[name] = max(offset, changelogs.get(name, offset))
             # Time goes with the inputs: those made anew begin anew, nothing of them is late.
-            if time >= 0 and tp in inputs:
+            if time >= 0 and (tp in inputs or note.with_ in noted_inputs):
                 times[name] = max(time, times.get(name, time))
         task_time = max(note.time, task_time)
         kinds.update(note.kinds)
     return Cut(positions, changelogs, StreamTimes(task_time, times), kinds)
-
-
-def _read_note(metadata: str) -> _Note | None:
-    try:
-        note = msgspec.json.decode(metadata, type=_Note)
-    except msgspec.DecodeError:
-        return None
-    return note if note.v == VERSION else None
 
 
 def commit_offsets(
@@ -96,14 +102,77 @@ def commit_offsets(
     changelogs: Mapping[str, TopicPartition],
     kinds: Mapping[str, str],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What to commit for one task: always all its inputs, so that the note is never older than an offset.
+    """What to commit for one task: always all its inputs, so that no note is older than an offset.
 
     ``ends``: how far each changelog counts with this commit. ``kinds``: of its stores.
     """
-    first = min(positions)
-    note = write_note(ends, times)
-    offsets = {tp: OffsetAndMetadata(offset, note if tp == first else "") for tp, offset in positions.items()}
+    own: dict[str, Entries] = {name: {name: (ends[name], times.stores.get(name, -1))} for name in changelogs}
+    others: Entries = {}
+    for name, time in sorted(times.stores.items()):
+        store = name.partition(" ")[0]  # what a store's other times begin with
+        if name not in own:
+            own.get(store, others)[name] = (-1, time)
+    inputs = sorted(positions)
+    spread = _spread(others, len(inputs))
+    notes = {
+        tp: _note(_Note(VERSION, -1 if at else times.task, entries)) if entries or not at else ""
+        for at, (tp, entries) in enumerate(zip(inputs, spread, strict=True))
+    }
+    offsets = {tp: OffsetAndMetadata(positions[tp], notes[tp]) for tp in positions}
     for name, tp in changelogs.items():
-        note = write_note({name: ends[name]}, StreamTimes(), {name: kinds[name]})
-        offsets[tp] = OffsetAndMetadata(ends[name], note)
+        note = _Note(VERSION, -1, own[name], {name: kinds[name]}, with_=inputs[0].topic)
+        offsets[tp] = OffsetAndMetadata(ends[name], _note(note))
     return offsets
+
+
+def _spread(entries: Entries, count: int) -> Sequence[Entries]:
+    """The entries in so many parts of about the same number."""
+    names = list(entries)
+    return [{name: entries[name] for name in names[at::count]} for at in range(count)]
+
+
+def equally_long(offsets: dict[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, OffsetAndMetadata]:
+    """The same, with spaces behind the shorter notes, so that a broker takes all of them or none.
+
+    Outside of a transaction a broker commits the partitions whose notes it takes, and refuses the others: of
+    such a commit neither inputs nor stores could be restored rightly.
+    """
+    longest = max((len(each.metadata) for each in offsets.values()), default=0)
+    if longest * len(offsets) > PADDED_MAX:
+        return offsets
+    return {tp: each._replace(metadata=each.metadata.ljust(longest)) for tp, each in offsets.items()}
+
+
+def _note(note: _Note) -> str:
+    """The metadata of a commit, compressed where it is long."""
+    text = msgspec.json.encode(note).decode()
+    if len(text) < PACKED_FROM:
+        return text
+    times = {name: time for name, (offset, time) in note.stores.items() if offset < 0}
+    stores = {name: entry for name, entry in note.stores.items() if entry[0] >= 0}
+    note = msgspec.structs.replace(note, stores=stores, packed=_pack(times))
+    return msgspec.json.encode(note).decode()
+
+
+def _read_note(metadata: str) -> _Note | None:
+    try:
+        note = msgspec.json.decode(metadata, type=_Note)
+        if note.packed:
+            note.stores.update({name: (-1, time) for name, time in _unpack(note.packed).items()})
+    except (msgspec.DecodeError, ValueError, zlib.error):
+        return None
+    return note if note.v == VERSION else None
+
+
+def _pack(times: Mapping[str, int]) -> str:
+    """Times by name in few characters: differences of times are short, and names are alike."""
+    base = max(times.values(), default=0)
+    columns: _Columns = (base, list(times), [base - time for time in times.values()])
+    return base64.b85encode(zlib.compress(msgspec.json.encode(columns), 9)).decode()
+
+
+def _unpack(packed: str) -> dict[str, int]:
+    """The inverse of `_pack`."""
+    data = zlib.decompressobj().decompress(base64.b85decode(packed), UNPACKED_MAX)
+    base, names, differences = msgspec.json.decode(data, type=_Columns)
+    return {name: base - difference for name, difference in zip(names, differences, strict=True)}

@@ -17,19 +17,22 @@ from logd.client import GroupMetadata, OffsetAndMetadata, TopicPartition
 from logd.errors import (
     AbortableTransactionError,
     ErrorCode,
+    FatalTransactionError,
     KafkaError,
     ProducerFenced,
     RebalanceNeeded,
     TransactionError,
     TransactionRebalanced,
+    error_for,
 )
 from logd.records import Codec, read_header
 from streams import StreamsBuilder
-from streams.errors import TaskLost
+from streams.errors import CommitRefused, TaskLost
+from streams.runtime import guarantees
 from streams.runtime.changes import ChangelogWriter
 from streams.runtime.commit import Committer
-from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce
-from streams.runtime.loop import TaskLoop
+from streams.runtime.guarantees import AtLeastOnce, Commit, ExactlyOnce
+from streams.runtime.loop import TaskLoop, _is_retriable
 from streams.runtime.output import Output
 from streams.runtime.positions import read_cut
 from streams.runtime.running import RunningTask
@@ -190,7 +193,15 @@ class Application:
             else AtLeastOnce(producer, member, self.output)
         )
         writer = ChangelogWriter(producer, self.worker, undoable=not exactly_once)
-        self.committer = Committer(guarantee, writer, member, self.output, self.worker, hold_max_ms=60_000)
+        self.committer = Committer(
+            guarantee,
+            writer,
+            member,
+            self.output,
+            self.worker,
+            hold_max_ms=60_000,
+            metadata_limit=_metadata_limit,
+        )
 
     def _make(self) -> Producer:
         self.producers.append(Producer(self.broker))
@@ -243,6 +254,10 @@ class Application:
         """Where a restart would go on: the input's position, and the changelog's offset of the note."""
         cut = read_cut(self.broker.committed, [IN])
         return cut.positions.get(IN, 0), (cut.changelogs or {}).get("counts")
+
+
+async def _metadata_limit() -> int | None:
+    return 40
 
 
 def run(test: Callable[[Application], Awaitable[None]], **settings: bool) -> None:
@@ -557,6 +572,69 @@ def test_a_record_that_is_refused_fails_the_commit() -> None:
         await app.committer.abandon()
 
     run(test, exactly_once=False)
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        (ErrorCode.OFFSET_METADATA_TOO_LARGE, "offset.metadata.max.bytes allows, which is 40"),
+        (ErrorCode.INVALID_COMMIT_OFFSET_SIZE, "max.message.bytes of __consumer_offsets"),
+    ],
+)
+def test_a_commit_that_is_too_large_is_refused_for_good(
+    exactly_once: bool, code: ErrorCode, what: str
+) -> None:
+    async def test(app: Application) -> None:
+        await app.process("a")
+        await app.begin()
+        await asyncio.sleep(0)
+        app.producer.acknowledge()
+        if exactly_once:
+            app.producer.fail(FatalTransactionError(code, "TxnOffsetCommit: group 'app', in-0"))
+        else:
+            await until(lambda: bool(app.offset_commits))
+            app.offset_commits[0].set_exception(KafkaError(code, "group 'app': committing in-0"))
+        with pytest.raises(CommitRefused, match="task 0_0 cannot be committed") as caught:
+            await app.committer.finish()
+        assert what in str(caught.value)
+        assert not _is_retriable(caught.value)
+        await app.committer.abandon()
+
+    run(test, exactly_once=exactly_once)
+
+
+def test_refusals_that_would_come_again_are_not_retried() -> None:
+    """A loop of restores would say nothing new; what begins anew with a new producer goes on."""
+    for code in (
+        ErrorCode.OFFSET_METADATA_TOO_LARGE,
+        ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_VERSION,
+    ):
+        for kind in (AbortableTransactionError, FatalTransactionError):
+            assert not _is_retriable(kind(code)), code.name
+        assert not _is_retriable(error_for(code)), code.name
+    for code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.UNKNOWN_PRODUCER_ID):
+        assert _is_retriable(FatalTransactionError(code)), code.name
+
+
+def test_the_offsets_of_many_tasks_are_committed_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coordinator's log takes so much at once. No task's offsets are divided."""
+    monkeypatch.setattr(guarantees, "PART_BYTES", 1000)
+
+    def offsets(task: int) -> dict[TopicPartition, OffsetAndMetadata]:
+        tps = (TopicPartition("in", task), TopicPartition("log", task))
+        return {tp: OffsetAndMetadata(1, "x") for tp in tps}
+
+    monkeypatch.setattr(Commit, "by_task", lambda self: ((None, offsets(task)) for task in range(5)))
+    parts = [*Commit([], [], [], {}).parts()]
+    assert [sorted({tp.partition for tp in part}) for part in parts] == [[0, 1], [2, 3], [4]]
+    assert {tp: each for part in parts for tp, each in part.items()} == Commit([], [], [], {}).offsets()
 
 
 def test_a_commit_that_has_to_be_made_waits_for_the_one_under_way() -> None:

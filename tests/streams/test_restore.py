@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from logd.client import Fetched, TopicPartition
+from logd.client import Fetched, OffsetAndMetadata, TopicPartition
 from logd.errors import CorruptRecordBatch
 from logd.records import NewRecord, assign_offset, build_batch, build_marker
-from streams.runtime.positions import Cut, commit_offsets, read_cut
+from streams.runtime.positions import Cut, commit_offsets, equally_long, read_cut
 from streams.runtime.restore import StoreRestore
 from streams.runtime.task import StreamTimes
 from streams.runtime.undo import previous_of, with_previous
@@ -231,6 +231,64 @@ def test_state_outlives_its_inputs() -> None:
     offsets = commit_offsets({A: 5}, {"w": 12}, StreamTimes(90, {"w": 80}), {"w": LOGS["w"]}, KINDS)
     del offsets[A]
     assert read_cut(offsets, [B]) == Cut({}, {"w": 12}, StreamTimes(), {"w": "window"})
+
+
+def test_times_do_not_outlive_the_input_they_go_with() -> None:
+    """The first input was made anew, the other was not: nothing of the new one is late."""
+    offsets = commit_offsets({A: 5, B: 7}, {"w": 12}, StreamTimes(90, {"w": 80}), {"w": LOGS["w"]}, KINDS)
+    del offsets[A]
+    assert read_cut(offsets, [A, B]).times == StreamTimes()
+
+
+def test_notes_of_earlier_releases_are_read() -> None:
+    """The first input's note had all stores in it, and a changelog's note no times."""
+    offsets = {
+        A: OffsetAndMetadata(5, '{"v":1,"time":90,"stores":{"s":[12,-1],"w":[30,80],"w newest":[-1,85]}}'),
+        B: OffsetAndMetadata(7),
+        LOGS["s"]: OffsetAndMetadata(
+            12, '{"v":1,"time":-1,"stores":{"s":[12,-1]},"kinds":{"s":"key_value"}}'
+        ),
+        LOGS["w"]: OffsetAndMetadata(30, '{"v":1,"time":-1,"stores":{"w":[30,-1]},"kinds":{"w":"window"}}'),
+    }
+    times = StreamTimes(90, {"w": 80, "w newest": 85})
+    cut = Cut({A: 5, B: 7}, {"s": 12, "w": 30}, times, {"s": "key_value", "w": "window"})
+    assert read_cut(offsets, [A, B]) == cut
+
+
+@pytest.mark.parametrize("logged", [True, False])
+@pytest.mark.parametrize("inputs", [[A], [A, B]])
+def test_no_note_grows_with_the_number_of_stores(logged: bool, inputs: list[TopicPartition]) -> None:
+    names = [f"page-views-per-user-by-window-of-{number:03}-minutes" for number in range(300)]
+    kinds = dict.fromkeys(names, "window")
+    ends = dict.fromkeys(names, 2**40) if logged else {}
+    logs = {name: TopicPartition(f"{name}-changelog", 0) for name in ends}
+    times = {name: 1_700_000_000_000 + number * 7919 for number, name in enumerate(names)}
+    times |= {f"{name} newest": times[name] - 1 for name in names[:50]}
+    offsets = commit_offsets(dict.fromkeys(inputs, 7), ends, StreamTimes(90, times), logs, kinds)
+    assert max(len(each.metadata) for each in offsets.values()) < (300 if logged else 4096)
+    cut = read_cut(equally_long(offsets), inputs)
+    assert cut == Cut(dict.fromkeys(inputs, 7), ends, StreamTimes(90, times), kinds if logged else {})
+
+
+def test_the_clocks_of_many_streams_that_write_one_store_are_kept_in_its_note() -> None:
+    times = {f"w of KSTREAM-AGGREGATE-{number:010}": 1_700_000_000_000 + number for number in range(300)}
+    offsets = commit_offsets({A: 5}, {"w": 12}, StreamTimes(90, times), {"w": LOGS["w"]}, KINDS)
+    assert max(len(each.metadata) for each in offsets.values()) < 4096
+    assert read_cut(offsets, [A]).times.stores == times
+
+
+def test_notes_outside_of_a_transaction_are_taken_all_or_none() -> None:
+    offsets = commit_offsets({A: 5, B: 7}, {"w": 12}, StreamTimes(90, {"w": 80}), {"w": LOGS["w"]}, KINDS)
+    assert len({len(each.metadata) for each in offsets.values()}) == 3
+    padded = equally_long(offsets)
+    assert len({len(each.metadata) for each in padded.values()}) == 1
+    assert read_cut(padded, [A, B]) == read_cut(offsets, [A, B])
+
+
+@pytest.mark.parametrize("packed", ["", "no base 85: \\u00e4", "c-muz", "VPazF"])
+def test_a_packed_note_that_is_not_ours_counts_for_nothing(packed: str) -> None:
+    note = f'{{"v":1,"time":90,"stores":{{}},"packed":"{packed or "~" * 30}"}}'
+    assert read_cut({A: OffsetAndMetadata(5, note)}, [A]) == Cut({A: 5}, None, StreamTimes())
 
 
 def test_nothing_committed_means_that_nothing_counts() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from logd.backoff import Backoff
@@ -57,6 +57,13 @@ RETRY_SECONDS = (0.005, 0.5)
 """First and longest pause: mostly it is markers of the last transaction that are waited for."""
 
 _INIT = (0, 5)
+PART_BYTES = 256 * 1024
+"""About the largest TxnOffsetCommit: what a broker takes at once is bounded by ``max.message.bytes`` of its
+offsets topic, 1 MiB unless set.
+"""
+OFFSET_BYTES = 200
+"""About what an offset takes there, besides its topic and metadata."""
+
 _ADD_PARTITIONS = (0, 3)
 """From version 4 on it is for brokers."""
 _ADD_OFFSETS = (0, 4)
@@ -185,9 +192,22 @@ class TransactionCoordinator:
         implicit: bool,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """TxnOffsetCommit, for as long as a transaction may last. All of them again where one has to be."""
-        request = self._offsets_request(identity, offsets, group)
+        """TxnOffsetCommit, for as long as a transaction may last. All of them again where one has to be.
 
+        Many are sent in several requests, one after the other: a coordinator's log takes so much at once.
+        """
+        for part in _in_parts(offsets):
+            request = self._offsets_request(identity, part, group)
+            await self._commit_part(request, group, implicit=implicit, is_wanted=is_wanted)
+
+    async def _commit_part(
+        self,
+        request: TxnOffsetCommitRequest,
+        group: GroupMetadata,
+        *,
+        implicit: bool,
+        is_wanted: Callable[[], bool],
+    ) -> None:
         async def attempt() -> None:
             response: TxnOffsetCommitResponse = await self._ask(
                 request, _COMMIT_OFFSETS[implicit], key=group.group_id, type=GROUP
@@ -325,3 +345,18 @@ class TransactionCoordinator:
                 if not is_wanted() or loop.time() + pause > deadline:
                     raise answers.as_transaction_error(late or AbortableTransactionError, error) from error
             await asyncio.sleep(pause)
+
+
+def _in_parts(
+    offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+) -> Iterator[dict[TopicPartition, OffsetAndMetadata]]:
+    part: dict[TopicPartition, OffsetAndMetadata] = {}
+    size = 0
+    for tp, offset in offsets.items():
+        part[tp] = whole = OffsetAndMetadata.of(offset)
+        size += OFFSET_BYTES + len(tp.topic) + len(whole.metadata)
+        if size >= PART_BYTES:
+            yield part
+            part, size = {}, 0
+    if part:
+        yield part

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from logd.client import Client, TransactionalProducer
+from logd.client import Client, OffsetAndMetadata, TopicPartition, TransactionalProducer
+from logd.client.producer.transaction_coordinator import PART_BYTES
 from logd.client.producer.transaction_manager import Offsets
 from logd.errors import (
     AbortableTransactionError,
@@ -45,6 +46,22 @@ def test_version_1_adds_partitions_and_groups_first() -> None:
             assert coordinator.steps.index("add 0 1") < coordinator.steps.index("produce 0@0 1@0")
             assert coordinator.steps[5] == coordinator.steps[-1] == "end commit at 0"
             assert coordinator.committed == {0: [b"a", b"a"], 1: [b"b", b"b"]}
+
+    run(test())
+
+
+@VERSIONS
+def test_many_offsets_are_committed_in_several_requests(version: int) -> None:
+    """A group's log takes so much at once."""
+    note = "x" * 1000
+    offsets = {TopicPartition("in", number): OffsetAndMetadata(number, note) for number in range(500)}
+
+    async def test() -> None:
+        async with producing(version) as (coordinator, producer):
+            producer.begin()
+            await producer.commit(offsets, "g")
+            assert coordinator.steps.count("offsets g -1") == 500 * 1202 // PART_BYTES + 1
+            assert coordinator.offsets == {str(tp): tp.partition for tp in offsets}
 
     run(test())
 
