@@ -4,9 +4,9 @@ For each task, in this order:
 
 1. Drain the stores: cached tables forward their changes, the changed entries are serialized.
 2. Send everything, output and changelogs, and wait until the broker has acknowledged all of it.
-3. Commit the input positions to the group, with a note that has each changelog's offset behind this commit.
-   At least once, one OffsetCommit is one append; exactly once, the end of the transaction that has all of 2
-   and 3 in it. This is the point at which the commit happens or does not.
+3. Commit the input positions to the group, and each changelog's offset behind this commit. At least once,
+   a task's offsets are in one OffsetCommit, which is one append; exactly once, the end of the transaction
+   that has all of 2 and 3 in it. This is the point at which the commit happens or does not.
 4. Write the changes to the stores' backends, each with its changelog offset.
 
 Commits are pipelined: `begin` does 1 and sends, the tasks go on, and `finish` does 4 when 2 and 3 are over.

@@ -1,6 +1,6 @@
 """Restoring a task's stores to its last commit.
 
-The committed offsets say where the task's inputs go on and, in a note, which changelog offset belongs to that
+The committed offsets say where the task's inputs go on and which changelog offsets belong to that
 (`runtime.positions`): the *cut*. Records behind it are of a commit that broke off, and are not valid. So a
 store is restored from its checkpoint to the cut, not to the log end:
 
