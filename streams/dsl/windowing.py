@@ -93,9 +93,11 @@ class Windowing:
         return replace(spec, by_time=True, cached=spec.cached and isinstance(self.windows, TimeWindows))
 
     def operator(
-        self, store: str, aggregation: Aggregation, old_values: OldValues, clock: str = ""
+        self, store: str, aggregation: Aggregation, old_values: OldValues, clock: str | None = None
     ) -> Operator:
-        """What aggregates. ``clock``: which of the stream times kept with the store it goes by."""
+        """What aggregates. ``clock``: where several operators write the store, which of the stream times kept
+        with it this one goes by.
+        """
         idle_ms = None if self.idle_timeout is None else milliseconds(self.idle_timeout)
         how = (aggregation, self.emit, old_values, clock, idle_ms)
         match self.windows:

@@ -119,15 +119,22 @@ def with_run(
     process: Process,
     serialize: Callable[[Any], bytes],
     take: Callable[[Sequence[bytes | None], list[InputRecord]], None],
+    *,
+    one_by_one: Callable[[], bool] = lambda: False,
 ) -> Process:
     """The process of an aggregation that forwards nothing before a commit: it takes runs of an input's
     records by ``take``, which is given the bytes of their keys, too.
 
-    Where a key cannot be serialized they are processed one by one, so that those before it are.
+    Where a key cannot be serialized they are processed one by one, so that those before it are; and so they
+    are while ``one_by_one`` says so.
     """
     state = wiring.task
 
     def run(records: list[InputRecord]) -> None:
+        if one_by_one():
+            for timestamp, key, value, headers, state.offset in records:
+                process(key, value, timestamp, headers)
+            return
         try:
             keys = [None if record[1] is None else serialize(record[1]) for record in records]
         except Exception:

@@ -12,43 +12,18 @@ from typing import Any, TypeAlias
 
 from streams.processors.aggregate import Aggregation, cannot_change
 from streams.processors.emit import emit_closed, spans_of_sessions
+from streams.processors.expired import tell_as_stored
 from streams.processors.idle import let_close
 from streams.processors.record import Headers, Process
 from streams.processors.table import OldValues, forward_changes
 from streams.processors.windows import EmitStrategy, SessionWindows
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Window, Windowed
-from streams.state import Changed, SessionStore
+from streams.state import SessionStore
 from streams.state.session_key import session_key
 
 Bounds: TypeAlias = tuple[int, int]
 """A stored session's end and start, as the store finds them."""
-
-
-def _leave_out_expired(store: SessionStore[Any, Any]) -> None:
-    """Have nobody downstream of a cached store hear that a session is gone that is past retention.
-
-    Kafka Streams, too, finds such a session in its cache; but when the cache is flushed, the store below does
-    not have it any more, so that it seems never to have been there.
-    """
-    listener, session_end = store.listener, store.time_of
-    if listener is None:
-        return
-    flushed = store.newest
-
-    def changed(changes: list[Changed]) -> None:
-        nonlocal flushed
-        told = []
-        for stored_key, new, old, timestamp, headers in changes:
-            end = session_end(stored_key)
-            if end > flushed - store.spec.retention_ms:
-                told.append((stored_key, new, old, timestamp, headers))
-            elif new is not None:
-                told.append((stored_key, new, None, timestamp, headers))
-            flushed = max(flushed, end)
-        listener(told)
-
-    store.listener = changed
 
 
 def aggregate_sessions(
@@ -57,7 +32,7 @@ def aggregate_sessions(
     aggregation: Aggregation,
     emit: EmitStrategy,
     old_values: OldValues,
-    clock: str = "",
+    clock: str | None = None,
     idle_ms: int | None = None,
 ) -> Operator:
     """One value per key and session. ``idle_ms``: see `let_close`."""
@@ -66,17 +41,17 @@ def aggregate_sessions(
 
     def build(wiring: Wiring) -> Process:
         store = wiring.session_store(store_name)
-        time = store.clock(clock)
+        time = store.clock(clock or "")
         find, serialize = store.find, store.spec.key_serde.serialize
         dropped, late = wiring.metrics.dropped, wiring.metrics.late
         merged = _merging(store, aggregation)
         replace = _replacing(wiring, store, aggregation, old_values, emits=emits)
         spans = spans_of_sessions(windows)
         on_close = emit_closed(wiring, store, spans)
-        let_close(wiring, store, windows, spans if emits else None, clock, idle_ms)
+        let_close(wiring, store, windows, spans if emits else None, clock or "", idle_ms)
         if not emits:
             forward_changes(wiring, store, old_values)
-            _leave_out_expired(store)
+            tell_as_stored(store)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None:

@@ -21,6 +21,7 @@ from typing import Any
 
 from streams.processors.aggregate import Aggregation
 from streams.processors.emit import emit_closed, spans_of_sliding_windows
+from streams.processors.expired import tell_as_stored
 from streams.processors.idle import let_close
 from streams.processors.record import Headers, Process
 from streams.processors.table import OldValues, forward_changes
@@ -37,7 +38,7 @@ def aggregate_sliding(
     aggregation: Aggregation,
     emit: EmitStrategy,
     old_values: OldValues,
-    clock: str = "",
+    clock: str | None = None,
     idle_ms: int | None = None,
 ) -> Operator:
     """One value per key and window. ``idle_ms``: see `let_close`."""
@@ -45,14 +46,16 @@ def aggregate_sliding(
 
     def build(wiring: Wiring) -> Process:
         store = wiring.window_store(store_name)
-        time = store.clock(clock)
+        time = store.clock(clock or "")
         serialize, dropped, late = store.spec.key_serde.serialize, wiring.metrics.dropped, wiring.metrics.late
         spans, emits = spans_of_sliding_windows(windows), emit == "on_window_close"
         on_close = emit_closed(wiring, store, spans)
-        let_close(wiring, store, windows, spans if emits else None, clock, idle_ms)
+        let_close(wiring, store, windows, spans if emits else None, clock or "", idle_ms)
         forward = wiring.forward if emit == "on_window_update" and not store.spec.cached else None
         if emit == "on_window_update":
             forward_changes(wiring, store, old_values)
+            if clock is not None:  # The operator may be behind others that write the store.
+                tell_as_stored(store)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None or value is None:

@@ -12,8 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from streams.processors.aggregate import Aggregation, addition, addition_unheard, run_addition, with_run
+from streams.processors.aggregate import (
+    Addition,
+    Aggregation,
+    addition,
+    addition_unheard,
+    run_addition,
+    with_run,
+)
 from streams.processors.emit import emit_closed, spans_of_time_windows
+from streams.processors.expired import begin_anew_past_retention, tell_as_stored
 from streams.processors.idle import let_close
 from streams.processors.record import Headers, InputRecord, Process
 from streams.processors.table import OldValues
@@ -21,7 +29,7 @@ from streams.processors.windows import EmitStrategy, TimeWindows, UnlimitedWindo
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Window, Windowed
 from streams.serdes.windowed import FOREVER
-from streams.state import ToFold
+from streams.state import ToFold, WindowStore
 from streams.state.window_key import window_key, window_suffix
 
 
@@ -31,7 +39,7 @@ def aggregate_windows(
     aggregation: Aggregation,
     emit: EmitStrategy,
     old_values: OldValues,
-    clock: str = "",
+    clock: str | None = None,
     idle_ms: int | None = None,
 ) -> Operator:
     """One value per key and window. ``idle_ms``: see `let_close`."""
@@ -39,7 +47,7 @@ def aggregate_windows(
     def build(wiring: Wiring) -> Process:
         if isinstance(windows, TimeWindows):
             spans = spans_of_time_windows(windows) if emit == "on_window_close" else None
-            let_close(wiring, wiring.window_store(store_name), windows, spans, clock, idle_ms)
+            let_close(wiring, wiring.window_store(store_name), windows, spans, clock or "", idle_ms)
             if emit == "on_window_close":
                 return _on_close(wiring, store_name, windows, aggregation)
             if windows.advance_ms == windows.size_ms:
@@ -49,21 +57,36 @@ def aggregate_windows(
     return build
 
 
+def _addition(
+    wiring: Wiring,
+    store: WindowStore[Any, Any],
+    aggregation: Aggregation,
+    old_values: OldValues,
+    clock: str | None,
+) -> Addition:
+    """As `addition`; an operator that has a ``clock`` may be behind others that write the store."""
+    add = addition(wiring, store, aggregation, old_values)
+    if clock is None:
+        return add
+    tell_as_stored(store)
+    return begin_anew_past_retention(store, add)
+
+
 def _tumbling(
     wiring: Wiring,
     store_name: str,
     windows: TimeWindows,
     aggregation: Aggregation,
     old_values: OldValues,
-    clock: str,
+    clock: str | None,
 ) -> Process:
     """As `_on_update`, of one window per record."""
     size, grace = windows.size_ms, windows.grace_ms
     store = wiring.window_store(store_name)
-    time = store.clock(clock)
+    time = store.clock(clock or "")
     dropped, late = wiring.metrics.dropped, wiring.metrics.late
-    add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
-    cached = store.spec.cached
+    add = _addition(wiring, store, aggregation, old_values, clock)
+    serialize, cached = store.spec.key_serde.serialize, store.spec.cached
 
     def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -108,7 +131,10 @@ def _tumbling(
             keep((raw + suffix, key, value, timestamp, headers, offset))
         add_run(kept)
 
-    return with_run(wiring, process, serialize, take)
+    def may_be_past_retention() -> bool:
+        return clock is not None and time.stream_time - grace - size + 1 < store.found_from
+
+    return with_run(wiring, process, serialize, take, one_by_one=may_be_past_retention)
 
 
 def _on_update(
@@ -117,14 +143,14 @@ def _on_update(
     windows: TimeWindows | UnlimitedWindows,
     aggregation: Aggregation,
     old_values: OldValues,
-    clock: str,
+    clock: str | None,
 ) -> Process:
     size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts()
     store = wiring.window_store(store_name)
-    time = store.clock(clock)
+    time = store.clock(clock or "")
     dropped, late = wiring.metrics.dropped, wiring.metrics.late
-    add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
-    cached = store.spec.cached
+    add = _addition(wiring, store, aggregation, old_values, clock)
+    serialize, cached = store.spec.key_serde.serialize, store.spec.cached
 
     def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -169,7 +195,10 @@ def _on_update(
                 keep((raw + suffix, key, value, timestamp, headers, offset))
         add_run(kept)
 
-    return with_run(wiring, process, serialize, take)
+    def may_be_past_retention() -> bool:
+        return clock is not None and time.stream_time - grace - size + 1 < store.found_from
+
+    return with_run(wiring, process, serialize, take, one_by_one=may_be_past_retention)
 
 
 def _on_close(wiring: Wiring, store_name: str, windows: TimeWindows, aggregation: Aggregation) -> Process:

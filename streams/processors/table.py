@@ -87,8 +87,8 @@ class StoreView:
 
     def bind(self, wiring: Wiring) -> Getter:
         store = wiring.store(self.store)
-        encode, lookup = store.encode_key, store.lookup
-        return lambda key: lookup(encode(key))
+        encode, read = store.encode_key, store.reader
+        return lambda key: read(encode(key))
 
     def bind_as_of(self, wiring: Wiring) -> AsOf:
         store = wiring.store(self.store)

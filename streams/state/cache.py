@@ -122,6 +122,11 @@ class CachedStore:
                 found[key] = entry
         return [(key, *found[key]) for key in sorted(found)]
 
+    @property
+    def reader(self) -> Callable[[bytes], Entry | None]:
+        """As `lookup`, for operators that read the store as a table: what is past retention is absent."""
+        return self.lookup
+
     def timestamp(self, key: bytes) -> int | None:
         """As of when (ms) the key's value is, None if it is absent."""
         return self._entries.timestamp(key)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from streams.state.backend import Backend
 from streams.state.cache import CachedStore
+from streams.state.entries import Entry
 from streams.state.key_times import KeyTimes
 from streams.state.segments import SegmentedBackend, segment_ms_for
 from streams.state.spec import StoreSpec
@@ -104,6 +105,19 @@ class TimedStore(CachedStore):
         for a stated time, so that it does not depend on what happens to be in memory.
         """
         return max(self._first_live * self._segments.segment_ms, 0) if self.spec.cached else self.oldest
+
+    def is_found(self, stored_key: bytes) -> bool:
+        """Return False for a key whose time lies before `found_from`, whatever memory or disk have of it."""
+        return self.time_of(stored_key) >= self.found_from
+
+    def let_go(self, stored_key: bytes) -> None:
+        """Have a key absent that is not found any more, for a caller who sets it next."""
+        self._entries.set_absent(stored_key)
+
+    @property
+    def reader(self) -> Callable[[bytes], Entry | None]:
+        lookup, is_found = self.lookup, self.is_found
+        return lambda stored_key: lookup(stored_key) if is_found(stored_key) else None
 
     @property
     def _first_live(self) -> int:
