@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from logd.client import Admin, BatchProducer, Client, TopicPartition
-from streams import KafkaStreams, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows, Topology
+from streams import (
+    KafkaStreams,
+    Materialized,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+)
 from streams.serdes import SessionWindowed, String, TimeWindowed
 from streams.testing import TopologyTestDriver
 from tests.streams.counting import read_last
@@ -116,5 +124,72 @@ def test_windows_go_on_after_a_restart(
         stores, emitted = in_one_go(name, events)
         assert found == stores
         assert await told(logd.bootstrap, name) == emitted
+
+    run(case)
+
+
+RETENTION = 100
+JOINED, COGROUPED = "joined", "cogrouped"
+
+
+def past_retention(name: str, kind: str, *, cached: bool) -> Topology:
+    """Windows of a millisecond of two kinds of records in one topic, each with a stream time of its own."""
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    both = builder.stream(f"{name}-in")
+    ones, others = (both.filter(lambda k, v, letter=letter: v[0] == letter).group_by_key() for letter in "ab")
+
+    def kept(store: str) -> Materialized:
+        return Materialized(name=store, caching=cached, retention=RETENTION)
+
+    windows = TimeWindows(1)
+    table: Any
+    if kind == COGROUPED:
+        together: Any = ones.cogroup(lambda k, v, so_far: so_far + v).cogroup(
+            others, lambda k, v, so_far: so_far + v
+        )
+        table = together.windowed_by(windows).aggregate(str, value_serde=str, store=kept("both"))
+    else:
+        tables: Any = [
+            each.windowed_by(windows).reduce(lambda x, y: x + y, store=kept(f"table-{number}"))
+            for number, each in enumerate((ones, others))
+        ]
+        table = tables[0].left_join(tables[1], lambda x, y: f"{x}%{y}")
+    table.to_stream(key=lambda window, _: f"{window.key}@{window.window.start}").to(f"{name}-out")
+    return builder.build()
+
+
+@pytest.mark.parametrize("disk", ["kept", "lost"])
+@pytest.mark.parametrize("kind", [JOINED, COGROUPED])
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("newest", [RETENTION - 2, RETENTION - 1, RETENTION, 1_000_000])
+def test_what_is_past_retention_is_not_found_before_nor_after_a_restart(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, kind: str, disk: str, newest: int, cached: bool
+) -> None:
+    """A window is forgotten once there is one that starts `retention` later, in memory and on the disk. Where
+    the store is cached, Kafka Streams goes on to find it in the cache, and ours until its segment goes.
+    """
+    name = new_name("retention")
+    events = [(b"k", b"b1", 0), (b"k", b"b2", newest), (b"k", b"a1", 0)]
+    found = newest < (RETENTION + 1 if cached else RETENTION)
+    told = {JOINED: "a1%b1" if found else "a1%None", COGROUPED: "b1a1" if found else "a1"}[kind]
+
+    with TopologyTestDriver(past_retention(name, kind, cached=cached)) as driver:
+        for key, value, time in events:
+            driver.pipe(f"{name}-in", key, value, time)
+        assert driver.output_topic(f"{name}-out").read_key_values()[-1] == ("k@0", told)
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        for part in (events[:2], events[2:]):
+            async with Client(logd.bootstrap) as client, BatchProducer(client) as producer:
+                rows: Any = [(time, key, value, ()) for key, value, time in part]
+                await (await producer.send(f"{name}-in", 0, rows))
+            topology = past_retention(name, kind, cached=cached)
+            async with start(topology, logd.bootstrap, name, tmp_path) as app:
+                await app.wait_until_caught_up()
+            if disk == "lost":
+                shutil.rmtree(tmp_path)
+        rows_by_key = await read_last(logd.bootstrap, f"{name}-out", partitions=1)
+        assert rows_by_key[b"k@0"] == told.encode()
 
     run(case)
