@@ -8,6 +8,7 @@ that an application with windows wrote.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,39 @@ def put(store: Any, key: str, start: int, value: int | None) -> None:
 
 def visible(store: Any) -> list[Any]:
     return list(store.all())
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("serde", [int, list])
+def test_a_table_of_windows_is_read_as_far_back_before_a_restart_as_after_it(
+    cached: bool, serde: Any, tmp_path: Path
+) -> None:
+    """Whatever memory or disk have. Without a cache that is the retention, with one the segments that are
+    left, as far as they are whole.
+    """
+    settings = replace(spec(cached=cached), value_serde=serde)
+    value = 1 if serde is int else [1]
+    newest = 20 * MINUTE
+    found_from = 10 * MINUTE if cached else 10 * MINUTE + 1
+    times = [0, *(found_from + by for by in (-1, 0, 1)), newest]
+
+    def read(store: Any) -> list[bool]:
+        return [store.reader(window_key(b"k", time)) == (value, time) for time in times]
+
+    with_restart, without = (open_store(settings, tmp_path / name) for name in ("with", "without"))
+    for store in (with_restart, without):
+        assert isinstance(store, WindowStore)
+        for time in times:
+            store.put("k", time, value, time)
+        assert read(store) == [False, False, True, True, True], "before a commit"
+        commit(store)
+        assert read(store) == [False, False, True, True, True], "after a commit"
+    clocks = with_restart.clocks()
+    with_restart.close()
+    again: Any = open_store(settings, tmp_path / "with")
+    again.set_clocks(clocks)
+    assert read(again) == read(without)
+    without.shrink()
+    assert read(again) == read(without)
+    for store in (again, without):
+        store.close()

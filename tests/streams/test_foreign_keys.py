@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from logd.client import TopicPartition
-from streams import Materialized, StreamsBuilder
+from streams import Materialized, StreamsBuilder, TimeWindows, Window, Windowed
 from streams.runtime.task import Task, TaskId
 from streams.serdes import String
 from streams.serdes.foreign_key import (
@@ -25,6 +26,7 @@ from streams.serdes.foreign_key import (
 )
 from streams.serdes.murmur3 import murmur3_128
 from streams.state import open_store
+from streams.testing import TopologyTestDriver
 from tests.support import java
 
 GOLDEN = Path(__file__).parent / "golden" / "foreign-keys"
@@ -102,3 +104,23 @@ def test_a_cached_row_that_comes_and_goes_between_commits(caching: bool, answers
     task.flush()
     (rows,) = task.take_placed_output().values()
     assert [ResponseSerde(String()).deserialize(row[2]).value for row in rows] == answers
+
+
+@pytest.mark.parametrize("newest", [98, 99, 100, 1_000_000])
+def test_a_window_past_retention_joins_no_more(newest: int) -> None:
+    """The foreign table is of windows, and has no cache: what it answers does not depend on a restart."""
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    kept = Materialized(name="windows", caching=False, retention=100)
+    windows: Any = builder.stream("in").group_by_key().windowed_by(TimeWindows(1))
+    days = windows.reduce(lambda x, y: x + y, store=kept).map_values(str.upper)
+    orders = builder.table("orders")
+    joined = orders.left_join(
+        days, lambda order, day: f"{order}{day}", foreign_key=lambda order: Windowed(order, Window(0, 1))
+    )
+    joined.to_stream().to("out")
+    with TopologyTestDriver(builder) as driver:
+        driver.pipe("in", b"k", b"x", 0)
+        driver.pipe("in", b"k", b"y", newest)
+        driver.pipe("orders", b"order", b"k", 5)
+        told = driver.output_topic("out").read_key_values()
+    assert told[-1] == ("order", "kX" if newest < 100 else "kNone")
