@@ -2,16 +2,17 @@
 
 One OffsetCommit is one append to the group's log, so the offsets of a task's inputs and changelogs change
 together or not at all, and so do the notes in their metadata. The broker bounds each note
-(``offset.metadata.max.bytes``), so no note grows with the number of stores:
+(``offset.metadata.max.bytes``), so a changelog's note has the times of its own store only:
 
-    first input   {"v": 1, "time": 1357000000000, "stores": {}}
+    first input   {"v": 1, "time": 1357000000000, "stores": {"delays": [1234, -1]}}
     changelog     {"v": 1, "time": -1, "stores": {"delays": [1234, 1357000000000]},
                    "kinds": {"delays": "window"}, "with": "flights"}
 
 A store's two numbers are the changelog offset its content reaches to (-1: it has no changelog) and its
 stream time. Its other times (`CachedStore.clocks`) have entries of their own, without an offset. The times of
-stores without a changelog are spread over the inputs' notes. A note that would still be long has its entries
-without an offset compressed, in `packed`.
+stores without a changelog are spread over the inputs' notes, and so are the changelogs' offsets: a topic that
+is deleted loses what is committed of it, and the inputs tell that there was something. A note that would be
+long has its entries compressed, in `packed`.
 
 A changelog's note outlives the inputs: state stays when they are made anew, or when another topology feeds
 the store from other topics. Its times do not: they count as long as the input in `with` has its note.
@@ -33,6 +34,8 @@ from streams.runtime.task import StreamTimes
 VERSION = 1
 PACKED_FROM = 1000
 """Length of a note, in characters, from which on it is compressed."""
+ENDS_MAX = 3500
+"""Length of an input's note from which on it has no offsets of changelogs: these are committed anyway."""
 UNPACKED_MAX = 1 << 20
 """Bytes that a packed part may have: committed metadata may be anybody's."""
 PADDED_MAX = 256 * 1024
@@ -41,8 +44,10 @@ PADDED_MAX = 256 * 1024
 Entries = dict[str, tuple[int, int]]
 """Changelog offset and time (ms) by name, -1 for none."""
 
-_Columns = tuple[int, list[str], list[int]]
-"""The latest of some times (ms), the names, and how much earlier each one's time is."""
+_Columns = tuple[int, list[str], list[int], list[int]]
+"""The latest of some times (ms), names, their changelog offsets, and how much earlier their times are; -1 for
+no offset, and for no time.
+"""
 
 
 class _Note(msgspec.Struct, omit_defaults=True):
@@ -107,13 +112,16 @@ def commit_offsets(
     ``ends``: how far each changelog counts with this commit. ``kinds``: of its stores.
     """
     own: dict[str, Entries] = {name: {name: (ends[name], times.stores.get(name, -1))} for name in changelogs}
-    others: Entries = {}
+    others: Entries = {name: (ends[name], -1) for name in sorted(changelogs)}
     for name, time in sorted(times.stores.items()):
         store = name.partition(" ")[0]  # what a store's other times begin with
         if name not in own:
             own.get(store, others)[name] = (-1, time)
     inputs = sorted(positions)
     spread = _spread(others, len(inputs))
+    if any(len(_note(_Note(VERSION, -1, entries))) > ENDS_MAX for entries in spread):
+        without_ends = {name: entry for name, entry in others.items() if entry[0] < 0}
+        spread = _spread(without_ends, len(inputs))
     notes = {
         tp: _note(_Note(VERSION, -1 if at else times.task, entries)) if entries or not at else ""
         for at, (tp, entries) in enumerate(zip(inputs, spread, strict=True))
@@ -148,31 +156,37 @@ def _note(note: _Note) -> str:
     text = msgspec.json.encode(note).decode()
     if len(text) < PACKED_FROM:
         return text
-    times = {name: time for name, (offset, time) in note.stores.items() if offset < 0}
-    stores = {name: entry for name, entry in note.stores.items() if entry[0] >= 0}
-    note = msgspec.structs.replace(note, stores=stores, packed=_pack(times))
-    return msgspec.json.encode(note).decode()
+    packed = _pack(note.stores)
+    return msgspec.json.encode(msgspec.structs.replace(note, stores={}, packed=packed)).decode()
 
 
 def _read_note(metadata: str) -> _Note | None:
     try:
         note = msgspec.json.decode(metadata, type=_Note)
         if note.packed:
-            note.stores.update({name: (-1, time) for name, time in _unpack(note.packed).items()})
+            note.stores.update(_unpack(note.packed))
     except (msgspec.DecodeError, ValueError, zlib.error):
         return None
     return note if note.v == VERSION else None
 
 
-def _pack(times: Mapping[str, int]) -> str:
-    """Times by name in few characters: differences of times are short, and names are alike."""
-    base = max(times.values(), default=0)
-    columns: _Columns = (base, list(times), [base - time for time in times.values()])
+def _pack(entries: Entries) -> str:
+    """Entries in few characters: differences of times are short, and names are alike."""
+    base = max((time for _, time in entries.values()), default=0)
+    columns: _Columns = (
+        base,
+        list(entries),
+        [offset for offset, _ in entries.values()],
+        [base - time if time >= 0 else -1 for _, time in entries.values()],
+    )
     return base64.b85encode(zlib.compress(msgspec.json.encode(columns), 9)).decode()
 
 
-def _unpack(packed: str) -> dict[str, int]:
+def _unpack(packed: str) -> Entries:
     """The inverse of `_pack`."""
     data = zlib.decompressobj().decompress(base64.b85decode(packed), UNPACKED_MAX)
-    base, names, differences = msgspec.json.decode(data, type=_Columns)
-    return {name: base - difference for name, difference in zip(names, differences, strict=True)}
+    base, names, offsets, earlier = msgspec.json.decode(data, type=_Columns)
+    return {
+        name: (offset, base - by if by >= 0 else -1)
+        for name, offset, by in zip(names, offsets, earlier, strict=True)
+    }
