@@ -50,6 +50,9 @@ class Admission:
     """One partition's. Remembers whom it refused: of a producer nobody remembers any sequence would do, so
     the batches sent behind a refused one are refused as well until it comes again. Else it would be out of
     order then, and lost.
+
+    The refused batch may have gone to another leader, and come here as a follower's copy. So the sequence that
+    the log has due is always taken.
     """
 
     __slots__ = ("_refused", "_tp")
@@ -84,7 +87,9 @@ class Admission:
         refused_epoch, lowest = self._refused.get(producer_id, (epoch, sequence))
         if refused_epoch != epoch:
             lowest = sequence
-        if sequence > lowest or (implicit and sequence and producer_id not in producers.producers):
+        known = producers.producers.get(producer_id)
+        is_due = known is not None and known.epoch == epoch and known.next_sequence == sequence
+        if not is_due and (sequence > lowest or (implicit and sequence and known is None)):
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"{topic}-{partition}: producer {producer_id} begins at sequence {sequence}, "

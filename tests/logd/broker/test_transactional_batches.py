@@ -121,6 +121,21 @@ def test_batches_behind_a_refused_one_are_refused_until_it_comes_again(
     partition.produce(transactional(9, pid=8, epoch=1), NOW, -1, transactional_id="id")
 
 
+def test_a_refused_batch_that_another_leader_took_is_not_missing(partition: Partition, guard: Guard) -> None:
+    """The leader changes, the producer sends the batch there, and this broker copies it and leads again."""
+    partition.produce(transactional(39), NOW, -1, transactional_id="id")
+    partition.append_marker(PID, 0, True, 0, NOW)
+    guard.code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert refusal(partition, transactional(40)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    guard.code = None
+    # As a follower's copy comes to the log, past the guard.
+    partition.log.writer.append(transactional(40), 1, NOW)
+    partition.append_marker(PID, 0, True, 0, NOW)
+    assert refusal(partition, transactional(42)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    partition.produce(transactional(41), NOW, -1, transactional_id="id")
+    partition.produce(transactional(42), NOW, -1, transactional_id="id")
+
+
 @pytest.mark.parametrize("acks", [-1, 0])
 def test_nothing_is_written_while_another_broker_is_asked(
     partition: Partition, guard: Guard, acks: int
