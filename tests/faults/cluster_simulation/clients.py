@@ -286,8 +286,9 @@ class Electing(Actor):
         client = await self.connected()
         admin = Admin(client, timeout_ms=5_000)
         brokers = list(self.simulation.hosts)
+        pause_s = self.rng.choice(self.simulation.profile.elects)
         while not self.simulation.is_over:
-            await self.pause(0.5)
+            await self.pause(pause_s)
             tp = TopicPartition(TOPIC, self.rng.randrange(PARTITIONS))
             replicas = self.rng.sample(brokers, 3)
             try:

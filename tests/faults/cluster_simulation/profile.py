@@ -37,8 +37,8 @@ class Profile:
     """How long brokers wait for each other's answers."""
     versions: tuple[int, ...] = ()
     """One of these transaction versions is spoken by each transactional producer; if none, the newest."""
-    elects: bool = False
-    """Whether there is an operator who has leaders change, of whatever is in sync."""
+    elects: tuple[float, ...] = ()
+    """One of these: how long an operator rests at most who has leaders change; without any there is none."""
     stale_s: float = 0.0
     """How long at most two of three servers of ZooKeeper do not know what the third has decided."""
     changes_per_update: tuple[int, ...] = ()
@@ -102,20 +102,20 @@ MOVES = Profile(
 )
 """Partitions move from broker to broker, the coordinators' too, and brokers are told piece by piece."""
 LATE = Profile(
-    storm_s=10.0,
+    storm_s=14.0,
     lengths_s=(1.0, 4.0, 7.0),
-    transaction_ms=30_000,
+    transaction_ms=15_000,
     aborts=0.5,
-    open_s=0.3,
+    open_s=1.0,
     faults=(3, 6),
     pause_s=0.05,
     renews=0.0,
     twins=0.0,
     slow=(0.0, 0.05),
-    late_s=8.0,
+    late_s=6.0,
     peer_timeout_ms=1_000,
     versions=(1, 1, 2),
-    elects=True,
+    elects=(0.8, 3.0, 20.0),
     weights={
         "part_brokers": 4,
         "drop_connections": 3,

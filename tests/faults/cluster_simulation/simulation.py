@@ -59,7 +59,8 @@ from typing import Any
 from unittest import mock
 
 from logd.broker.cluster.peer_connections import PeerConnections
-from logd.client import Admin, Client, Consumer, NewTopic, TopicPartition
+from logd.client import Admin, Client, Consumer, NewTopic, OffsetAndMetadata, TopicPartition
+from logd.errors import RetriableError
 from logd.metadata.zookeeper.paths import CONTROLLER_EPOCH
 from tests.faults.cluster_simulation.brokers import BrokerHost
 from tests.faults.cluster_simulation.checker import Checker, Kind
@@ -356,15 +357,28 @@ class Simulation:
 
     async def _audit_offsets(self, client: Client) -> None:
         tps = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
-        found = await Consumer(client, "readers").committed(tps)
+        found = await self._committed(client, "readers", tps)
         for tp in tps:
             self.checker.audit_offset("readers", tp, found[tp].offset if tp in found else -1)
         for actor in self.actors:
             if isinstance(actor, Transacting):
-                found = await Consumer(client, actor.group).committed(tps[:1])
+                found = await self._committed(client, actor.group, tps[:1])
                 self.checker.audit_transactional_offset(
                     actor.group, found[tps[0]].offset if tps[0] in found else -1
                 )
+
+    async def _committed(
+        self, client: Client, group: str, tps: list[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Also where a transaction that its producer has left has to time out first."""
+        deadline = self.loop.time() + SETTLE_S
+        while True:
+            try:
+                return await Consumer(client, group).committed(tps)
+            except RetriableError:
+                if self.loop.time() > deadline:
+                    raise
+                await asyncio.sleep(1)
 
     def _audit(self) -> None:
         logs: dict[TopicPartition, dict[int, bytes]] = {}
