@@ -280,24 +280,28 @@ class Moving(Actor):
 
 
 class Electing(Actor):
-    """Has partitions led by one replica after the other; none moves."""
+    """Has partitions led by another replica for a while, and then again by the one before; none moves."""
 
     async def run(self) -> None:
-        client = await self.connected()
-        admin = Admin(client, timeout_ms=5_000)
+        admin = Admin(await self.connected(), timeout_ms=5_000)
         brokers = list(self.simulation.hosts)
         pause_s = self.rng.choice(self.simulation.profile.elects)
         while not self.simulation.is_over:
             await self.pause(pause_s)
             tp = TopicPartition(TOPIC, self.rng.randrange(PARTITIONS))
-            replicas = self.rng.sample(brokers, 3)
-            try:
-                await admin.alter_partition_reassignments({tp: replicas})
-                refused = (await admin.elect_leaders(ElectionType.PREFERRED, [tp]))[tp]
-                self.simulation.say(f"{self.name}: {tp} led by {replicas[0]}: {refused or 'done'}")
-            except MillstreamError as error:
-                self.simulation.say(f"{self.name}: {tp} by {replicas}: {type(error).__name__} {error}")
+            before, other, *rest = self.rng.sample(brokers, len(brokers))
+            for replicas in ([before, other, *rest], [other, before, *rest], [before, other, *rest]):
+                await self._lead(admin, tp, replicas)
+                await self.pause(3.0)
         self.is_done = True
+
+    async def _lead(self, admin: Admin, tp: TopicPartition, replicas: list[int]) -> None:
+        try:
+            await admin.alter_partition_reassignments({tp: replicas})
+            refused = (await admin.elect_leaders(ElectionType.PREFERRED, [tp]))[tp]
+            self.simulation.say(f"{self.name}: {tp} led by {replicas[0]}: {refused or 'done'}")
+        except MillstreamError as error:
+            self.simulation.say(f"{self.name}: {tp} by {replicas}: {type(error).__name__} {error}")
 
 
 class Reading(Actor):

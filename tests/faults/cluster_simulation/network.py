@@ -30,7 +30,7 @@ from tests.faults.cluster_simulation.machine import LIFE, NOBODY, Life
 Address = tuple[str, int]
 STEP_S = 1e-7
 """Between two pieces of a stream."""
-LOST = {FetchRequest.API_KEY: 0.0, WriteTxnMarkersRequest.API_KEY: 0.3}
+LOST = {FetchRequest.API_KEY: 0.0, WriteTxnMarkersRequest.API_KEY: 0.4}
 """How many requests between brokers are late, by their API, in histories in which some are."""
 LOST_OTHERS = 0.05
 RETRANSMITTED_S = 1.0
@@ -302,9 +302,8 @@ class Stream(asyncio.Transport):
 
     def be_late(self) -> None:
         """Have what is on its way arrive some time later; what is sent after it stays behind it."""
-        self._late_until = self._next_at = max(
-            self._next_at, self._loop.time() + self._network.rng.random() * self._network.late_s
-        )
+        late_s = self._network.late_s * (0.5 + self._network.rng.random() / 2)
+        self._late_until = self._next_at = max(self._next_at, self._loop.time() + late_s)
 
     def pause_reading(self) -> None:
         """See `asyncio.ReadTransport`."""

@@ -227,7 +227,10 @@ class Simulation:
         self._heal()
         if await self._until("everything is well", self._is_well):
             await self._as_client(self._audit_offsets)
-            self._audit()
+            if await self._until(
+                "everything is well again", self._is_well
+            ):  # transactions may have timed out
+                self._audit()
 
     async def _until(self, what: str, holds: Callable[[], bool]) -> bool:
         deadline = self.loop.time() + SETTLE_S
@@ -284,7 +287,7 @@ class Simulation:
             self.actors.append(Moving(self, "operator"))
         if self.profile.elects:
             self.actors.append(Electing(self, "operator"))
-            self.actors += [Transacting(self, f"tx-{name}", f"id-{name}") for name in "cd"]
+            self.actors += [Transacting(self, f"tx-{name}", f"id-{name}") for name in "cdefgh"]
         for actor in self.actors:
             task = self.loop.create_task(actor.run(), context=Life(actor.name).context())
             task.add_done_callback(self.look_at)
