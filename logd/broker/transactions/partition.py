@@ -356,8 +356,13 @@ class TxnPartition:
     def _noted(self, flushing: Awaitable[None]) -> asyncio.Future[None]:
         future = asyncio.ensure_future(flushing)
         self._outstanding.add(future)
-        future.add_done_callback(self._outstanding.discard)
+        future.add_done_callback(self._settled)
         return future
+
+    def _settled(self, marker: asyncio.Future[None]) -> None:
+        self._outstanding.discard(marker)
+        if not marker.cancelled():
+            marker.exception()  # nobody hears of it once the coordinator has resigned
 
     async def _flush(self, transactional_id: str, waiting: Flushes) -> None:
         for where, flushing in waiting:
