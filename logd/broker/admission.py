@@ -51,8 +51,8 @@ class Admission:
     the batches sent behind a refused one are refused as well until it comes again. Else it would be out of
     order then, and lost.
 
-    The refused batch may have gone to another leader, and have come here as a follower's copy. So the sequence
-    that the log has due is always taken.
+    The refused batch may have gone to another leader, and have come here as a follower's copy. So the
+    sequence that the log has due is always taken.
     """
 
     __slots__ = ("_refused", "_tp")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from logd.client.profiles import SERVERS
 from logd.client.properties import CLIENT, ClientProperties
 from logd.client.security.keys import SECRETS
 from logd.client.security.secret import HIDDEN
-from logd.config.profiles import SERVERS
 
 
 def check(properties: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from logd.config.profiles import (
+from logd.client.profiles import (
     SERVERS,
     default_profile,
     delete_profile,

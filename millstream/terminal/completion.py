@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from logd.config.profiles import known_profiles
+from logd.client.profiles import known_profiles
 from logd.errors import MillstreamError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from logd.config.profiles import (
+from logd.client.profiles import (
     DEFAULT_SERVERS,
     SERVERS,
     SERVERS_VARIABLE,

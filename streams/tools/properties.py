@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from logd.config.profiles import (
+from logd.client.profiles import (
     DEFAULT_SERVERS,
     SERVERS,
     SERVERS_VARIABLE,

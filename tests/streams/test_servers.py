@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from logd.client import Client
-from logd.config.profiles import make_default, write_profile
+from logd.client.profiles import make_default, write_profile
 from logd.errors import ConfigError, ConnectionClosed, ErrorCode, KafkaError, MillstreamError
 from streams import StreamsConfig
 from streams.cli import app

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from logd.broker.fencing import check_leader_epoch
 from logd.broker.topic import GROUP_OFFSETS
 from logd.errors import ErrorCode, KafkaError
-from logd.storage.producers.producer import NO_NUMBER
 
 if TYPE_CHECKING:
     from logd.broker.catalog import TopicCatalog
@@ -41,7 +40,7 @@ class Outcome(NamedTuple):
     commit: bool
     coordinator_epoch: int
     transaction_version: int
-    transaction_number: int = NO_NUMBER
+    transaction_number: int = -1
 
 
 class Markers:

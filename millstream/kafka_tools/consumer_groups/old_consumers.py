@@ -146,7 +146,7 @@ async def _partitions(ensemble: ZooKeeper, topics: Sequence[str]) -> list[TopicP
 
 async def _servers(ensemble: ZooKeeper, given: Given) -> Servers:
     """The brokers that are registered in ZooKeeper."""
-    from logd.config.profiles import DEFAULT_SERVERS
+    from logd.client.profiles import DEFAULT_SERVERS
     from millstream.kafka_tools.running import read_client_properties
     from millstream.terminal.ensemble import registered
     from millstream.terminal.servers import Servers

@@ -14,6 +14,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +22,8 @@ from logd.client import BatchProducer, Client
 from tests.support.waiting import SECONDS, wait_for
 
 PARTITIONS = 6
+DELIVERY_MS = 180_000
+"""Longer than any fault lasts."""
 AT_ONCE = 20
 PAUSE_S = 0.01
 """Between so many records: brokers are to be disturbed, not kept busy."""
@@ -189,10 +192,12 @@ class OwnWriter(Writer):
         asyncio.run(self._run())
 
     async def _run(self) -> None:
-        async with (
-            Client(self.bootstrap) as client,
-            BatchProducer(client, linger_ms=1, delivery_timeout_ms=180_000) as producer,
-        ):
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(Client(self.bootstrap))
+            producer = BatchProducer(client, linger_ms=1, delivery_timeout_ms=DELIVERY_MS)
+            # A broker that is cut off from the controller has no producer ids to give, for a minute at most.
+            await client.retrying(producer.start, timeout_ms=DELIVERY_MS)
+            stack.push_async_callback(producer.close)
             waiting: set[asyncio.Task[None]] = set()
             while not self.is_over.is_set():
                 for _ in range(AT_ONCE // 5):

@@ -265,6 +265,14 @@ class Stream(asyncio.Transport):
         """See `get_extra_info`."""
         return self
 
+    def getsockname(self) -> Address:
+        """See `socket.socket`: never the peer's, as every machine has its own."""
+        return "here", 0
+
+    def getpeername(self) -> Address:
+        """See `socket.socket`."""
+        return "there", 0
+
     def setsockopt(self, _level: int, option: int, _value: bytes) -> None:
         """See `socket.socket`: what is set is that the end is a reset."""
         assert option == socket.SO_LINGER

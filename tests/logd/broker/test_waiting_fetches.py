@@ -196,7 +196,9 @@ def test_followers_wait_for_the_log_end_and_consumers_for_the_high_watermark(
     bench.create("t")
     partition = bench.partition("t")
     partition.take_role(role := FakeRole())
-    leading: Any = SimpleNamespace(fetched=lambda *fetched: None, throttle=lambda follower: None)
+    leading: Any = SimpleNamespace(
+        fetches=lambda broker: None, fetched=lambda *fetched: None, throttle=lambda follower: None
+    )
     bench.broker.leading = leading
 
     def asked(by: Session, offset: int, replica_id: int) -> FetchRequest:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.config.profiles import make_default, profile_path
+from logd.client.profiles import make_default, profile_path
 from logd.errors import ConfigError
 from millstream.terminal.servers import find_servers
 
