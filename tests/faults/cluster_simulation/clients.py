@@ -7,10 +7,11 @@ They go on until the history is over, and then end what they have begun.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from logd.broker.topic import INTERNAL_TOPICS
+from logd.broker.topic import INTERNAL_TOPICS, TRANSACTION_STATE
 from logd.client import (
     NO_TIMEOUT_MS,
     Admin,
@@ -33,6 +34,7 @@ from logd.errors import (
 )
 from tests.faults.cluster_simulation.brokers import BEGAN_MS, PORT
 from tests.faults.cluster_simulation.checker import Kind, Outcome, Reader, Transaction
+from tests.faults.cluster_simulation.network import Late
 
 if TYPE_CHECKING:
     from tests.faults.cluster_simulation.simulation import Simulation
@@ -43,6 +45,10 @@ RENEWED = "gates"
 """The topic that is deleted and made again."""
 REQUEST_MS = 1_500
 AGAIN_S = 0.1
+OVERTAKEN_S = 1.5
+"""How soon at least markers that come late leave time to be sent by another connection, to another leader."""
+OUTLASTED_S = 2.0
+"""How long at most a transaction is kept open for markers that come late."""
 
 
 class Actor:
@@ -147,7 +153,8 @@ class Transacting(Producing):
                 client, self._transactional_id, linger_ms=0, transaction_timeout_ms=self._timeout_ms
             )
             if self._version:
-                producer._transactions._coordinator._version = self._version  # not what the brokers say
+                # Not what the brokers say, whichever of them is asked.
+                producer._transactions._coordinator.version = self._spoken  # type: ignore[method-assign]
             try:
                 await producer.start(timeout_ms=5_000)
                 while not self.simulation.is_over:
@@ -160,6 +167,9 @@ class Transacting(Producing):
             await producer.close(timeout_ms=2_000)
             await self.pause(1.0)
         self.is_done = True
+
+    async def _spoken(self, *, timeout_ms: int | None = None) -> int:
+        return self._version
 
     async def _transact(self, producer: TransactionalProducer) -> None:
         checker, rng = self.simulation.checker, self.rng
@@ -178,6 +188,7 @@ class Transacting(Producing):
             if rng.random() < 0.4:
                 transaction.group, transaction.offset = self.group, self._transactions
                 await producer.send_offsets({TopicPartition(TOPIC, 0): self._transactions}, self.group)
+            await self._outlast_late_markers()
             if rng.random() < self.simulation.profile.aborts:
                 await self._abort(producer, transaction)
             else:
@@ -189,6 +200,12 @@ class Transacting(Producing):
         except AbortableTransactionError as error:
             self.simulation.say(f"{transaction.name}: to be aborted: {error}")
             await self._abort(producer, transaction)
+
+    async def _outlast_late_markers(self) -> None:
+        """Have the transaction open when markers come that may be of the one before."""
+        until_s = self.simulation.late_markers_at - self.simulation.loop.time()
+        if 0 < until_s < OUTLASTED_S:
+            await asyncio.sleep(until_s + 0.05)
 
     def _fenced(self, error: ProducerFenced) -> None:
         """That is for who shares the id, or has had a transaction open for too long.
@@ -280,20 +297,73 @@ class Moving(Actor):
 
 
 class Electing(Actor):
-    """Has partitions led by another replica for a while, and then again by the one before; none moves."""
+    """Has partitions led by another replica for a while, and then again by the one before; none moves.
+
+    Where markers are late it is for a while that ends before they arrive: the coordinator sends them again to
+    the leader that there is meanwhile, and producers have begun their next transactions by then.
+    """
+
+    def __init__(self, simulation: Simulation, name: str) -> None:
+        super().__init__(simulation, name)
+        self._late: asyncio.Queue[Late] = asyncio.Queue(1)
+        simulation.network.markers_are_late = self._are_late
 
     async def run(self) -> None:
         admin = Admin(await self.connected(), timeout_ms=5_000)
-        brokers = list(self.simulation.hosts)
         pause_s = self.rng.choice(self.simulation.profile.elects)
+        steps: list[tuple[TopicPartition, list[int]]] = []
         while not self.simulation.is_over:
-            await self.pause(pause_s)
-            tp = TopicPartition(TOPIC, self.rng.randrange(PARTITIONS))
-            before, other, *rest = self.rng.sample(brokers, len(brokers))
-            for replicas in ([before, other, *rest], [other, before, *rest], [before, other, *rest]):
-                await self._lead(admin, tp, replicas)
-                await self.pause(3.0)
+            late = await self._wait(3.0 if steps else pause_s)
+            if late is not None:
+                steps.clear()
+                await self._change_until(admin, late)
+            elif steps:
+                await self._lead(admin, *steps.pop(0))
+            else:
+                steps = self._to_and_fro()
         self.is_done = True
+
+    def _are_late(self, late: Late) -> None:
+        if self._late.full():
+            self._late.get_nowait()
+        self._late.put_nowait(late)
+
+    async def _wait(self, longest_s: float) -> Late | None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.rng.random() * longest_s):
+                return await self._late.get()
+        return None
+
+    def _to_and_fro(self) -> list[tuple[TopicPartition, list[int]]]:
+        """Choose leaders to whom the coordinator of transactions has to send its markers, if it can be."""
+        leaders, ids = self.simulation.leaders, list(self.simulation.hosts)
+        coordinator = leaders.get(TopicPartition(TRANSACTION_STATE, 0), 0)
+        tps = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
+        tp = self.rng.choice([tp for tp in tps if leaders.get(tp) == coordinator] or tps)
+        before = self.rng.choice([id for id in ids if id != coordinator])
+        other, *rest = self.rng.sample([id for id in ids if id != before], len(ids) - 1)
+        there, back = [other, before, *rest], [before, other, *rest]
+        return [(tp, back), (tp, there), (tp, back)]
+
+    async def _change_until(self, admin: Admin, late: Late) -> None:
+        """Have the markers' sender lead, and so write them itself, until just before they arrive."""
+        loop = self.simulation.loop
+        ids = {host.place: id for id, host in self.simulation.hosts.items()}
+        before, other = ids[late.receiver], ids[late.sender]
+        rest = [id for id in ids.values() if id not in (before, other)]
+        tps = [tp for tp, leader in self.simulation.leaders.items() if tp.topic == TOPIC and leader == before]
+        if not tps or late.at - loop.time() < OVERTAKEN_S:
+            return
+        self.simulation.say(f"{self.name}: markers come late: {late}")
+        self.simulation.late_markers_at = late.at
+        for tp in tps:
+            await self._lead(admin, tp, [other, before, *rest])
+        await asyncio.sleep(max(0.0, late.at - loop.time() - 0.1 - self.rng.random() * 0.3))
+        for tp in tps:
+            await self._lead(admin, tp, [before, other, *rest])
+        await asyncio.sleep(max(0.0, late.at - loop.time() + 0.1))
+        while not self._late.empty():
+            self._late.get_nowait()
 
     async def _lead(self, admin: Admin, tp: TopicPartition, replicas: list[int]) -> None:
         try:

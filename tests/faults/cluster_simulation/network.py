@@ -9,7 +9,8 @@ that double, and does so for a closed socket, too (on Linux for 100 s or so). A 
 meanwhile is not held up: a request may arrive behind one that was sent after it. What was stuck on a
 connection that was reset is gone; but between brokers it may have reached the other machine already, and is
 read late. A connection between brokers that breaks may do so on one side first. Some requests of brokers, but
-for those of followers, come so late by themselves: the packets of that connection are lost for a while.
+for those of followers, come so late by themselves: the packets of that connection are lost for a while. No
+other request from the same broker to the same one is lost until then, so that it is overtaken.
 """
 
 from __future__ import annotations
@@ -45,6 +46,14 @@ class Listening(NamedTuple):
     factory: Callable[[], Any]
     life: Life
     context: contextvars.Context
+
+
+class Late(NamedTuple):
+    """A request from one place to another that arrives late: at `at`."""
+
+    sender: str
+    receiver: str
+    at: float
 
 
 class BoundSocket:
@@ -98,6 +107,10 @@ class Network:
         """How much later than expected what was stuck arrives, at most."""
         self.peers: frozenset[str] = frozenset()
         """The brokers' places."""
+        self._late_until: dict[tuple[str, str], float] = {}
+        """By sender and receiver: when the last request that was lost on its way arrives."""
+        self.markers_are_late: Callable[[Late], None] | None = None
+        """Who is told of markers that come late, when they are sent."""
         self.streams: dict[int, Stream] = {}
         self._numbers = 0
         self._hosts: dict[str, str] = {}
@@ -138,8 +151,16 @@ class Network:
         """Whether a request's packets are lost for a while."""
         if not self.late_s or not self.peers >= {one.place, other.place}:
             return False
-        api_key = int.from_bytes(request[4:6], "big")
-        return self.rng.random() < LOST.get(api_key, LOST_OTHERS)
+        if self.loop.time() < self._late_until.get((one.place, other.place), 0.0):
+            return False  # what comes after it by another connection is to overtake it
+        return self.rng.random() < LOST.get(_api_key(request), LOST_OTHERS)
+
+    def lost(self, request: bytes | bytearray | memoryview, stream: Stream, until: float) -> None:
+        """Note a request that arrives late, and tell of it if it is one for markers."""
+        late = Late(stream.life.place, stream.other.life.place, until)
+        self._late_until[late.sender, late.receiver] = until
+        if self.markers_are_late is not None and _api_key(request) == WriteTxnMarkersRequest.API_KEY:
+            self.markers_are_late(late)
 
     def forget(self, stream: Stream) -> None:
         """What waits of a stream is not sent again."""
@@ -285,8 +306,10 @@ class Stream(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send."""
         if not self._is_closed:
-            if self.asks and self._network.loses(data, self.life, self.other.life):
+            network = self._network
+            if self.asks and network.loses(data, self.life, self.other.life):
                 self.be_late()
+                network.lost(data, self, self._late_until)
             self.send_on(self.other.arrive, bytes(data))
 
     def send_on(self, what: Callable[..., None], *arguments: Any) -> None:
@@ -408,6 +431,10 @@ class StreamOutput:
 
     def close(self) -> None:
         """See `Output.close`."""
+
+
+def _api_key(request: bytes | bytearray | memoryview) -> int:
+    return int.from_bytes(request[4:6], "big")
 
 
 def _read(part: FileSlice) -> bytes:

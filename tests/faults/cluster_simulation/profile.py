@@ -112,10 +112,10 @@ LATE = Profile(
     renews=0.0,
     twins=0.0,
     slow=(0.0, 0.05),
-    late_s=6.0,
+    late_s=3.0,
     peer_timeout_ms=1_000,
     versions=(1, 1, 1, 2),
-    elects=(0.5, 3.0, 20.0),
+    elects=(0.5, 3.0),
     weights={
         "part_brokers": 4,
         "drop_connections": 3,

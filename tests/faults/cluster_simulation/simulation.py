@@ -23,7 +23,9 @@ Faults (`faults`), each over by itself after less or more than a session
   to some seconds after they are together, as the kernel sends it again, behind what was sent later by another
   connection, and whether or not its sender has given it up. Reset connections lose what was stuck, but
   between brokers not always: it may have arrived, to be read later. Brokers wait less for each other there
-  than a parting lasts, leaders change all the while, and producers speak transaction version 1 as well.
+  than a parting lasts, leaders change all the while, and producers speak transaction version 1 as well. While
+  markers are late another broker leads; the one before leads again just before they arrive, and transactions
+  are open then.
 - A connection to ZooKeeper is lost; ZooKeeper has no majority; somebody deletes `/controller`. Sessions
   expire by these and by what befalls brokers. In some histories two of its three servers are late, and what
   is read there is old.
@@ -113,7 +115,11 @@ class Simulation:
         self.readers: list[Reading] = []
         self._traced = traced
         self._controller_epoch = 0
+        self.late_markers_at = 0.0
+        """When markers arrive that are late, and are overtaken by others."""
         self._isr: dict[TopicPartition, tuple[int, ...]] = {}
+        self.leaders: dict[TopicPartition, int] = {}
+        """By what the controller has written last."""
         self._lost: dict[int, set[TopicPartition]] = {}
         """By broker that lost its power: where it was in sync, and is so still by ZooKeeper."""
 
@@ -149,6 +155,7 @@ class Simulation:
         if state["controller_epoch"] < self._controller_epoch:
             self.checker.broken(Kind.STALE_CONTROLLER, f"{tp} in epoch {self._controller_epoch}: {state}")
         isr = self._isr[tp] = tuple(state["isr"])
+        self.leaders[tp] = state["leader"]
         self.say(f"{tp}: leader {state['leader']}, epoch {state['leader_epoch']}, in sync {isr}")
         for id, lost in self._lost.items():
             if id not in isr:
