@@ -21,7 +21,7 @@ _PLAIN = b"reno"
 
 
 class TcpSocket(Protocol):
-    """What is needed of a socket; a transport's own, from asyncio or uvloop, has it."""
+    """The part of a socket's interface used here; asyncio's and uvloop's transports offer it."""
 
     def getsockname(self) -> Any: ...
 

@@ -283,7 +283,7 @@ def _diverged(partition: Partition, end: LogDiverged) -> PartitionFetched[FileSl
 
 
 def _removal_offset(partition: Partition, asked: FetchPartition) -> int:
-    """What a follower has to know that copies a part of the log where deletions may be missing, else -1."""
+    """Return the log's removal offset for a follower that copies records before it, else -1."""
     removal_offset = partition.log.removal_offset
     return removal_offset if asked.fetch_offset < removal_offset else -1
 

@@ -356,7 +356,7 @@ class Compaction:
                 await self._run(due.log.compaction.save_removals)
 
     async def _note_compacted(self, due: Due, offset: int) -> None:
-        """As `_note_removals`: so far it was done by a broker that does so."""
+        """Keep up to where this broker has compacted the log, and noted what it removed."""
         due.log.removals.compacted_to = offset
         if due.partition.role is not None:
             await self._run(due.log.compaction.save_removals)

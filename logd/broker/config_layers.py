@@ -79,7 +79,7 @@ class ConfigLayers(NamedTuple):
         return self._replace(changed={**self.changed, **kept})
 
     def effective(self) -> BrokerConfig:
-        """What the broker goes by. Raises KafkaError(INVALID_REQUEST), as Kafka for settings of brokers."""
+        """Return the settings in effect. Raises KafkaError(INVALID_REQUEST), as Kafka does."""
         try:
             return BrokerConfig.of(
                 {**self.started_with, **self._of(ALL_BROKERS), **self._of(str(self.node_id))}

@@ -27,7 +27,7 @@ class Peers(Protocol):
 
 
 class Leadership(NamedTuple):
-    """Of a partition: `topic_id` tells it from one of the same name that was deleted."""
+    """Who leads a partition. `topic_id` tells the topic from a deleted one of the same name."""
 
     leader: int
     """A broker's id, NO_LEADER where there is none now."""

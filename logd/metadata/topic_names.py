@@ -10,7 +10,7 @@ from logd.errors import ErrorCode, KafkaError
 
 NAME_LENGTH_MAX: Final = 249
 CLUSTER_METADATA: Final = "__cluster_metadata"
-"""What Kafka calls the log of its metadata: no topic may be created by that name."""
+"""The name of Kafka's metadata log. No topic may be created by that name."""
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 

@@ -39,7 +39,7 @@ class Removals:
 
     @classmethod
     def read(cls, folder: Path, compacted_to: int, log_end_offset: int) -> Removals:
-        """What the file in the log's folder says, if there is one and nobody else has compacted since.
+        """Read the file in the log's folder. Assume the most without one, or if others have compacted.
 
         `compacted_to` is the folder's `cleaner-offset-checkpoint` for the log, -1 if it has none.
         """
@@ -54,7 +54,7 @@ class Removals:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is anything to be kept: the log was compacted, here or where it was copied from."""
+        """Return True if there is something to keep: this log, or its origin, was compacted."""
         return self.offset > 0 or self.compacted_to >= 0
 
     def encode(self) -> bytes:

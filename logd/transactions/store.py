@@ -50,7 +50,7 @@ class TransactionStore:
             self.replay(record, offset)
 
     def replay(self, record: TransactionRecord, offset: int) -> None:
-        """What a record says that is stored at `offset` becomes true."""
+        """Apply a record stored at `offset`."""
         transactional_id, transaction = record
         self.ongoing.pop(transactional_id, None)
         self.owed.pop(transactional_id, None)

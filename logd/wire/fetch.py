@@ -118,7 +118,7 @@ class PartitionFetched(NamedTuple, Generic[S]):
     answer has no `diverging`.
     """
     removal_offset: int = -1
-    """Of the leader's log, for a follower before it, from version 12 on: Millstream's own tagged field."""
+    """The removal offset of the leader's log, for a follower before it: a tagged field of ours."""
 
 
 def decode_fetch_request(buffer: Buffer, version: int, pos: int = 0, end: int | None = None) -> ReceivedFetch:

@@ -53,7 +53,7 @@ class PartitionRecords(NamedTuple):
     """For a follower that has to truncate: the largest epoch both logs have, else -1."""
     diverging_end_offset: int
     removal_offset: int
-    """Of the leader's log, for a follower before it, else -1."""
+    """The removal offset of the leader's log, for a follower before it, else -1."""
 
 
 class FetchedResponse(NamedTuple):

@@ -50,7 +50,7 @@ class Commit:
     epochs: Mapping[TopicPartition, int]
 
     def by_task(self) -> Iterator[tuple[RunningTask, Offsets]]:
-        """What to commit to the group for each task; `RunningTask.ends` must lie behind the changes."""
+        """Return the offsets to commit for each task. Call it once `RunningTask.ends` is past the changes."""
         for running, flush in self.flushes:
             positions, times, kinds = flush.positions, flush.times, running.kinds
             offsets = commit_offsets(positions, running.ends, times, running.changelogs, kinds)
@@ -61,11 +61,11 @@ class Commit:
             )
 
     def offsets(self) -> Offsets:
-        """As `by_task`, of all tasks together."""
+        """Return the offsets to commit for all tasks together."""
         return {tp: each for _, offsets in self.by_task() for tp, each in offsets.items()}
 
     def parts(self) -> Iterator[Offsets]:
-        """As `offsets`, in requests that a broker takes; no task's offsets are divided."""
+        """Return the offsets to commit in requests a broker takes. A task's offsets stay together."""
         part: Offsets = {}
         size = 0
         for _, offsets in self.by_task():

@@ -107,7 +107,7 @@ def commit_offsets(
     changelogs: Mapping[str, TopicPartition],
     kinds: Mapping[str, str],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What to commit for one task: always all its inputs, so that no note is older than an offset.
+    """Return one task's offsets to commit: always all its inputs, so that no note is older than an offset.
 
     ``ends``: how far each changelog counts with this commit. ``kinds``: of its stores.
     """

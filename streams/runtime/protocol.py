@@ -112,7 +112,7 @@ class Assignment:
     hosts: Mapping[HostInfo, HostTasks] = field(default_factory=dict)
     partitions: Mapping[int, int] = field(default_factory=dict)
     inputs: Mapping[TaskId, frozenset[TopicPartition]] = field(default_factory=dict)
-    """What each active task reads."""
+    """The inputs of each active task."""
 
 
 class StreamsProtocol:

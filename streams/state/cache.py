@@ -124,7 +124,7 @@ class CachedStore:
 
     @property
     def reader(self) -> Callable[[bytes], Entry | None]:
-        """As `lookup`, for operators that read the store as a table: what is past retention is absent."""
+        """Look up for operators that read the store as a table: windows past retention are absent."""
         return self.lookup
 
     def timestamp(self, key: bytes) -> int | None:

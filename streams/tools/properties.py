@@ -69,7 +69,7 @@ class Given:
     bootstrap_server: str | None = None
     application_id: str | None = None
     is_local: bool = False
-    """Whether no cluster is asked: then no profile is looked for either."""
+    """True if no cluster is asked: then no profile is looked for either."""
 
 
 def settings_of(given: Given) -> tuple[StreamsConfig, int]:

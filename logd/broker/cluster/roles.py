@@ -47,11 +47,11 @@ class LeaderRole:
 
     @property
     def removable_to(self) -> int:
-        """What followers that are being copied have."""
+        """The offset before which every follower that is copying has the log."""
         return self.core.removable_to(self._now_ms(), self._last_fetch_ms)
 
     def removed(self, offset: int) -> None:
-        """Whoever was not waited for has to begin anew."""
+        """Note that deletions and markers before `offset` are gone; followers behind it begin anew."""
         self.core.removed(offset)
 
     def appended(self, log_end_offset: int) -> None:

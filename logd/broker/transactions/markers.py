@@ -30,7 +30,7 @@ log = logging.getLogger("logd.broker")
 
 
 class Outcome(NamedTuple):
-    """What a marker says, but for where.
+    """The content of a marker: how a transaction ended, and which one.
 
     Up to transaction version 1 a producer's transactions end under one epoch: `transaction_number` tells them
     apart. It grows from one to the next within a coordinator epoch; -1 where the coordinator says none.

@@ -203,11 +203,11 @@ class Connection(asyncio.BufferedProtocol):
         self.fail(ConnectionClosed(f"connection to {self.name}: {reason}"))
 
     def reset(self, reason: str) -> None:
-        """As `close`, and what the broker has not received yet does not reach it; see `give_up`."""
+        """Close, so that requests the broker has not received yet never reach it; see `give_up`."""
         self.give_up(ConnectionClosed(f"connection to {self.name}: {reason}"))
 
     def give_up(self, error: MillstreamError) -> None:
-        """As `fail`, and have the kernel drop what it holds: it sends the other side a RST.
+        """Fail all requests, and have the kernel drop what it holds: it sends the other side a RST.
 
         The bytes of a socket that is only closed stay with the kernel. It sends them again for up to 100 s
         (Linux), so that a request may be carried out behind one that was sent again by another connection.

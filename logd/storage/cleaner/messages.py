@@ -15,7 +15,7 @@ import msgspec
 
 LENGTH = struct.Struct(">I")
 EVERYTHING = (1 << 63) - 1
-"""As an offset: above all of a log."""
+"""An offset above every log end."""
 
 AbortedEntry: TypeAlias = tuple[int, int, int, int]
 """Producer id, first offset, last offset, last stable offset: a transaction index entry."""

@@ -11,7 +11,7 @@ REMEMBERED_BATCHES = 5
 SEQUENCE_MASK = 0x7FFF_FFFF
 NO_TRANSACTION = -1
 NO_NUMBER = -1
-"""Of a transaction whose coordinator says none: Apache Kafka's, or an operator."""
+"""The number of a transaction whose coordinator gives none: Apache Kafka's, or an operator."""
 
 
 class BatchMemo(NamedTuple):

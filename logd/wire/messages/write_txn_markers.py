@@ -14,7 +14,7 @@ class WritableTxnMarkerTopic(Message):
     name: String = ""
     partition_indexes: list[Int32] = []
     leader_epochs: Annotated[list[Int32], V(1, tag=OUR_TAGS)] = []
-    """Of these partitions, in the same order, as the coordinator's broker knows them."""
+    """The leader epochs of `partition_indexes`, in that order, as the coordinator's broker knows them."""
     topic_id: Annotated[Uuid, V(1, tag=OUR_TAGS + 1)] = bytes(16)
 
 
