@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from logd.errors import CorruptRecordBatch
 from logd.records.build import Headers
 from logd.records.decode import Columns, decode_headers
 from logd.records.header import BatchHeader
@@ -38,7 +39,7 @@ def read_columns(body: bytes, header: BatchHeader) -> Columns | None:
         return None
     try:
         return _read(body, header, _stops(body, header.count))
-    except (_NotForHere, IndexError, UnicodeDecodeError):
+    except (_NotForHere, CorruptRecordBatch, IndexError, UnicodeDecodeError):
         return None
 
 

@@ -173,7 +173,9 @@ class Topologies:
         if name in ("stream", "table"):
             count = 2 if name == "stream" and len(self.inputs) > 2 and draw(st.integers(0, 4)) == 0 else 1
             earlier = [each["topics"] for each in self.steps if each["op"] == "stream"]
-            if name == "stream" and earlier and draw(st.integers(0, 3)) == 0:
+            # Of optimized topologies `describe` may then list what follows a source in another order.
+            again = name == "stream" and earlier and not self.optimized
+            if again and draw(st.integers(0, 3)) == 0:
                 step["topics"] = draw(st.permutations(draw(st.sampled_from(earlier))))
             else:
                 step["topics"] = [self.inputs.pop(0) for _ in range(count)]

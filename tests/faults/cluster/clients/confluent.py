@@ -33,7 +33,9 @@ def write(servers: str, topic: str, partitions: int, is_over: threading.Event) -
         if error is not None:
             lost.append(error)
         else:
-            say("acked", int(message.value() or b""), message.partition(), message.offset())
+            # librdkafka knows no offset of a batch that the broker calls a duplicate.
+            offset = message.offset()
+            say("acked", int(message.value() or b""), message.partition(), -1 if offset is None else offset)
 
     sent = 0
     while not is_over.wait(speech.PAUSE_S):
