@@ -29,9 +29,10 @@ def test_on_logd(tmp_path: Path, seed: int) -> None:
         goes_well(logd, tmp_path, seed)
 
 
-@java.needs_kafka
+@java.needs_kafka_3
 def test_on_apache_kafka(tmp_path: Path) -> None:
-    with ApacheKafka(tmp_path / "kafka", SETTINGS) as kafka:
+    """Kafka 3.9: once it has been killed, 4.4 may leave a transaction's offsets pending for minutes."""
+    with ApacheKafka(tmp_path / "kafka", SETTINGS, libs=java.LIBS_3) as kafka:
         goes_well(kafka, tmp_path, seed=3)
 
 
