@@ -15,7 +15,6 @@ from logd.config.topic import TopicConfig
 from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, RecordsRefused
 from logd.records.build import Record, rebuild_batch
 from logd.records.compression import Codec
-from logd.records.decode import decode_records
 from logd.records.header import (
     APPEND_TIME_BIT,
     CODEC_MASK,
@@ -24,6 +23,7 @@ from logd.records.header import (
     assign_max_timestamp,
     read_header,
 )
+from logd.records.reader import decode_records
 from logd.records.validate import check_produced_records
 
 RECORD_ERRORS_MAX = 10_000

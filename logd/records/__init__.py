@@ -15,12 +15,10 @@ if TYPE_CHECKING:
         NewRecord,
         Record,
         build_batch,
-        estimate_size,
-        estimate_sizes,
         rebuild_batch,
         restamp,
     )
-    from logd.records.columns import decode_body_columns, decode_columns
+    from logd.records.columns import ArrowColumns, BinaryColumn, Columns
     from logd.records.compression import DECOMPRESSED_LIMIT, Codec, compress, decompress
     from logd.records.control import (
         ABORT,
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
         parse_end_marker,
         parse_marker,
     )
-    from logd.records.decode import Columns, decode_body, decode_records, read_body
     from logd.records.header import (
         HEADER_SIZE,
         MAGIC,
@@ -45,9 +42,10 @@ if TYPE_CHECKING:
         read_header,
         whole_batches_size,
     )
-    from logd.records.latest import decode_latest
+    from logd.records.reader import Checked, RecordReader, Span, decode_columns, decode_records
     from logd.records.slice import FileSlice
     from logd.records.validate import check_produced, check_produced_records
+    from logd.records.writer import estimate_sizes
 
 __all__ = [
     "ABORT",
@@ -55,8 +53,11 @@ __all__ = [
     "DECOMPRESSED_LIMIT",
     "HEADER_SIZE",
     "MAGIC",
+    "ArrowColumns",
     "BatchHeader",
+    "BinaryColumn",
     "Buffer",
+    "Checked",
     "Codec",
     "Columns",
     "FileSlice",
@@ -64,6 +65,8 @@ __all__ = [
     "Marker",
     "NewRecord",
     "Record",
+    "RecordReader",
+    "Span",
     "assign_append_time",
     "assign_offset",
     "build_batch",
@@ -73,19 +76,14 @@ __all__ = [
     "check_produced",
     "check_produced_records",
     "compress",
-    "decode_body",
-    "decode_body_columns",
     "decode_columns",
-    "decode_latest",
     "decode_records",
     "decompress",
-    "estimate_size",
     "estimate_sizes",
     "iter_batches",
     "parse_control",
     "parse_end_marker",
     "parse_marker",
-    "read_body",
     "read_header",
     "rebuild_batch",
     "restamp",
@@ -98,12 +96,10 @@ _MODULES = {
         "NewRecord",
         "Record",
         "build_batch",
-        "estimate_size",
-        "estimate_sizes",
         "rebuild_batch",
         "restamp",
     ),
-    "logd.records.columns": ("decode_body_columns", "decode_columns"),
+    "logd.records.columns": ("ArrowColumns", "BinaryColumn", "Columns"),
     "logd.records.compression": (
         "DECOMPRESSED_LIMIT",
         "Codec",
@@ -120,12 +116,6 @@ _MODULES = {
         "parse_end_marker",
         "parse_marker",
     ),
-    "logd.records.decode": (
-        "Columns",
-        "decode_body",
-        "decode_records",
-        "read_body",
-    ),
     "logd.records.header": (
         "HEADER_SIZE",
         "MAGIC",
@@ -138,11 +128,12 @@ _MODULES = {
         "read_header",
         "whole_batches_size",
     ),
-    "logd.records.latest": ("decode_latest",),
+    "logd.records.reader": ("Checked", "RecordReader", "Span", "decode_columns", "decode_records"),
     "logd.records.slice": ("FileSlice",),
     "logd.records.validate": (
         "check_produced",
         "check_produced_records",
     ),
+    "logd.records.writer": ("estimate_sizes",),
 }
 __getattr__ = at_first_use(__name__, _MODULES)

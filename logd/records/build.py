@@ -1,16 +1,11 @@
-"""Record batches written: from new records, from decoded ones (compaction), and stamped anew.
+"""Whole batches: built of new records or of decoded ones, and given another producer.
 
-A record inside a batch (every length and delta a zigzag varint):
-
-    length │ attributes = 0 │ timestamp delta │ offset delta │ key length, key │ value length, value
-           │ header count │ (name length, name │ value length, value)*
-
-A length of -1 is null. The batch header is drawn in `header`.
+`writer` encodes the records. The batch header is drawn in `header`, a record in `reader`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from logd.records.compression import Codec, compress
@@ -34,16 +29,13 @@ from logd.records.header import (
     BatchHeader,
     Buffer,
 )
-from logd.records.varint import TABLE, TABLE_SIZE, varint
+from logd.records.writer import encode_kept, encode_records
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 NewRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
 """Timestamp ms, key, value, headers."""
 Record: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers]
 """Offset, timestamp ms, key, value, headers."""
-
-_RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5
-_HEADER_OVERHEAD = 5 + 5
 
 
 def build_batch(
@@ -63,7 +55,7 @@ def build_batch(
     if not records:
         raise ValueError("a batch needs a record")
     base_timestamp = records[0][0]
-    body = compress(codec, b"".join(_encode_new(records, base_timestamp)), level)
+    body = compress(codec, encode_records(records, base_timestamp), level)
     count = len(records)
     return seal(
         BatchHeader(
@@ -98,9 +90,7 @@ def rebuild_batch(
     stays what it was; the max timestamp follows the records unless it is the log append time.
     """
     codec = header.codec if codec is None else codec
-    base_offset, base_timestamp = header.base_offset, header.base_timestamp
-    kept = ((offset - base_offset, (time, key, value, hs)) for offset, time, key, value, hs in records)
-    body = b"".join(_encode(kept, base_timestamp))
+    body: bytes | bytearray = encode_kept(records, header.base_offset, header.base_timestamp)
     if records:
         body = compress(codec, body, level)
     if header.timestamp_type:
@@ -152,125 +142,9 @@ def restamp(
     )
 
 
-def estimate_size(record: NewRecord) -> int:
-    """At most how many bytes `record` takes in an uncompressed batch (its share of the header left out)."""
-    return estimate_sizes((record,))[0]
-
-
-def estimate_sizes(records: Iterable[NewRecord]) -> list[int]:
-    """The `estimate_size` of each."""
-    overhead = _RECORD_OVERHEAD
-    return [
-        overhead + len(key or b"") + len(value or b"") + (_size_of_headers(headers) if headers else 0)
-        for _, key, value, headers in records
-    ]
-
-
-def _size_of_headers(headers: Headers) -> int:
-    # A character takes at most four bytes of UTF-8.
-    return sum([_HEADER_OVERHEAD + 4 * len(name) + len(data or b"") for name, data in headers])
-
-
 def seal(header: BatchHeader, body: Buffer) -> bytes:
     """Header and body as one batch with its CRC, the body copied once."""
     packed = bytearray(HEADER.pack(*header))
     crc = crc32c(body, crc32c(memoryview(packed)[CRC_START:]))
     packed[17:21] = crc.to_bytes(4, "big")
     return b"".join((packed, body))
-
-
-def _encode_new(records: Sequence[NewRecord], base_timestamp: int) -> list[bytes]:
-    """New records as parts to be joined."""
-    first = records if len(records) <= TABLE_SIZE else records[:TABLE_SIZE]
-    try:
-        parts = _encode_short(first, base_timestamp)
-    except IndexError:  # one of them has more than the table
-        return _encode(enumerate(records), base_timestamp)
-    if first is not records:
-        parts += _encode(enumerate(records[TABLE_SIZE:], TABLE_SIZE), base_timestamp)
-    return parts
-
-
-def _encode_short(records: Sequence[NewRecord], base_timestamp: int) -> list[bytes]:
-    """What `_encode` makes of records whose sizes are all in the table, as almost always; or IndexError.
-
-    Records often have their neighbour's timestamp, and some their neighbour's headers.
-    """
-    table, limit, join = TABLE, TABLE_SIZE, b"".join
-    parts: list[bytes] = []
-    append = parts.append
-    last, time = base_timestamp, b"\0"
-    named: Headers = ()
-    names = b"\0"
-    for (timestamp, key, value, headers), delta in zip(records, table, strict=False):
-        if timestamp != last:
-            last, elapsed = timestamp, timestamp - base_timestamp
-            time = table[elapsed] if 0 <= elapsed < limit else varint(elapsed)
-        if headers is not named:
-            named, names = headers, _encode_headers(headers)
-        body = join(
-            (
-                b"\0",
-                time,
-                delta,
-                b"\1" if key is None else table[len(key)],
-                key or b"",
-                b"\1" if value is None else table[len(value)],
-                value or b"",
-                names,
-            )
-        )
-        append(table[len(body)])
-        append(body)
-    return parts
-
-
-def _encode(records: Iterable[tuple[int, NewRecord]], base_timestamp: int) -> list[bytes]:
-    """The records as parts to be joined; each comes with its offset delta."""
-    table, limit, join = TABLE, TABLE_SIZE, b"".join
-    parts: list[bytes] = []
-    append = parts.append
-    for delta, (timestamp, key, value, headers) in records:
-        elapsed = timestamp - base_timestamp
-        if key is None:
-            key, key_size = b"", b"\1"
-        else:
-            size = len(key)
-            key_size = table[size] if size < limit else varint(size)
-        if value is None:
-            value, value_size = b"", b"\1"
-        else:
-            size = len(value)
-            value_size = table[size] if size < limit else varint(size)
-        body = join(
-            (
-                b"\0",
-                table[elapsed] if 0 <= elapsed < limit else varint(elapsed),
-                table[delta] if delta < limit else varint(delta),
-                key_size,
-                key,
-                value_size,
-                value,
-                _encode_headers(headers) if headers else b"\0",
-            )
-        )
-        size = len(body)
-        append(table[size] if size < limit else varint(size))
-        append(body)
-    return parts
-
-
-def _encode_headers(headers: Headers) -> bytes:
-    parts = [_size(len(headers))]
-    for name, data in headers:
-        encoded = name.encode()
-        parts += (_size(len(encoded)), encoded)
-        if data is None:
-            parts.append(b"\1")
-        else:
-            parts += (_size(len(data)), data)
-    return b"".join(parts)
-
-
-def _size(size: int) -> bytes:
-    return TABLE[size] if size < TABLE_SIZE else varint(size)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Final
 
@@ -69,8 +69,11 @@ _MAGIC: Final = {Codec.GZIP.value: b"\x1f\x8b", _LZ4: _LZ4_MAGIC, Codec.ZSTD.val
 """Snappy's raw blocks begin with their length."""
 
 
-def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
-    """Compress `data`, framed as Kafka's readers expect it. `level` is the codec's own, None its default."""
+def compress(codec: Codec, data: bytes | bytearray, level: int | None = None) -> bytes | bytearray:
+    """Return `data` compressed, framed as Kafka's readers expect it; with Codec.NONE `data` itself.
+
+    `level` is the codec's own, None its default.
+    """
     match codec:
         case Codec.NONE:
             return data
@@ -82,7 +85,7 @@ def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
             frame = cramjam.lz4.Compressor(
                 level=1 if level is None else level, content_checksum=False, block_linked=False
             )
-            frame.compress(data)
+            frame.compress(bytes(data))
             return bytes(frame.finish())
         case Codec.ZSTD:
             return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
@@ -133,7 +136,7 @@ def _decompress_gzip(data: bytes, limit: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _compress_xerial(data: bytes) -> bytes:
+def _compress_xerial(data: bytes | bytearray) -> bytes:
     parts = [_XERIAL_HEADER]
     view = memoryview(data)
     for start in range(0, len(data), _XERIAL_BLOCK):
@@ -226,3 +229,8 @@ _DECOMPRESS: Final[dict[Codec, Callable[[bytes, int], bytes]]] = {
     Codec.LZ4: _decompress_lz4,
     Codec.ZSTD: _decompress_zstd,
 }
+
+
+def pieces(codec: Codec, data: bytes | memoryview, limit: int = DECOMPRESSED_LIMIT) -> Iterator[bytes]:
+    """Yield the decompressed body."""
+    yield decompress(codec, bytes(data), limit)

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from logd.errors import CorruptRecordBatch
 from logd.records.build import build_batch
-from logd.records.decode import decode_records
 from logd.records.header import NO_LEADER_EPOCH, BatchHeader, Buffer, read_header
+from logd.records.reader import decode_records
 
 ABORT: Final = 0
 COMMIT: Final = 1

@@ -11,7 +11,6 @@ from __future__ import annotations
 from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, error_for
 from logd.records.build import Record
 from logd.records.compression import DECOMPRESSED_LIMIT, FRAME_HEADER_SIZE, Codec, check_frame
-from logd.records.decode import check_first_record, decode_records
 from logd.records.header import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -24,6 +23,7 @@ from logd.records.header import (
     check_crc,
     read_header,
 )
+from logd.records.reader import RecordReader, decode_records
 
 _MAGIC_POSITION = 16
 
@@ -59,7 +59,7 @@ def check_produced(records: Buffer) -> BatchHeader:
             if attributes & CODEC_MASK:
                 check_frame(attributes & CODEC_MASK, records[HEADER_SIZE : HEADER_SIZE + FRAME_HEADER_SIZE])
             else:
-                check_first_record(memoryview(records), header)
+                RecordReader(records, 0, header).check()
         except CorruptRecordBatch as error:
             raise _invalid(str(error)) from None
     if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from logd.errors import CorruptRecordBatch
-from logd.records.decode import decode_records
 from logd.records.header import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from logd.records.reader import decode_records
 from logd.records.slice import FileSlice
 from logd.storage.disk import Buffer, Disk, File
 from logd.storage.empty_runs import EmptyRuns

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from logd.client import partition_for_key
 from logd.errors import ErrorCode, KafkaError, MillstreamError
-from logd.records import NewRecord, estimate_size
+from logd.records import NewRecord, estimate_sizes
 from millstream.produce.source import Chunk
 
 
@@ -61,14 +61,15 @@ class Sender:
         if large is not None:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"line {chunk.first + large} of {chunk.place}: a record of {estimate_size(records[large])} "
-                f"bytes, max.request.size is {self._limit}: raise it in --command-config, and the topic's "
+                f"line {chunk.first + large} of {chunk.place}: a record of "
+                f"{estimate_sizes(records[large : large + 1])[0]} bytes, max.request.size is {self._limit}: "
+                "raise it in --command-config, and the topic's "
                 "max.message.bytes",
             )
 
     def _first_too_large(self, records: list[NewRecord]) -> int | None:
         """The place of the first record that no request takes."""
-        found = (at for at, record in enumerate(records) if estimate_size(record) > self._limit)
+        found = (at for at, size in enumerate(estimate_sizes(records)) if size > self._limit)
         return next(found, None)
 
     def _groups(self, records: list[NewRecord]) -> list[tuple[int, list[NewRecord]]]:

@@ -21,10 +21,9 @@ from logd.records import (
     BatchHeader,
     Columns,
     Record,
+    RecordReader,
     check_crc,
-    decode_body_columns,
     decode_records,
-    read_body,
 )
 from streams.errors import ProcessingError, RegistryUnavailable, SerializationError, StreamsError
 from streams.graph import SourceNode, TimestampExtractor
@@ -67,11 +66,11 @@ class _Chunk(NamedTuple):
         if header is None:
             return Columns.of(self.records), 0
         check_crc(self.batch, 0, header)
-        body = read_body(self.batch, 0, header)
-        columns = decode_body_columns(body, header)
+        reader = RecordReader(self.batch, 0, header)
+        columns = reader.columns()
         if header.base_offset < self.first:
             columns = columns.from_offset(self.first)
-        return columns, len(body)
+        return columns, reader.bytes_read
 
     def record(self, offset: int) -> Record | None:
         """The one at an offset, None if it is not here. Raises CorruptRecordBatch."""

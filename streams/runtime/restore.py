@@ -34,7 +34,7 @@ from typing import Protocol
 
 from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
 from logd.errors import KafkaError, OffsetOutOfRange
-from logd.records import Headers, Record, check_crc, decode_body, decode_latest, read_body
+from logd.records import Headers, Record, RecordReader, check_crc
 from streams.errors import StateError
 from streams.runtime.task import Clock
 from streams.runtime.undo import previous_of
@@ -105,9 +105,9 @@ class StoreRestore:
             check_crc(batch, 0, header)
             whole = fetched.position <= header.base_offset and header.next_offset <= min(self.cut, self.end)
             if whole and self.converted is None:
-                self.restored += decode_latest(batch, header, updates)
+                self.restored += RecordReader(batch, 0, header).latest(updates)
             else:
-                self._apply_each(decode_body(read_body(batch, 0, header), header), fetched.position, updates)
+                self._apply_each(RecordReader(batch, 0, header).records(), fetched.position, updates)
         self.position = fetched.next_offset
         self.store.backend.write(updates.items(), min(self.position, self.cut))
 

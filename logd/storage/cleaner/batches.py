@@ -15,8 +15,7 @@ copied as bytes. Two things besides the keys decide:
 from __future__ import annotations
 
 from logd.records.build import seal
-from logd.records.compression import Codec, compress
-from logd.records.decode import read_body
+from logd.records.compression import compress
 from logd.records.header import (
     CODEC_MASK,
     DELETE_HORIZON_BIT,
@@ -26,9 +25,10 @@ from logd.records.header import (
     BatchHeader,
     Buffer,
 )
+from logd.records.reader import RecordReader, Span
 from logd.storage.cleaner.messages import Task
 from logd.storage.cleaner.offset_map import OffsetMap
-from logd.storage.cleaner.spans import Span, record_spans, retimed
+from logd.storage.cleaner.retiming import retime
 from logd.storage.cleaner.transactions import Transactions
 
 
@@ -75,38 +75,42 @@ class BatchFilter:
             return True, None
         self.records_kept += header.count
         if may_go and horizon is None:
-            body = read_body(batch, 0, header)
-            return False, self._rebuilt(header, body, record_spans(body, header.count), True)
+            kept = _KeptRecords()
+            reader = RecordReader(batch, 0, header)
+            while spans := reader.spans():
+                kept.add(spans, reader.piece)
+            return False, self._rebuilt(header, kept, True)
         return False, batch
 
     def _data(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
         """The batch without the records whose key came again, or whose deletion has had its time."""
-        body = read_body(batch, 0, header)
-        spans = record_spans(body, header.count)
-        base, get, latest = header.base_offset, self._get, self._latest
-        horizon = header.delete_horizon
+        get, latest = self._get, self._latest
         deletions_stay = not self._is_over(header)
         has_deletions = False
-        kept: list[Span] = []
-        for span in spans:
-            offset, key = base + span[3], span[4]
-            if offset <= latest:
-                if key is None or offset < get(key):
-                    continue
-                if not span[5] and not deletions_stay:
-                    self.removal_offset = offset + 1
-                    continue
-            if not span[5]:
-                has_deletions = True
-            kept.append(span)
-        self.records_kept += len(kept)
+        kept = _KeptRecords()
+        reader = RecordReader(batch, 0, header)
+        while spans := reader.spans():
+            kept_spans: list[Span] = []
+            for span in spans:
+                _, _, offset, _, key, has_value = span
+                if offset <= latest:
+                    if key is None or offset < get(key):
+                        continue
+                    if not has_value and not deletions_stay:
+                        self.removal_offset = offset + 1
+                        continue
+                if not has_value:
+                    has_deletions = True
+                kept_spans.append(span)
+            kept.add(kept_spans, reader.piece)
+        self.records_kept += kept.count
         # A deletion whose key is not in the map has not been cleaned yet: its time does not run.
-        retime = has_deletions and horizon is None and header.last_offset <= latest
-        if not kept:
+        retimed = has_deletions and header.delete_horizon is None and header.last_offset <= latest
+        if not kept.count:
             return None
-        if len(kept) == len(spans) and not retime:
+        if kept.count == header.count and not retimed:
             return batch
-        return self._rebuilt(header, body, kept, retime)
+        return self._rebuilt(header, kept, retimed)
 
     def _is_over(self, header: BatchHeader) -> bool:
         """Return True if the batch's deletions or marker may go: their time is over, and no replica that is
@@ -125,40 +129,45 @@ class BatchFilter:
         # Nothing but a marker is known of the producer: it holds the epoch that fences.
         return header.is_control and header.producer_epoch == epoch
 
-    def _rebuilt(self, header: BatchHeader, body: bytes, kept: list[Span], retime: bool) -> bytes:
-        if retime:
-            shift = header.base_timestamp - self._horizon
-            records = b"".join([retimed(body, span, shift) for span in kept])
-        else:
-            records = b"".join(_runs(body, kept))
-        codec = header.codec
-        packed = records if codec is Codec.NONE else compress(codec, records)
-        max_timestamp = header.max_timestamp
-        if not header.timestamp_type:
-            max_timestamp = header.base_timestamp + max([span[2] for span in kept])
+    def _rebuilt(self, header: BatchHeader, kept: _KeptRecords, retimed: bool) -> bytes:
+        records = bytes(kept.records)
+        if retimed:
+            records = retime(records, header.base_timestamp - self._horizon)
+        packed = compress(header.codec, records)
         return seal(
             header._replace(
                 batch_length=HEADER_SIZE - LOG_OVERHEAD + len(packed),
-                attributes=header.attributes | (DELETE_HORIZON_BIT if retime else 0),
-                base_timestamp=self._horizon if retime else header.base_timestamp,
-                max_timestamp=max_timestamp,
-                count=len(kept),
+                attributes=header.attributes | (DELETE_HORIZON_BIT if retimed else 0),
+                base_timestamp=self._horizon if retimed else header.base_timestamp,
+                max_timestamp=header.max_timestamp if header.timestamp_type else kept.max_timestamp,
+                count=kept.count,
             ),
             packed,
         )
 
 
-def _runs(body: bytes, kept: list[Span]) -> list[bytes]:
-    """The bytes of the records, those that follow one another in one piece."""
-    pieces = []
-    start, stop = kept[0][0], kept[0][1]
-    for span in kept:
-        if span[0] > stop:
-            pieces.append(body[start:stop])
-            start = span[0]
-        stop = span[1]
-    pieces.append(body[start:stop])
-    return pieces
+class _KeptRecords:
+    """The records of one batch that stay, as bytes."""
+
+    def __init__(self) -> None:
+        self.records = bytearray()
+        self.count = 0
+        self.max_timestamp = NO_TIMESTAMP
+
+    def add(self, spans: list[Span], piece: Buffer) -> None:
+        """Add records of one piece of the batch, those that follow one another in one copy."""
+        if not spans:
+            return
+        self.count += len(spans)
+        self.max_timestamp = max(self.max_timestamp, max([span[3] for span in spans]))
+        view = memoryview(piece)
+        start, stop = spans[0][0], spans[0][1]
+        for span in spans:
+            if span[0] > stop:
+                self.records += view[start:stop]
+                start = span[0]
+            stop = span[1]
+        self.records += view[start:stop]
 
 
 def _empty(header: BatchHeader) -> bytes:

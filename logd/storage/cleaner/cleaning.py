@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from logd.errors import MillstreamError
-from logd.records.decode import read_body
 from logd.records.header import NO_TIMESTAMP, BatchHeader, check_crc, read_header
+from logd.records.reader import RecordReader
 from logd.storage.cleaner.batches import BatchFilter
 from logd.storage.cleaner.grouping import Group, Held, bytes_max
 from logd.storage.cleaner.messages import Cleaned, Done, Source, Task
 from logd.storage.cleaner.offset_map import OffsetMap
-from logd.storage.cleaner.spans import record_spans
 from logd.storage.cleaner.throttle import Throttle
 from logd.storage.cleaner.transactions import Transactions
 from logd.storage.cleaner.writing import CleanedSegment, remove_cleaned
@@ -109,11 +108,11 @@ class Cleaning:
             if header.is_control:
                 transactions.control(header, batch)
             elif not transactions.data(header):
-                base = header.base_offset
-                for span in record_spans(read_body(batch, 0, header), header.count):
-                    key, offset = span[4], base + span[3]
-                    if key is not None and offset >= start and not put(key, offset):
-                        return False
+                reader = RecordReader(batch, 0, header)
+                while spans := reader.spans():
+                    for _, _, offset, _, key, _ in spans:
+                        if key is not None and offset >= start and not put(key, offset):
+                            return False
             offsets.latest = header.last_offset
         return True
 

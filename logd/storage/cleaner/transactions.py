@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from logd.records.control import ABORT, COMMIT, parse_control
-from logd.records.decode import decode_records
 from logd.records.header import BatchHeader
+from logd.records.reader import decode_records
 from logd.storage.cleaner.messages import AbortedEntry
 
 

@@ -27,7 +27,7 @@ from logd.records import (
     check_crc,
     decode_columns,
     decode_records,
-    estimate_size,
+    estimate_sizes,
     iter_batches,
     parse_control,
     parse_end_marker,
@@ -78,7 +78,7 @@ def test_round_trip(records: list[NewRecord], codec: Codec, base: int) -> None:
 
 @given(records=new_records)
 def test_estimate_is_an_upper_bound(records: list[NewRecord]) -> None:
-    assert sum(map(estimate_size, records)) >= len(build_batch(records)) - HEADER_SIZE
+    assert sum(estimate_sizes(records)) >= len(build_batch(records)) - HEADER_SIZE
 
 
 @given(records=new_records, codec=codecs, transactional=st.booleans())

@@ -141,7 +141,6 @@ NULLS = b"\1\1\0"  # key, value, no headers
         record(b"\0\0\0" + b"\1\1" + varint(1 << 30)),  # headers
         record(b"\0\0\0" + b"\1\1" + varint(-1)),
         record(b"\0\0\0" + b"\1\1" + varint(1) + b"\1\1"),  # a header without a name
-        record(b"\0\0\0" + b"\1\1" + varint(1) + b"\2\xff\1"),  # a name that is not UTF-8
         record(b"\0\0\0" + b"\1\1" + varint(1) + b"\0\3"),  # a header's value of length -2
         record(b"\0\0\0" + b"\1\1" + varint(1) + b"\0" + varint(1 << 20)),
         record(b"\0\0\0" + NULLS + b"rest"),
@@ -155,7 +154,10 @@ def test_records_that_lie(body: bytes) -> None:
 @pytest.mark.parametrize("count", [0x7FFF_FFFF, 2])
 def test_lying_counts_allocate_nothing(count: int) -> None:
     batch = batch_of(record(b"\0\0\0" + NULLS), count=count)
-    with allocating_less_than(50_000), pytest.raises(CorruptRecordBatch, match=f"{count} records"):
+    with (
+        allocating_less_than(50_000),
+        pytest.raises(CorruptRecordBatch, match=f"record 2 of {count} is cut off"),
+    ):
         decode_records(batch)
 
 

@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.errors import CorruptRecordBatch
-from logd.records import Codec, build_batch, decode_records
-from logd.records.decode import read_body
-from logd.records.header import read_header
-from logd.records.varint import read_zigzag
+from logd.records import build_batch, decode_records
+from logd.records.build import seal
+from logd.records.header import HEADER_SIZE, LOG_OVERHEAD, read_header
 from logd.storage.cleaner.grouping import GROUP_SEGMENTS_MAX, Group, Held, bytes_max
 from logd.storage.cleaner.messages import LENGTH, Cancel, Done, Failed, Order, Report, Source, Task, frame
 from logd.storage.cleaner.offset_map import SLOT_BYTES, OffsetMap
-from logd.storage.cleaner.spans import record_spans, retimed
+from logd.storage.cleaner.retiming import retime
 from logd.storage.cleaner.throttle import Throttle
 from logd.storage.cleaner.transactions import Transactions
 from logd.storage.cleaner.writing import CleanedSegment
@@ -85,35 +82,18 @@ def test_a_small_log_takes_little_memory() -> None:
     assert OffsetMap(1, 0.9, 0).room == 1
 
 
-# Records' places
+# Records' times
 
 
-@given(RECORDS)
-def test_spans_are_what_decoding_finds(records: list[Any]) -> None:
-    batch = build_batch(records, base_offset=100)
+@given(RECORDS, st.sampled_from([0, 1, -12_345, 1 << 40]))
+def test_records_counted_from_another_base_keep_all_but_their_times(records: list[Any], shift: int) -> None:
+    batch = build_batch(records)
     header = read_header(batch)
-    body = read_body(batch, 0, header)
-    spans = record_spans(body, header.count)
-    decoded = decode_records(batch)
-    assert [(100 + span[3], header.base_timestamp + span[2], span[4], span[5]) for span in spans] == [
-        (offset, time, key, value is not None) for offset, time, key, value, _ in decoded
-    ]
-    assert b"".join(body[span[0] : span[1]] for span in spans) == body
-    for span in spans:
-        record = retimed(body, span, 12_345)
-        assert record_spans(record, 1)[0][2] == span[2] + 12_345
-        again = retimed(record, record_spans(record, 1)[0], -12_345)
-        assert again == body[span[0] : span[1]]
-        assert read_zigzag(record, 0)[0] >> 1 == len(record) - read_zigzag(record, 0)[1]
-
-
-@given(st.binary(max_size=40), st.integers(1, 5))
-def test_nonsense_is_refused(body: bytes, count: int) -> None:
-    try:
-        spans = record_spans(body, count)
-    except CorruptRecordBatch:
-        return
-    assert spans[-1][1] == len(body)
+    body = batch[HEADER_SIZE:]
+    shifted = retime(body, shift)
+    assert retime(shifted, -shift) == body
+    moved = seal(header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(shifted)), shifted)
+    assert decode_records(moved) == [(o, time + shift, *rest) for o, time, *rest in decode_records(batch)]
 
 
 # Groups
@@ -245,10 +225,3 @@ def _report(stream: Any) -> Any:
     assert isinstance(stream, io.BufferedReader)
     size = LENGTH.unpack(stream.read(LENGTH.size))[0]
     return msgspec.msgpack.decode(stream.read(size), type=Report)
-
-
-@pytest.mark.parametrize("codec", list(Codec))
-def test_codecs_are_known(codec: Codec) -> None:
-    batch = build_batch([(0, b"k", None, ())], codec=codec)
-    header = read_header(batch)
-    assert record_spans(read_body(batch, 0, header), 1)[0][4:] == (b"k", False)
