@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from logd.errors import CorruptRecordBatch
 from logd.records.build import Record
@@ -39,19 +39,14 @@ from logd.records.header import (
     read_header,
 )
 
-if TYPE_CHECKING:
+try:
     from logd.records import without_cython as cython
-else:
-    try:
-        import cython
-    except ModuleNotFoundError:
-        from logd.records import without_cython as cython
+except ModuleNotFoundError:
+    import cython  # type: ignore[no-redef]  # never run: it tells Cython that the name is its own
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
 
-RECORD_SIZE_MIN = 7
-"""Bytes of the smallest record: length, attributes, timestamp, offset, no key, no value, no headers."""
 RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 65_536)
 """Bytes from which on a check lets other threads run meanwhile."""
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+try:
     from logd.records import without_cython as cython
+except ModuleNotFoundError:
+    import cython  # type: ignore[no-redef]  # never run: it tells Cython that the name is its own
+
+if TYPE_CHECKING:
     from logd.records.build import NewRecord, Record
-else:
-    try:
-        import cython
-    except ModuleNotFoundError:
-        from logd.records import without_cython as cython
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
@@ -85,6 +84,8 @@ def _size_max(key: Any, value: Any, headers: Any) -> cython.Py_ssize_t:
 
 @cython.cfunc
 def _difference(timestamp: cython.longlong, base: cython.longlong) -> cython.longlong:
+    if not -INT64_MAX - 1 <= timestamp <= INT64_MAX:  # never in C, whose numbers have 64 bits
+        raise OverflowError(f"timestamp {timestamp} ms does not fit 64 bits")
     if (base < 0 and timestamp > INT64_MAX + base) or (base > 0 and timestamp < base - INT64_MAX - 1):
         raise OverflowError(f"timestamps {base} and {timestamp} ms are more than 64 bits apart")
     return timestamp - base
