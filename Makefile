@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+COMPILED := $(VENV)/.compiled
+SOURCES := $(addsuffix .py,$(subst .,/,$(shell sed -n 's/^    "\([a-z_.]*\)",$$/\1/p' setup.py)))
 # Two more than cores, since tests wait for their brokers; four at most: each worker starts its own. One more for
 # the whole suite, where more wait longer, for sessions that end and members that are missed.
 test-all: MORE := 3
@@ -13,7 +15,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + $(MORE))
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses $(shell expr 2 + $(MORE)) --dist loadscope --no-loadscope-reorder
 
-.PHONY: demo test test-all histories check venv format docs bench clean
+.PHONY: demo test test-all test-uncompiled test-sanitized histories check venv wheel format docs bench clean
 
 demo: venv
 	$(BIN)/millstream demo
@@ -24,6 +26,15 @@ test: venv
 
 test-all: venv
 	$(PYTEST) $(PYTEST_ARGS)
+
+# The compiled modules from their sources, as where there is no compiler; then compiled with checks for each access
+# to memory and each overflow, under the tests that feed them rubbish.
+RECORD_TESTS := tests/logd/records tests/fuzz tests/logd/client/test_partitioner.py tests/logd/wire
+test-uncompiled: venv
+	MILLSTREAM_NO_SKIPS= MILLSTREAM_NO_EXTENSIONS=1 $(PYTEST) $(PYTEST_ARGS) $(RECORD_TESTS) tests/logd/api/test_produce_fetch.py
+
+test-sanitized: venv
+	@PYTHON=$(BIN)/python sh .ci/sanitized $(RECORD_TESTS)
 
 # Random histories by seeds from 0 on, the same in every run, many more than test-all plays. What they need is
 # cores: whoever has nothing to do takes some of another's.
@@ -38,7 +49,12 @@ check: venv
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-venv: $(STAMP)
+venv: $(STAMP) $(COMPILED)
+
+# The compiled modules again after an edit; without a C compiler a line says so, and they run as plain Python.
+$(COMPILED): setup.py $(STAMP) $(SOURCES)
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
 
 $(STAMP): pyproject.toml .ci/prerequisites
 	@sh .ci/prerequisites $(PYTHON)
@@ -59,5 +75,11 @@ docs: venv
 bench: venv
 	$(BIN)/python -m benchmarks
 
+# A wheel for each supported Python that is on this machine, and the source package, into dist/.
+PYTHONS ?= python3.11 python3.12 python3.13 python3.13t python3.14 python3.14t
+wheel: venv
+	@PYTHON=$(BIN)/python sh .ci/wheels $(PYTHONS)
+
 clean:
+	find connect logd streams -name '*.so' -delete
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,15 +1,20 @@
 """The compiled modules. Everything else about the build is in pyproject.toml.
 
-Each module is one Python file that Cython compiles; where there is no C compiler the install goes on without,
-and the same files run as plain Python.
+Each module is one Python file that Cython compiles. Without a C compiler the install goes on, a line says
+so, and the same files run as plain Python.
 """
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 MODULES = (
+    "logd.records.partitioning",
     "logd.records.reader",
     "logd.records.writer",
 )
@@ -20,6 +25,20 @@ DIRECTIVES = {
     "cdivision": True,
     "freethreading_compatible": True,
 }
+
+
+class BuildExtensions(build_ext):
+    """Compiles what it can, and says in one line what it could not."""
+
+    def run(self) -> None:
+        super().run()
+        missing = [module for module in MODULES if not Path(self.get_ext_fullpath(module)).exists()]
+        if missing:
+            print(
+                f"millstream: not compiled, so as plain Python many times slower: {', '.join(missing)}. "
+                "Install a C compiler and Python's headers, then install Millstream again.",
+                file=sys.stderr,
+            )
 
 
 def extension(module: str) -> Extension:
@@ -33,9 +52,11 @@ def extension(module: str) -> Extension:
 
 
 setup(
+    cmdclass={"build_ext": BuildExtensions},
     ext_modules=cythonize(
         [extension(module) for module in MODULES],
         build_dir="build/cython",
         compiler_directives=DIRECTIVES,
-    )
+        quiet=True,
+    ),
 )

@@ -36,13 +36,12 @@ if TYPE_CHECKING:
     from logd.client.group.group import GroupMember, GroupProtocol
     from logd.client.producer.group_metadata import GroupMetadata
     from logd.client.producer.identity import Identity
-    from logd.client.producer.murmur2 import murmur2
-    from logd.client.producer.partitioner import partition_for_key
     from logd.client.producer.producer import NO_TIMEOUT_MS, BatchProducer
     from logd.client.producer.transactional import TransactionalProducer
     from logd.client.security.secret import Secret
     from logd.client.security.settings import SecuritySettings
     from logd.client.security.token import Token
+    from logd.records.partitioning import murmur2, partition_for_key
     from logd.topic_partition import TopicPartition
 
 __all__ = [
@@ -140,8 +139,6 @@ _MODULES = {
     ),
     "logd.client.producer.group_metadata": ("GroupMetadata",),
     "logd.client.producer.identity": ("Identity",),
-    "logd.client.producer.murmur2": ("murmur2",),
-    "logd.client.producer.partitioner": ("partition_for_key",),
     "logd.client.producer.producer": (
         "NO_TIMEOUT_MS",
         "BatchProducer",
@@ -150,6 +147,7 @@ _MODULES = {
     "logd.client.security.secret": ("Secret",),
     "logd.client.security.settings": ("SecuritySettings",),
     "logd.client.security.token": ("Token",),
+    "logd.records.partitioning": ("murmur2", "partition_for_key"),
     "logd.topic_partition": ("TopicPartition",),
 }
 __getattr__ = at_first_use(__name__, _MODULES)

@@ -66,6 +66,7 @@ def address(place: Any) -> Any:
 
 bint: TypeAlias = bool
 uchar: TypeAlias = int
+uint: TypeAlias = int
 longlong: TypeAlias = int
 ulonglong: TypeAlias = int
 Py_ssize_t: TypeAlias = int

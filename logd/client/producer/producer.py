@@ -22,7 +22,7 @@ from logd.client.producer.director import Director
 from logd.client.producer.gate import TransactionGate
 from logd.client.producer.identity import Identity
 from logd.client.producer.node import ProduceSettings
-from logd.client.producer.partitioner import KeyPartitions, StickyPartitioner, partition_for_key
+from logd.client.producer.partitioner import StickyPartitioner
 from logd.client.producer.producer_metrics import FLUSH, ProducerMetrics
 from logd.errors import (
     ConfigError,
@@ -33,6 +33,7 @@ from logd.errors import (
 )
 from logd.metrics.metrics import Values
 from logd.records import Codec, NewRecord, estimate_sizes, read_header
+from logd.records.partitioning import partition_for_key, split_by_partition
 from logd.topic_partition import TopicPartition
 
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -113,8 +114,6 @@ class BatchProducer:
         self._identity = Identity()
         self._undelivered: set[asyncio.Future[int | None]] = set()
         self._sticky = StickyPartitioner(client.random)
-        self._key_partitions: dict[int, KeyPartitions] = {}
-        """By partition count."""
         self._closed = False
         self._told = ExitStack()
         """Ends what metrics tell of this producer."""
@@ -294,11 +293,10 @@ class BatchProducer:
     def partitioned(
         self, topic: str, records: Sequence[NewRecord], partition_count: int
     ) -> dict[int, list[NewRecord]]:
-        """The records by `partition_for` their keys, in order."""
-        known = self._key_partitions.get(partition_count)
-        if known is None:
-            known = self._key_partitions[partition_count] = KeyPartitions(partition_count)
-        return known.group(records, lambda: self._sticky.partition(topic, partition_count))
+        """Return the records by `partition_for` their keys, in order."""
+        return split_by_partition(
+            records, partition_count, lambda: self._sticky.partition(topic, partition_count)
+        )
 
     def statistics(self) -> dict[str, int]:
         """buffered_bytes and their bound, waiting (calls of `send`, for room), in_flight_requests (bound: per

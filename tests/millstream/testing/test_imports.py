@@ -63,7 +63,13 @@ with Broker(in_process=True) as broker:
     broker.produce("orders", ["a"])
     broker.records("orders")
     seldom = ("logd.api.", "logd.metadata.controller", "logd.wire.messages.")
-    clients = ("logd.client", "logd.metrics.windowed", "logd.wire.fetched", "logd.wire.private")
+    clients = (
+        "logd.client",
+        "logd.metrics.windowed",
+        "logd.records.partitioning",
+        "logd.wire.fetched",
+        "logd.wire.private",
+    )
     late = sorted(
         name for name in set(sys.modules) - before
         if name.startswith("logd.") and not name.startswith(seldom + clients)

@@ -1,0 +1,135 @@
+"""The compiled modules are at work, and up to date; their sources read and write the same without Cython."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.errors import CorruptRecordBatch
+from logd.records import Codec, NewRecord, build_batch, read_header, reader
+from logd.records.header import HEADER_SIZE
+from logd.uncompiled import VARIABLE, SourceFinder
+
+ROOT = Path(__file__).parents[3]
+MODULES = re.findall(r'^    "([a-z_.]+)",$', (ROOT / "setup.py").read_text(), re.MULTILINE)
+SUFFIX = ".so"
+
+uncompiled = pytest.mark.skipif(
+    VARIABLE in os.environ, reason=f"{VARIABLE} is set: the compiled modules are not at work"
+)
+
+
+def source_of(name: str) -> ModuleType:
+    """The module as plain Python, whichever form is at work."""
+    path = importlib.import_module(name.rpartition(".")[0]).__path__
+    spec = SourceFinder().find_spec(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PLAIN = source_of("logd.records.reader")
+
+
+def test_setup_names_the_modules() -> None:
+    assert "logd.records.reader" in MODULES
+
+
+@uncompiled
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_compiled_and_up_to_date(name: str) -> None:
+    found = Path(str(importlib.import_module(name).__file__))
+    source = ROOT / f"{name.replace('.', '/')}.py"
+    if found.suffix != SUFFIX:
+        pytest.skip(f"{name} is not compiled: install a C compiler, and run make venv")
+    assert found.stat().st_mtime >= source.stat().st_mtime, f"{source} was edited: run make venv"
+
+
+def test_the_sources_run_without_cython() -> None:
+    names = ", ".join(MODULES)
+    script = (
+        "import sys; sys.modules['cython'] = None; import " + names + "\n"
+        f"for name in {MODULES}: assert sys.modules[name].__file__.endswith('.py'), name\n"
+        "from logd.records import build_batch, decode_records\n"
+        "records = [(5, b'k', b'v' * 100, (('h', None),)), (9, None, None, ())]\n"
+        "read = decode_records(build_batch(records))\n"
+        "assert read == [(n, *record) for n, record in enumerate(records)], read\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**os.environ, VARIABLE: "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+rows = st.lists(
+    st.tuples(
+        st.integers(-(1 << 62), 1 << 62),
+        st.none() | st.binary(max_size=70),
+        st.none() | st.binary(max_size=200),
+        st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=2).map(tuple),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def outcome(module: ModuleType, batch: bytes) -> list[object]:
+    """What each form of reading gives, or the text of its error."""
+    found: list[object] = []
+    for form in ("records", "columns", "check", "spans", "arrow"):
+        try:
+            found.append(getattr(module.RecordReader(batch), form)())
+        except CorruptRecordBatch as error:
+            found.append(str(error))
+    latest: dict[bytes, bytes | None] = {}
+    try:
+        found.append((module.RecordReader(batch).latest(latest), latest))
+    except CorruptRecordBatch as error:
+        found.append((str(error), latest))
+    return found
+
+
+@uncompiled
+@given(
+    rows=rows,
+    codec=st.sampled_from([Codec.NONE, Codec.NONE, Codec.GZIP]),
+    changes=st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), max_size=3),
+)
+def test_both_forms_read_the_same(
+    rows: list[NewRecord], codec: Codec, changes: list[tuple[int, int]]
+) -> None:
+    batch = bytearray(build_batch(rows, codec=codec))
+    for place, byte in changes:
+        batch[HEADER_SIZE + place % (len(batch) - HEADER_SIZE)] = byte
+    assert outcome(reader, bytes(batch)) == outcome(PLAIN, bytes(batch))
+    assert read_header(batch).count == len(rows)
+
+
+@uncompiled
+@given(rows=rows)
+def test_both_forms_write_the_same(rows: list[NewRecord]) -> None:
+    compiled, plain = importlib.import_module("logd.records.writer"), source_of("logd.records.writer")
+    assert compiled.estimate_sizes(rows) == plain.estimate_sizes(rows)
+    results = []
+    for module in (compiled, plain):
+        try:
+            results.append(bytes(module.encode_records(rows, rows[0][0])))
+        except OverflowError as error:
+            results.append(type(error))
+    assert results[0] == results[1]
