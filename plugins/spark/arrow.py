@@ -1,16 +1,16 @@
-"""A range of the log as Arrow record batches, decoded a whole record batch at a time."""
+"""A range of the log as Arrow record batches, made of the buffers that the record reader fills."""
 
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator
-from itertools import chain
 
 import pyarrow as pa
 
 from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
 from logd.errors import LogTruncated, OffsetOutOfRange, RequestTimedOut
-from logd.records import BatchHeader, Columns, check_crc, decode_columns
+from logd.records import ArrowColumns, BatchHeader, BinaryColumn, Headers, RecordReader, check_crc
 from plugins.spark.errors import DataLost
 from plugins.spark.options import ReadOptions
 from plugins.spark.ranges import LogRange
@@ -19,6 +19,7 @@ ROWS = 10_000
 """Rows an Arrow batch aims at: below 1,000 the cost per batch shows, above 10,000 nothing is gained."""
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
+_MILLISECONDS = pa.timestamp("ms", tz="UTC")
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 FIELDS = [
     ("key", pa.binary()),
@@ -48,9 +49,7 @@ def read_arrow(options: ReadOptions, wanted: LogRange) -> Iterator[pa.RecordBatc
                 break
             for header, batch in fetched.batches():
                 check_crc(batch, 0, header)
-                builder.add(header, decode_columns(batch))
-                if builder.rows >= ROWS:
-                    yield builder.take()
+                yield from builder.add(header, batch)
     if builder.rows:
         yield builder.take()
 
@@ -100,60 +99,63 @@ async def _fetched(options: ReadOptions, wanted: LogRange) -> AsyncIterator[Fetc
 
 
 class _Builder:
-    """Gathers the columns of several record batches, cut to the range."""
+    """Gathers the rows of several record batches, cut to the range."""
 
     def __init__(self, wanted: LogRange, include_headers: bool) -> None:
         self._range = wanted
         self._schema = pa.schema([*FIELDS, HEADERS_FIELD] if include_headers else FIELDS)
-        self._parts: list[Columns] = []
-        self._types: list[tuple[int, int]] = []
+        self._parts: list[pa.RecordBatch] = []
         self.rows = 0
 
-    def add(self, header: BatchHeader, columns: Columns) -> None:
-        if header.base_offset < self._range.start or header.next_offset > self._range.end:
-            columns = _cut(columns, self._range)
-        if columns.offsets:
-            self._parts.append(columns)
-            self._types.append((header.timestamp_type, len(columns.offsets)))
-            self.rows += len(columns.offsets)
+    def add(self, header: BatchHeader, batch: memoryview) -> Iterator[pa.RecordBatch]:
+        """Add what lies in the range of a record batch. Yield what has `ROWS` rows, as often as there are."""
+        reader = RecordReader(batch, 0, header)
+        if header.base_offset < self._range.start:
+            reader.skip_to(self._range.start)
+        while (columns := reader.arrow(ROWS - self.rows)).count:
+            count = columns.count
+            if columns.offsets[-1] >= self._range.end:
+                count = bisect_left(columns.offsets, self._range.end)
+            if count:
+                self._parts.append(self._rows(columns, header.timestamp_type).slice(0, count))
+                self.rows += count
+            if self.rows >= ROWS:
+                yield self.take()
+            if count < columns.count:
+                return
 
     def take(self) -> pa.RecordBatch:
-        """What was gathered, as one batch of exactly the schema Spark was told."""
-        parts, rows = self._parts, self.rows
-        milliseconds = pa.array(
-            chain.from_iterable(p.timestamps for p in parts), pa.timestamp("ms", tz="UTC")
-        )
+        """Return what was gathered as one batch of exactly the schema that Spark was given."""
+        parts = self._parts
+        self._parts, self.rows = [], 0
+        if len(parts) == 1:
+            return parts[0]
+        return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+
+    def _rows(self, columns: ArrowColumns, timestamp_type: int) -> pa.RecordBatch:
+        count = columns.count
+        milliseconds = pa.Array.from_buffers(_MILLISECONDS, count, [None, pa.py_buffer(columns.timestamps)])
         arrays = [
-            pa.array(chain.from_iterable(p.keys for p in parts), pa.binary()),
-            pa.array(chain.from_iterable(p.values for p in parts), pa.binary()),
-            pa.repeat(self._range.topic, rows),
-            pa.repeat(pa.scalar(self._range.partition, pa.int32()), rows),
-            pa.array(chain.from_iterable(p.offsets for p in parts), pa.int64()),
+            _binary(columns.keys, count),
+            _binary(columns.values, count),
+            pa.repeat(self._range.topic, count),
+            pa.repeat(pa.scalar(self._range.partition, pa.int32()), count),
+            pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(columns.offsets)]),
             milliseconds.cast(_TIMESTAMP),
-            pa.array(chain.from_iterable([kind] * count for kind, count in self._types), pa.int32()),
+            pa.repeat(pa.scalar(timestamp_type, pa.int32()), count),
         ]
         if len(self._schema) > len(arrays):
-            headers = (_headers(h) for h in chain.from_iterable(p.headers for p in parts))
+            headers = [_headers(each) for each in columns.headers] if columns.headers else [None] * count
             arrays.append(pa.array(headers, pa.list_(_HEADER)))
-        self._parts, self._types, self.rows = [], [], 0
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _headers(headers: tuple[tuple[str, bytes | None], ...]) -> list[dict[str, object]] | None:
-    """Null for a record without headers, as in Spark's Kafka source."""
+def _binary(column: BinaryColumn, count: int) -> pa.Array:
+    valid = None if column.valid is None else pa.py_buffer(column.valid)
+    buffers = [valid, pa.py_buffer(column.ends), pa.py_buffer(column.data)]
+    return pa.Array.from_buffers(pa.binary(), count, buffers, column.nulls)
+
+
+def _headers(headers: Headers) -> list[dict[str, object]] | None:
+    """Return null for a record without headers, as Spark's Kafka source does."""
     return [{"key": name, "value": value} for name, value in headers] or None
-
-
-def _cut(columns: Columns, wanted: LogRange) -> Columns:
-    """The rows whose offsets lie in the range; offsets ascend."""
-    inside = [i for i, offset in enumerate(columns.offsets) if wanted.start <= offset < wanted.end]
-    if not inside:
-        return Columns()
-    span = slice(inside[0], inside[-1] + 1)
-    return Columns(
-        columns.offsets[span],
-        columns.timestamps[span],
-        columns.keys[span],
-        columns.values[span],
-        columns.headers[span],
-    )

@@ -1,0 +1,72 @@
+"""Rows made of the record reader's buffers are the records that are decoded one by one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyarrow")
+from logd.records import Codec, NewRecord, assign_append_time, build_batch, decode_records, read_header
+from plugins.spark import arrow
+from plugins.spark.ranges import LogRange
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+payloads = st.none() | st.binary(max_size=20)
+headers = st.just(()) | st.lists(st.tuples(st.text(max_size=3), payloads), max_size=2).map(tuple)
+rows = st.lists(st.tuples(st.integers(0, 1 << 41), payloads, payloads, headers), min_size=1, max_size=12)
+
+
+@given(
+    parts=st.lists(rows, min_size=1, max_size=4),
+    start=st.integers(0, 12),
+    size=st.integers(0, 40),
+    at_once=st.integers(1, 9),
+    include_headers=st.booleans(),
+    codec=st.sampled_from(Codec),
+    append_time=st.booleans(),
+)
+def test_rows_are_the_records_of_the_range(
+    parts: list[list[NewRecord]],
+    start: int,
+    size: int,
+    at_once: int,
+    include_headers: bool,
+    codec: Codec,
+    append_time: bool,
+) -> None:
+    wanted = LogRange("orders", 3, start, start + size)
+    builder = arrow._Builder(wanted, include_headers)
+    expected: list[dict[str, object]] = []
+    found: list[dict[str, object]] = []
+    offset = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow, "ROWS", at_once)
+        for part in parts:
+            batch = bytearray(build_batch(part, base_offset=offset, codec=codec))
+            if append_time:
+                assign_append_time(batch, 1_700_000_000_123)
+            offset += len(part)
+            for full in builder.add(read_header(batch), memoryview(batch)):
+                assert full.num_rows == at_once
+                found += full.to_pylist()
+            for at, timestamp, key, value, named in decode_records(batch):
+                if not wanted.start <= at < wanted.end:
+                    continue
+                row: dict[str, object] = {
+                    "key": key,
+                    "value": value,
+                    "topic": "orders",
+                    "partition": 3,
+                    "offset": at,
+                    "timestamp": EPOCH + timedelta(milliseconds=timestamp),
+                    "timestampType": int(append_time),
+                }
+                if include_headers:
+                    row["headers"] = [{"key": n, "value": v} for n, v in named] or None
+                expected.append(row)
+        if builder.rows:
+            found += builder.take().to_pylist()
+    assert found == expected
