@@ -4,6 +4,7 @@
     ├── ConfigError               a setting is wrong: names key, value and what is allowed
     ├── MalformedMessage          bytes on the wire do not parse: close the connection
     ├── CorruptRecordBatch        a record batch does not hold together or its CRC is wrong
+    │   └── UnreadableBatch       a reader met one in a log: stop, or go on after the offsets it names
     ├── ConnectionClosed          the peer went away: reconnect and retry
     ├── RequestTimedOut           no answer in time: retry
     ├── AuthenticationFailed      client and broker do not let each other in: mend the settings
@@ -240,6 +241,36 @@ class MalformedMessage(MillstreamError):
 
 class CorruptRecordBatch(MillstreamError):
     """A record batch whose lengths, magic, counts or CRC do not hold together."""
+
+
+class UnreadableBatch(CorruptRecordBatch):
+    """A batch in a log that no reader can read, because a disk or another program damaged it.
+
+    It holds the offsets `first_offset` to `last_offset` of a partition, and `record_count` records, as its
+    header says. Stop, or go on at `last_offset + 1` without its records.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        first_offset: int,
+        last_offset: int,
+        record_count: int,
+        reason: str,
+    ) -> None:
+        super().__init__(
+            f"{topic}-{partition}: the batch of offsets {first_offset} to {last_offset} cannot be read: "
+            f"{reason}. To go on without it, seek to offset {last_offset + 1} or have the reader skip such "
+            "batches"
+        )
+        self.topic = topic
+        self.partition = partition
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.record_count = record_count
+        self.reason = reason
 
 
 class ConnectionClosed(MillstreamError):

@@ -14,6 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from logd.client import NO_TIMEOUT_MS, BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
+from logd.client.fetcher.parts import reading
 from logd.errors import CorruptRecordBatch, KafkaError, LogTruncated, MillstreamError, OffsetOutOfRange
 from mirror.errors import MirrorError, NotAcked, NotFetched, RecordsLost, SourceRecreated, SourceTruncated
 from mirror.offsets import OffsetSyncs, ProducerPosition
@@ -277,7 +278,7 @@ class MirrorSource:
             self.check_topic(copy.tp, fetched.topic_id)
             return _Prepared(copy, list(_passing(fetched)), fetched.next_offset)
         except CorruptRecordBatch as e:
-            self.fail(NotFetched(copy.tp, f"a batch from {fetched.position} on is broken: {e}"))
+            self.fail(NotFetched(copy.tp, str(e)))
         except MirrorError as e:
             self.fail(e)
         return None
@@ -329,6 +330,7 @@ class MirrorSource:
 
 def _passing(fetched: Fetched) -> Iterator[_Passing]:
     for header, batch in fetched.batches():
-        passed = pass_on(header, batch, fetched.position)
+        with reading(fetched.tp, header):
+            passed = pass_on(header, batch, fetched.position)
         if passed is not None:
             yield _Passing(passed, header.size, header.max_timestamp, header.partition_leader_epoch)

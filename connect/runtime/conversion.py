@@ -19,7 +19,7 @@ from connect.converters import (
 )
 from connect.errors import DataError
 from connect.runtime.worker_config import WorkerConfig
-from logd.client import Fetched
+from logd.client import TopicPartition
 from logd.records import Headers, NewRecord, Record
 
 T = TypeVar("T")
@@ -74,17 +74,20 @@ class Conversion:
             raise DataError(f"headers for topic {topic}: each is (name, schema or None, value)")
         return tuple((name, convert(topic, name, schema, value)) for name, schema, value in headers)
 
-    def from_log(self, fetched: Fetched) -> list[SinkRecord]:
-        """Fetched records as a sink task takes them; DataError names the first that cannot be converted."""
-        topic, partition = fetched.tp
-        records = fetched.records()
-        timestamp_type = _timestamp_type(fetched)
+    def from_log(
+        self, tp: TopicPartition, records: Sequence[Record], timestamp_type: int
+    ) -> list[SinkRecord]:
+        """Return records as a sink task takes them. DataError names the first that does not convert.
+
+        `timestamp_type`: 0 create time, 1 log append time.
+        """
+        topic, partition = tp
         try:
             keys = _decode(self._key.to_connect_many, topic, [r[2] for r in records])
             values = _decode(self._value.to_connect_many, topic, [r[3] for r in records])
             headers = [self._connect_headers(topic, r[4]) if r[4] else () for r in records]
         except Exception as e:
-            raise self._complaint(fetched, records) or e from e
+            raise self._complaint(tp, records) or e from e
         return [
             SinkRecord(
                 topic,
@@ -107,9 +110,9 @@ class Conversion:
         convert = self._header.to_connect_header
         return tuple((name, *convert(topic, name, data)) for name, data in headers)
 
-    def _complaint(self, fetched: Fetched, records: Sequence[Record]) -> DataError | None:
-        """Which of the records it was, and which part of it."""
-        topic = fetched.tp.topic
+    def _complaint(self, tp: TopicPartition, records: Sequence[Record]) -> DataError | None:
+        """Return an error that names the first record that does not convert, and which part of it."""
+        topic = tp.topic
         for offset, _, key, value, headers in records:
             part = "key"
             try:
@@ -120,7 +123,7 @@ class Conversion:
                 self._connect_headers(topic, headers)
             except Exception as e:
                 words = e if isinstance(e, DataError) else repr(e)
-                return DataError(f"{fetched.tp}, offset {offset}, {part}: {words}")
+                return DataError(f"{tp}, offset {offset}, {part}: {words}")
         return None
 
 
@@ -161,10 +164,3 @@ def _checked(
         made = wrong.pop().__name__ if wrong else f"{len(converted)} for {len(given)} records"
         raise DataError(f"{name}.{method} must give {wanted} for each record, not {made}")
     return converted
-
-
-def _timestamp_type(fetched: Fetched) -> int:
-    """0 create time, 1 log append time: the same for all batches of a topic, so the first one's."""
-    for header, _ in fetched.batches():
-        return header.timestamp_type
-    return 0

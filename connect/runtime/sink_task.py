@@ -29,13 +29,15 @@ from connect.runtime.plugin_statistics import PluginStatistics
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SinkMetrics
 from logd.client import Consumer, Fetched, TopicPartition
+from logd.client.fetcher.parts import Part
 from logd.errors import BROKER_AWAY, RebalanceNeeded
 from logd.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 _WAIT_SECONDS_MAX = 0.5
-_CONVERTED_BYTES = 64 * 1024
 _CONVERTED_RECORDS = 1000
+_PART_RECORDS = 20_000
+"""Records that are decoded, converted and put at a time: a few KB of a compressed batch may hold millions."""
 """Converted at once, as they were fetched; a batch that is larger by itself is not divided."""
 _FENCED_MAX = 5
 """How often in a row, without a commit between, the target may fence a task before the task fails."""
@@ -108,8 +110,10 @@ class WorkerSinkTask(WorkerTask):
         while True:
             await self._between_puts()
             for fetched in await self._wait_for(self._fetch(self._consumer)):
-                await self._deliver(fetched)
-                await self._between_puts()
+                for part in fetched.parts(_PART_RECORDS):
+                    if not await self._deliver(fetched, part):
+                        break
+                    await self._between_puts()
 
     async def _fetch(self, consumer: Consumer) -> list[Fetched]:
         """What comes next. Its round begins as it is handed out, without a turn of the loop between: what a
@@ -129,46 +133,45 @@ class WorkerSinkTask(WorkerTask):
         """Seconds to wait for the next commit; bounded, because `request_commit` may make one due earlier."""
         return min(max(self._commit_at - time.monotonic(), 0.01), _WAIT_SECONDS_MAX)
 
-    async def _deliver(self, fetched: Fetched) -> None:
-        """Put until the plugin takes it, with a backoff between; rebalances may come between the attempts."""
-        records = await self._converted(fetched)
+    async def _deliver(self, fetched: Fetched, part: Part) -> bool:
+        """Put until the plugin takes it, with a backoff between; rebalances may come between the attempts.
+
+        Return False if what was fetched is not what comes next any more.
+        """
+        records = await self._converted(fetched.tp, part)
         backoff = new_backoff()
         tried = False
         while True:
             async with self._turn:
                 if not self._is_current(fetched):
-                    return
+                    return False
                 if not tried:  # what is dropped unseen is read again, and counted then
                     self.metrics.read += len(records)
                     tried = True
                 try:
-                    await self._put(fetched, records)
+                    await self._put(fetched, part, records)
                     self._follow_rewinds()
-                    return
+                    return True
                 except RetriableError as e:
                     self.metrics.failed(again=True)
                     _log.warning("%s will be given its records again: %s", self.name, e)
                 except PartitionsFenced as e:
                     await self._take_again(e)
-                    return
+                    return False
             again_at = time.monotonic() + backoff.next()
             while (seconds := again_at - time.monotonic()) > 0:
                 await self._rest(min(seconds, self._seconds_to_commit()))
                 await self._between_puts()
 
-    async def _converted(self, fetched: Fetched) -> list[SinkRecord]:
-        """The records as the plugin takes them; the event loop has its turn between parts of them.
-
-        A piece of 1 MB may hold a hundred times as much when it is decompressed.
-        """
+    async def _converted(self, tp: TopicPartition, part: Part) -> list[SinkRecord]:
+        """Return the records as the plugin takes them; the event loop has its turn between some of them."""
         records: list[SinkRecord] = []
-        part, rest = fetched.cut(_CONVERTED_BYTES, _CONVERTED_RECORDS)
-        while rest is not None:
-            records += self._conversion.from_log(part)
-            await asyncio.sleep(0)
-            part, rest = rest.cut(_CONVERTED_BYTES, _CONVERTED_RECORDS)
-        converted = self._conversion.from_log(part)
-        return records + converted if records else converted
+        for start in range(0, len(part.records), _CONVERTED_RECORDS):
+            if start:
+                await asyncio.sleep(0)
+            some = part.records[start : start + _CONVERTED_RECORDS]
+            records += self._conversion.from_log(tp, some, part.timestamp_type)
+        return records
 
     def _is_current(self, fetched: Fetched) -> bool:
         """Whether it is what comes next in a partition of ours; what was fetched before a seek is not."""
@@ -180,7 +183,7 @@ class WorkerSinkTask(WorkerTask):
             return False
         return True
 
-    async def _put(self, fetched: Fetched, records: Sequence[SinkRecord]) -> None:
+    async def _put(self, fetched: Fetched, part: Part, records: Sequence[SinkRecord]) -> None:
         tp = fetched.tp
         if self._next[tp] < 0:
             self._next[tp] = self._safe[tp] = fetched.position
@@ -188,7 +191,7 @@ class WorkerSinkTask(WorkerTask):
             with self.metrics.put.timed():
                 await self._calls.call(self._task.put, records)
             self.metrics.took(len(records))
-        self._next[tp] = fetched.next_offset
+        self._next[tp] = part.next_offset
 
     def _seek(self, tp: TopicPartition, offset: int) -> None:
         assert self._consumer is not None

@@ -16,7 +16,7 @@ from logd.dump_log.findings import Findings
 from logd.dump_log.options import Options
 from logd.dump_log.readonly import base_offset_of, beside, open_readonly
 from logd.errors import CorruptRecordBatch
-from logd.records import decode_records, read_header
+from logd.records import RecordReader, read_header
 from logd.records.header import HEADER_SIZE
 from logd.storage.disk import PosixFile
 from logd.storage.names import INDEX_SUFFIX, LOG_SUFFIX
@@ -24,6 +24,7 @@ from logd.storage.scan import scan_batches, scan_headers
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
+_RECORDS_AT_ONCE: Final = 10_000
 
 Entries = list[tuple[int, int]]
 
@@ -115,13 +116,24 @@ def _check_time(
             findings.note(findings.missing_offsets, path, offset, header.last_offset)
             return
         ((_, _, batch),) = scan_batches(log, position, position + header.size)
-        largest = max((record[1] for record in decode_records(batch)), default=-1)
+        try:
+            largest = _largest_timestamp(batch)
+        except CorruptRecordBatch as error:
+            findings.complain(path, f"the batch at offset {header.base_offset} cannot be read: {error}")
+            return
         if largest != timestamp:
             findings.note(findings.time_mismatches, path, timestamp, largest)
         if previous >= timestamp:
             findings.note(findings.unordered_times, path, timestamp, previous)
         return
     findings.note(findings.missing_offsets, path, offset, -1)
+
+
+def _largest_timestamp(batch: memoryview) -> int:
+    reader, largest = RecordReader(batch), -1
+    while timestamps := reader.columns(_RECORDS_AT_ONCE).timestamps:
+        largest = max(largest, *timestamps)
+    return largest
 
 
 def _judge(path: Path, fault: str, out: TextIO, findings: Findings) -> None:

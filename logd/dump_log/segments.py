@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final, NamedTuple, TextIO
 
 from logd.dump_log.findings import Findings
 from logd.dump_log.options import UNLIMITED, Options
 from logd.dump_log.readonly import base_offset_of, open_readonly
 from logd.errors import CorruptRecordBatch
-from logd.records import ABORT, COMMIT, Record, check_crc, decode_records, parse_control, parse_end_marker
-from logd.records.header import NO_SEQUENCE, BatchHeader
+from logd.records import ABORT, COMMIT, Record, RecordReader, check_crc, parse_control, parse_end_marker
+from logd.records.header import CODEC_MASK, NO_SEQUENCE, BatchHeader
 from logd.storage.scan import scan_batches
 
+_RECORDS_AT_ONCE = 10_000
 _TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 _CONTROL_TYPES: Final = {
     ABORT: "ABORT",
@@ -36,7 +37,8 @@ def dump_segment(path: Path, options: Options, out: TextIO, findings: Findings) 
             for position, header, batch in scan_batches(file, 0, end):
                 print(_batch_line(header, position, _is_valid(path, batch, header, findings)), file=out)
                 if options.deep:
-                    last_offset = _dump_records(path, header, batch, last_offset, options, out, findings)
+                    place = Place(path, position)
+                    last_offset = _dump_records(place, header, batch, last_offset, options, out, findings)
                 position += header.size
         except CorruptRecordBatch as error:
             findings.complain(path, f"no batch at position {position}: {error}")
@@ -67,13 +69,27 @@ def _batch_line(header: BatchHeader, position: int, is_valid: bool) -> str:
         f"isTransactional: {_bool(header.is_transactional)} isControl: {_bool(header.is_control)} "
         f"deleteHorizonMs: {optional_long(horizon)} "
         f"position: {position} {_TIMESTAMP_TYPES[header.timestamp_type]}: {header.max_timestamp} "
-        f"size: {header.size} magic: {header.magic} compresscodec: {header.codec.name.lower()} "
+        f"size: {header.size} magic: {header.magic} compresscodec: {_codec_name(header)} "
         f"crc: {header.crc} isvalid: {_bool(is_valid)}"
     )
 
 
+def _codec_name(header: BatchHeader) -> str:
+    try:
+        return header.codec.name.lower()
+    except CorruptRecordBatch:
+        return f"unknown({header.attributes & CODEC_MASK})"
+
+
+class Place(NamedTuple):
+    """Where a batch is."""
+
+    path: Path
+    position: int
+
+
 def _dump_records(
-    path: Path,
+    place: Place,
     header: BatchHeader,
     batch: memoryview,
     last_offset: int,
@@ -81,16 +97,26 @@ def _dump_records(
     out: TextIO,
     findings: Findings,
 ) -> int:
-    """Print a batch's records; the last one's offset, or `last_offset` if there is none."""
+    """Print a batch's records, up to the first that cannot be read. Return the last one's offset.
+
+    Without a record it is `last_offset`.
+    """
     try:
-        for record in decode_records(batch):
-            offset = record[0]
-            if last_offset not in (-1, offset - 1):
-                findings.note(findings.gaps, path, last_offset, offset)
-            last_offset = offset
-            print(_record_line(header, record, options), file=out)
+        reader = RecordReader(batch, 0, header)
+        while records := reader.records(_RECORDS_AT_ONCE):
+            for record in records:
+                offset = record[0]
+                if last_offset not in (-1, offset - 1):
+                    findings.note(findings.gaps, place.path, last_offset, offset)
+                last_offset = offset
+                print(_record_line(header, record, options), file=out)
     except CorruptRecordBatch as error:
-        findings.complain(path, f"records of the batch at offset {header.base_offset}: {error}")
+        findings.complain(
+            place.path,
+            f"the batch of offsets {header.base_offset} to {header.last_offset} at position {place.position} "
+            f"cannot be read: {error}",
+        )
+        return header.last_offset
     return last_offset
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         assign_offset,
         check_crc,
         iter_batches,
+        read_base_offset,
         read_header,
         whole_batches_size,
     )
@@ -84,6 +85,7 @@ __all__ = [
     "parse_control",
     "parse_end_marker",
     "parse_marker",
+    "read_base_offset",
     "read_header",
     "rebuild_batch",
     "restamp",
@@ -125,6 +127,7 @@ _MODULES = {
         "assign_offset",
         "check_crc",
         "iter_batches",
+        "read_base_offset",
         "read_header",
         "whole_batches_size",
     ),

@@ -155,6 +155,11 @@ def read_header(buffer: Buffer, pos: int = 0) -> BatchHeader:
     return header
 
 
+def read_base_offset(buffer: Buffer, pos: int = 0) -> int:
+    """Return the base offset of the batch at `pos`, which may have nothing else right."""
+    return int(_BASE.unpack_from(buffer, pos)[0])
+
+
 def iter_batches(buffer: Buffer, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]:
     """Yield (position, header) of every whole batch in `buffer` from `pos` on.
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, TypeAlias
 
 from logd.client import Fetched, TopicPartition
-from logd.errors import CorruptRecordBatch
+from logd.client.fetcher.parts import OnUnreadable, Part
+from logd.errors import UnreadableBatch
 from logd.records import Record
 from millstream.consume.columns import OFFSET, RecordPrinter
 from millstream.consume.source import Source
@@ -22,6 +23,10 @@ RecordFilter: TypeAlias = Callable[[Sequence[Record]], Sequence[Record]]
 
 COMMIT_SECONDS = 5.0
 """How often a group's offsets are committed, Kafka's `auto.commit.interval.ms` unless told otherwise."""
+_PART_RECORDS = 10_000
+"""Records that are decoded at a time: a few KB of a compressed batch may hold millions."""
+_WRITE_BYTES = 1024 * 1024
+"""Printed text is written once it is so much, at the latest."""
 _GRACE_SECONDS = 1.0
 """How long the last write may take when the run is interrupted."""
 
@@ -96,15 +101,33 @@ class Reading:
                     self.source.note_printed(tp, offset)
 
     def _print_all(self, came: list[Fetched]) -> None:
-        """One write, also of what stands before a record that cannot be decoded."""
+        """Print what came, also what stands before a record that cannot be decoded."""
         self._parts, self._upto = [], {}
         try:
             for fetched in came:
-                self._take(fetched)
-                if self._left() == 0:
-                    break
+                for part in fetched.parts(_PART_RECORDS, on_unreadable=self._on_unreadable):
+                    if sum(map(len, self._parts)) >= _WRITE_BYTES:
+                        self._write_parts()
+                    self._take(fetched.tp, part)
+                    if self._left() == 0:
+                        return
         finally:
-            self._write(b"".join(self._parts))
+            self._write_parts()
+
+    @property
+    def _on_unreadable(self) -> OnUnreadable | None:
+        return self._skip_batch if self.skip_errors else None
+
+    def _skip_batch(self, unreadable: UnreadableBatch) -> None:
+        self.skipped += unreadable.record_count
+        self.tell(
+            f"{unreadable.topic}-{unreadable.partition}: offsets {unreadable.first_offset} to "
+            f"{unreadable.last_offset} left out: {unreadable.reason}"
+        )
+
+    def _write_parts(self) -> None:
+        parts, self._parts = self._parts, []
+        self._write(b"".join(parts))
 
     def _write(self, data: bytes) -> None:
         try:
@@ -115,12 +138,9 @@ class Reading:
             self._upto.clear()
             raise
 
-    def _take(self, fetched: Fetched) -> None:
-        tp, upto = fetched.tp, fetched.next_offset
-        try:
-            records: Sequence[Record] = fetched.records()
-        except CorruptRecordBatch as error:
-            raise CorruptRecordBatch(f"{tp} from offset {fetched.position} on: {error}") from None
+    def _take(self, tp: TopicPartition, part: Part) -> None:
+        records: Sequence[Record] = part.records
+        upto = part.next_offset
         ends = self.source.ends
         if ends is not None and tp in ends and upto > ends[tp]:
             upto = ends[tp]

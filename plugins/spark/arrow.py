@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pyarrow as pa
 
 from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
+from logd.client.fetcher.parts import reading
 from logd.errors import LogTruncated, OffsetOutOfRange, RequestTimedOut
 from logd.records import ArrowColumns, BatchHeader, BinaryColumn, Headers, RecordReader, check_crc
 from plugins.spark.errors import DataLost
@@ -38,7 +39,7 @@ def read_arrow(options: ReadOptions, wanted: LogRange) -> Iterator[pa.RecordBatc
 
     Runs an event loop of its own, step by step. Raises DataLost when the log no longer holds the range, or
     was truncated while it was read (without failOnDataLoss: what it still holds), KafkaError and
-    CorruptRecordBatch.
+    UnreadableBatch.
     """
     builder = _Builder(wanted, options.include_headers)
     with asyncio.Runner() as runner:
@@ -48,8 +49,9 @@ def read_arrow(options: ReadOptions, wanted: LogRange) -> Iterator[pa.RecordBatc
             if fetched is None:
                 break
             for header, batch in fetched.batches():
-                check_crc(batch, 0, header)
-                yield from builder.add(header, batch)
+                with reading(fetched.tp, header):
+                    check_crc(batch, 0, header)
+                    yield from builder.add(header, batch)
     if builder.rows:
         yield builder.take()
 

@@ -28,6 +28,8 @@ from streams.topology import Subtopology, Topology
 log = logging.getLogger(__name__)
 
 CHECKPOINT = ".checkpoint"
+_PART_RECORDS = 10_000
+"""Records that are decoded at a time: a few KB of a compressed batch may hold millions."""
 
 
 class GlobalStore:
@@ -218,8 +220,9 @@ class GlobalStores:
             ) from lost
         for fetched in answers:
             apply = self._by_topic[fetched.tp.topic].apply
-            await self._worker.run(apply, fetched.tp.partition, list(fetched.records()))
-            self._positions[fetched.tp] = fetched.next_offset
+            for part in fetched.parts(_PART_RECORDS):
+                await self._worker.run(apply, fetched.tp.partition, part.records)
+                self._positions[fetched.tp] = part.next_offset
 
     def _open(self) -> None:
         for part in (part for part in self._topology.subtopologies if part.is_global):

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
+from logd.client.fetcher.parts import reading
 from logd.errors import KafkaError, OffsetOutOfRange
 from logd.records import Headers, Record, RecordReader, check_crc
 from streams.errors import StateError
@@ -102,12 +103,14 @@ class StoreRestore:
     def _apply_part(self, fetched: Fetched) -> None:
         updates: dict[bytes, bytes | None] = {}
         for header, batch in fetched.batches():
-            check_crc(batch, 0, header)
             whole = fetched.position <= header.base_offset and header.next_offset <= min(self.cut, self.end)
-            if whole and self.converted is None:
-                self.restored += RecordReader(batch, 0, header).latest(updates)
-            else:
-                self._apply_each(RecordReader(batch, 0, header).records(), fetched.position, updates)
+            with reading(fetched.tp, header):
+                check_crc(batch, 0, header)
+                reader = RecordReader(batch, 0, header)
+                if whole and self.converted is None:
+                    self.restored += reader.latest(updates)
+                while records := reader.records(PART_RECORDS):
+                    self._apply_each(records, fetched.position, updates)
         self.position = fetched.next_offset
         self.store.backend.write(updates.items(), min(self.position, self.cut))
 

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-from logd.records import ABORT, BatchHeader, Record, check_crc, decode_records, iter_batches, parse_control
+from logd.client.fetcher.parts import OnUnreadable, Part, read_parts
+from logd.errors import CorruptRecordBatch, UnreadableBatch
+from logd.records import (
+    ABORT,
+    BatchHeader,
+    Record,
+    decode_records,
+    parse_control,
+    read_base_offset,
+    read_header,
+)
 from logd.topic_partition import TopicPartition
 from logd.wire import NO_UUID
 
@@ -94,8 +105,8 @@ class Fetched:
         aborted = self.aborted
         if aborted:
             seen = _Aborted(aborted)
-            for pos, header in iter_batches(first):
-                seen.includes(header, first[pos : pos + header.size])
+            for header, batch in self._part(self.position, first, whole_batches(first), ())._headers(_ignore):
+                seen.includes(header, batch)
             aborted = seen.remaining()
         found = whole_batches(first)
         behind = WholeBatches(
@@ -124,36 +135,64 @@ class Fetched:
             committed_only=self.committed_only,
         )
 
-    def batches(self, *, control: bool = False) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Each batch's header and bytes, still compressed, in offset order.
+    def batches(
+        self, *, control: bool = False, on_unreadable: OnUnreadable | None = None
+    ) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Yield each batch's header and bytes, still compressed, in offset order.
 
         Control batches are left out unless `control`; those of aborted transactions are left out for
         read_committed. The first batch may hold records before `position`. CRCs are not checked.
+
+        Raises UnreadableBatch where a header makes no sense. With `on_unreadable` such a batch is given to it
+        and passed over.
         """
         aborted = _Aborted(self.aborted) if self.committed_only and self.aborted else None
-        for pos, header in iter_batches(self.buffer):
-            batch = self.buffer[pos : pos + header.size]
+        for header, batch in self._headers(on_unreadable):
             if aborted is not None and aborted.includes(header, batch):
                 continue
             if header.next_offset > self.position and (control or not header.is_control):
                 yield header, batch
 
-    def records(self) -> list[Record]:
-        """Decoded records from `position` on: no control records, none aborted for read_committed.
+    def _headers(self, on_unreadable: OnUnreadable | None) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Yield each batch whose header makes sense. A batch's length says where the next one begins."""
+        pos, due = 0, self.position
+        while pos < len(self.buffer):
+            size = _LOG_OVERHEAD + _LENGTH_AND_COUNT.unpack_from(self.buffer, pos)[0]
+            batch = self.buffer[pos : pos + size]
+            pos += size
+            try:
+                header = read_header(batch)
+            except CorruptRecordBatch as error:
+                after = read_base_offset(self.buffer, pos) if pos < len(self.buffer) else self.next_offset
+                unreadable = UnreadableBatch(
+                    *self.tp,
+                    first_offset=due,
+                    last_offset=max(after - 1, due),
+                    record_count=max(after - due, 1),
+                    reason=str(error),
+                )
+                if on_unreadable is None:
+                    raise unreadable from error
+                on_unreadable(unreadable)
+                continue
+            due = header.next_offset
+            yield header, batch
 
-        Raises CorruptRecordBatch where a batch's CRC or contents are wrong.
+    def parts(self, max_records: int, *, on_unreadable: OnUnreadable | None = None) -> Iterator[Part]:
+        """Yield the records in parts of bounded size; see `read_parts`."""
+        return read_parts(self, max_records, on_unreadable)
+
+    def records(self) -> list[Record]:
+        """Return all records from `position` on: no control records, none aborted for read_committed.
+
+        A few KB of a compressed batch may hold millions of records: `parts` gives so many at a time. Raises
+        UnreadableBatch.
         """
-        records: list[Record] = []
-        for header, batch in self.batches():
-            check_crc(batch, 0, header)
-            decoded = decode_records(batch)
-            if header.base_offset < self.position:
-                decoded = [record for record in decoded if record[0] >= self.position]
-            if records:
-                records += decoded
-            else:
-                records = decoded
-        return records
+        return [record for part in self.parts(sys.maxsize) for record in part.records]
+
+
+def _ignore(unreadable: UnreadableBatch) -> None:
+    """Leave it to who reads the batches."""
 
 
 class _Aborted:
@@ -175,10 +214,21 @@ class _Aborted:
             return False
         if not header.is_control:
             return True
-        records = decode_records(batch)
-        if records and parse_control(records[0][2] or b"")[1] == ABORT:
+        if _is_abort_marker(batch):
             self._producers.discard(header.producer_id)
         return False
+
+
+def _is_abort_marker(batch: memoryview) -> bool:
+    """Return True if a control batch ends an aborted transaction, also if it cannot be read any more.
+
+    A producer's first marker after the beginning of an aborted transaction is the one that aborted it.
+    """
+    try:
+        records = decode_records(batch)
+        return bool(records) and parse_control(records[0][2])[1] == ABORT
+    except CorruptRecordBatch:
+        return True
 
 
 class WholeBatches(NamedTuple):

@@ -1,0 +1,82 @@
+"""The records of what was fetched, a bounded number at a time; batches that cannot be read are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from logd.errors import CorruptRecordBatch, UnreadableBatch
+from logd.records import BatchHeader, Record, RecordReader, check_crc
+from logd.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from logd.client.fetcher.fetched import Fetched
+
+OnUnreadable: TypeAlias = Callable[[UnreadableBatch], None]
+"""Takes note of a batch that is passed over."""
+
+
+class Part(NamedTuple):
+    """Some records of one partition in offset order, and the offset at which the next part begins.
+
+    `timestamp_type`: 0 create time, 1 log append time, as the last batch has it.
+    """
+
+    records: list[Record]
+    next_offset: int
+    timestamp_type: int
+
+
+def read_parts(
+    fetched: Fetched, max_records: int, on_unreadable: OnUnreadable | None = None
+) -> Iterator[Part]:
+    """Yield what was fetched in parts of at most `max_records` records. The last part may have none.
+
+    A batch that cannot be read is given to `on_unreadable` and passed over. Without it UnreadableBatch is
+    raised, once the records before the batch were yielded.
+    """
+    records: list[Record] = []
+    timestamp_type = 0
+    for header, batch in fetched.batches(on_unreadable=on_unreadable):
+        try:
+            check_crc(batch, 0, header)
+            timestamp_type = header.timestamp_type
+            reader = RecordReader(batch, 0, header)
+            if header.base_offset < fetched.position:
+                reader.skip_to(fetched.position)
+            while reader.remaining:
+                records += reader.records(max_records - len(records))
+                if len(records) >= max_records:
+                    after = records[-1][0] + 1 if reader.remaining else header.next_offset
+                    yield Part(records, after, timestamp_type)
+                    records = []
+        except CorruptRecordBatch as error:
+            unreadable = unreadable_batch(fetched.tp, header, error)
+            if on_unreadable is None:
+                if records:
+                    yield Part(records, records[-1][0] + 1, timestamp_type)
+                raise unreadable from error
+            on_unreadable(unreadable)
+    yield Part(records, fetched.next_offset, timestamp_type)
+
+
+@contextmanager
+def reading(tp: TopicPartition, header: BatchHeader) -> Iterator[None]:
+    """Have errors of reading the batch of `header` name it: CorruptRecordBatch becomes UnreadableBatch."""
+    try:
+        yield
+    except CorruptRecordBatch as error:
+        raise unreadable_batch(tp, header, error) from error
+
+
+def unreadable_batch(tp: TopicPartition, header: BatchHeader, error: CorruptRecordBatch) -> UnreadableBatch:
+    """Return the error that names the batch of `header`."""
+    return UnreadableBatch(
+        tp.topic,
+        tp.partition,
+        first_offset=header.base_offset,
+        last_offset=header.last_offset,
+        record_count=header.count,
+        reason=str(error),
+    )
