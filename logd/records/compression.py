@@ -1,8 +1,8 @@
 """Kafka's record compression: five codecs over cramjam and zlib, reading bounded by a limit.
 
-A batch's compressed bytes come from whoever produced it, so nothing in them is believed: before
-anything is decompressed, the block headers are walked for an upper bound of the result, and a
-batch that could pass the limit is refused. Declared content sizes are never allocated.
+A batch's compressed bytes come from whoever produced it, so nothing in them is believed. They are
+decompressed in pieces (`pieces`), and a batch is refused at the piece that passes the limit. Declared
+content sizes are never allocated.
 
 Two framings need care. Java writes snappy in xerial's framing and readers must take raw snappy as
 well (librdkafka writes either); lz4 has to be written with independent blocks, Java refuses
@@ -16,17 +16,24 @@ linked ones.
 from __future__ import annotations
 
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 import cramjam
 
 from logd.errors import CorruptRecordBatch
+from logd.records.xxh32 import Xxh32, xxh32
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 DECOMPRESSED_LIMIT: Final = 256 * 1024 * 1024
 """Bytes a batch may decompress to by default: far above what `max.message.bytes` makes of sane data."""
+
+PIECE_SIZE: Final = 256 * 1024
+"""Bytes of a piece that `pieces` yields at once."""
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -38,9 +45,11 @@ _LZ4_INDEPENDENT_BIT: Final = 0x20
 """Of a frame's flags."""
 _LZ4_RATIO: Final = 255
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-_ZSTD_BLOCK: Final = 128 * 1024
+_FOLLOWING_STEP: Final = 16 * 1024
+"""Bytes passed on at once after the first frame: what a frame leaves is copied, and frames may be tiny."""
 _I32 = struct.Struct(">i")
 _U32_LE = struct.Struct("<I")
+_U64_LE = struct.Struct("<Q")
 
 
 class Codec(IntEnum):
@@ -106,12 +115,32 @@ def check_frame(codec: int, beginning: bytes | bytearray | memoryview) -> None:
         )
 
 
-def decompress(codec: Codec, data: bytes, limit: int = DECOMPRESSED_LIMIT) -> bytes:
-    """Decompress `data` into at most `limit` bytes; CorruptRecordBatch if it is more, or nonsense."""
+def decompress(codec: Codec, data: Buffer, limit: int = DECOMPRESSED_LIMIT) -> bytes:
+    """Decompress `data` as a whole. Raises CorruptRecordBatch if it is damaged or makes more than `limit`."""
     if codec is Codec.NONE:
-        return data
+        return bytes(data)
+    parts = list(pieces(codec, data, limit))
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def pieces(codec: Codec, data: Buffer, limit: int = DECOMPRESSED_LIMIT) -> Iterator[bytes]:
+    """Decompress `data` piece by piece, so that memory is needed for one piece at a time.
+
+    Pieces are at most PIECE_SIZE long, or one block where a block of snappy or lz4 is longer; small data
+    comes as one piece. All codecs release the GIL while they work. Raises CorruptRecordBatch at the piece
+    that passes `limit` bytes in total, and where `data` is damaged, cut off or followed by anything else.
+    """
+    if codec is Codec.NONE:
+        yield bytes(data)
+        return
+    room = limit
     try:
-        return _DECOMPRESS[codec](data, limit)
+        for piece in _PIECES[codec](memoryview(data), limit):
+            room -= len(piece)
+            if room < 0:
+                raise _refuse(limit)
+            if piece:
+                yield piece
     except (cramjam.DecompressionError, zlib.error, struct.error, IndexError) as error:
         raise CorruptRecordBatch(f"{codec.name.lower()} records do not decompress: {error}") from None
 
@@ -120,20 +149,47 @@ def _refuse(limit: int) -> CorruptRecordBatch:
     return CorruptRecordBatch(f"records decompress to more than {limit} bytes")
 
 
-def _decompress_gzip(data: bytes, limit: int) -> bytes:
-    parts: list[bytes] = []
-    room = limit
-    while data:
+def _gzip_pieces(data: memoryview, _: int) -> Iterator[bytes]:
+    end, pos, step = len(data), 0, PIECE_SIZE
+    while pos < end:
         member = zlib.decompressobj(wbits=31)
-        part = member.decompress(data, room + 1)
-        room -= len(part)
-        if room < 0:
-            raise _refuse(limit)
-        if not member.eof:
-            raise CorruptRecordBatch("gzip records are cut off")
-        parts.append(part)
-        data = member.unused_data
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        while not member.eof:
+            source: memoryview | bytes = member.unconsumed_tail
+            if not source:
+                if pos >= end:
+                    raise CorruptRecordBatch("gzip records are cut off")
+                source = data[pos : pos + step]
+                pos += len(source)
+            yield member.decompress(source, PIECE_SIZE)
+        pos -= len(member.unused_data)
+        step = _FOLLOWING_STEP
+
+
+def _zstd_pieces(data: memoryview, _: int) -> Iterator[bytes]:
+    # Imported at first use: a broker starts without it.
+    if sys.version_info >= (3, 14):
+        from compression.zstd import ZstdDecompressor, ZstdError
+    else:
+        from backports.zstd import ZstdDecompressor, ZstdError
+
+    end, pos, step = len(data), 0, PIECE_SIZE
+    while pos < end:
+        if bytes(data[pos : pos + 4]) != _ZSTD_MAGIC:
+            raise CorruptRecordBatch(f"zstd frames end at byte {pos} of {end}")
+        frame = ZstdDecompressor()
+        try:
+            while not frame.eof:
+                source: memoryview | bytes = b""
+                if frame.needs_input:
+                    if pos >= end:
+                        raise CorruptRecordBatch("zstd records are cut off")
+                    source = data[pos : pos + step]
+                    pos += len(source)
+                yield frame.decompress(source, PIECE_SIZE)
+        except ZstdError as error:
+            raise CorruptRecordBatch(f"zstd records do not decompress: {error}") from None
+        pos -= len(frame.unused_data)
+        step = _FOLLOWING_STEP
 
 
 def _compress_xerial(data: bytes | bytearray) -> bytes:
@@ -145,92 +201,131 @@ def _compress_xerial(data: bytes | bytearray) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: bytes, limit: int) -> bytes:
-    if not data.startswith(_XERIAL_MAGIC):
-        if _snappy_length(data) > limit:
-            raise _refuse(limit)
-        return bytes(cramjam.snappy.decompress_raw(data))
+def _snappy_pieces(data: memoryview, limit: int) -> Iterator[bytes]:
+    if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        # A raw block is copied from anywhere before: it is decompressed as a whole.
+        yield _snappy_block(data, limit)
+        return
     blocks: list[bytes] = []
-    pos, total = len(_XERIAL_HEADER), 0
+    pos, size = len(_XERIAL_HEADER), 0
     while pos < len(data):
-        size = _I32.unpack_from(data, pos)[0]
+        length = _I32.unpack_from(data, pos)[0]
         pos += 4
-        if not 0 < size <= len(data) - pos:
-            raise CorruptRecordBatch(f"snappy block of {size} bytes, {len(data) - pos} are left")
-        block = data[pos : pos + size]
-        total += _snappy_length(block)
-        if total > limit:
-            raise _refuse(limit)
+        if not 0 < length <= len(data) - pos:
+            raise CorruptRecordBatch(f"snappy block of {length} bytes, {len(data) - pos} are left")
+        block = _snappy_block(data[pos : pos + length], limit)
+        pos += length
+        # Java's blocks of 32 KB are passed on together, so that small bodies come as one piece.
+        if blocks and size + len(block) > PIECE_SIZE:
+            yield b"".join(blocks)
+            blocks, size = [], 0
         blocks.append(block)
-        pos += size
-    return b"".join([bytes(cramjam.snappy.decompress_raw(block)) for block in blocks])
+        size += len(block)
+    yield b"".join(blocks)
 
 
-def _snappy_length(block: bytes) -> int:
+def _snappy_block(block: memoryview, limit: int) -> bytes:
     length = int(cramjam.snappy.decompress_raw_len(block))
     if length > _SNAPPY_RATIO * len(block):
         raise CorruptRecordBatch(f"a snappy block of {len(block)} bytes claims to hold {length}")
-    return length
-
-
-def _decompress_lz4(data: bytes, limit: int) -> bytes:
-    if len(data) * _LZ4_RATIO > limit and _lz4_bound(data) > limit:
+    if length > limit:
         raise _refuse(limit)
-    return bytes(cramjam.lz4.decompress(data))
+    return bytes(cramjam.snappy.decompress_raw(block))
 
 
-def _lz4_bound(data: bytes) -> int:
-    """At most how many bytes the lz4 frames in `data` hold; nothing but frames is allowed."""
-    pos = bound = 0
-    while data.startswith(_LZ4_MAGIC, pos):
-        flags, block_max = data[pos + 4], 1 << (8 + 2 * (data[pos + 5] >> 4 & 7))
+def _lz4_pieces(data: memoryview, limit: int) -> Iterator[bytes]:
+    pos = 0
+    while bytes(data[pos : pos + 4]) == _LZ4_MAGIC:
+        frame = _Lz4Frame(data, pos)
+        pos = frame.end
+        if frame.bound <= PIECE_SIZE:
+            yield frame.decompress()
+        elif frame.is_linked:
+            # Blocks that refer to the ones before cannot be decompressed one by one. Java's readers and this
+            # broker refuse such frames, so they are found in foreign logs only.
+            if frame.bound > limit:
+                raise _refuse(limit)
+            yield frame.decompress()
+        else:
+            yield from frame.blocks()
+    if pos != len(data) or not pos:
+        raise CorruptRecordBatch(f"lz4 frames end at byte {pos} of {len(data)}")
+
+
+class _Lz4Frame:
+    """An lz4 frame at `start` of `data`, walked over up to its `end`; it holds `bound` bytes at most.
+
+    Raises struct.error or IndexError if the frame is cut off.
+    """
+
+    __slots__ = ("_block_max", "_data", "_first_block", "_flags", "_start", "bound", "end")
+
+    def __init__(self, data: memoryview, start: int) -> None:
+        self._data, self._start = data, start
+        self._flags = flags = data[start + 4]
+        # 4 to 7 stand for 64 KB to 4 MB; less is an error, which the header's check or cramjam reports.
+        self._block_max = 1 << (8 + 2 * (data[start + 5] >> 4 & 7))
         # Magic 4, flags 1, block size 1, optional content size 8 and dictionary id 4, checksum 1.
-        pos += 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+        pos = start + 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+        self._first_block = pos
+        checksum_size = 4 if flags & 0x10 else 0
+        bound = 0
         while size := _U32_LE.unpack_from(data, pos)[0]:
             stored = size & 0x7FFF_FFFF
-            bound += stored if size >> 31 else min(block_max, stored * _LZ4_RATIO)
-            pos += 4 + stored + (4 if flags & 0x10 else 0)
-        pos += 4 + (4 if flags & 0x04 else 0)
-    if pos != len(data):
-        raise CorruptRecordBatch(f"lz4 frames end at byte {pos} of {len(data)}")
-    return bound
+            bound += stored if size >> 31 else min(self._block_max, stored * _LZ4_RATIO)
+            pos += 4 + stored + checksum_size
+        self.bound = bound
+        self.end = pos + 4 + (4 if flags & 0x04 else 0)
+        if self.end > len(data):
+            raise CorruptRecordBatch("lz4 records are cut off")
+
+    @property
+    def is_linked(self) -> bool:
+        return not self._flags & _LZ4_INDEPENDENT_BIT
+
+    def decompress(self) -> bytes:
+        """Return what the whole frame holds; cramjam checks its checksums."""
+        return bytes(cramjam.lz4.decompress(self._data[self._start : self.end]))
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield what each block holds, and check all checksums on the way."""
+        data, flags = self._data, self._flags
+        pos = self._first_block
+        if xxh32(data[self._start + 4 : pos - 1]) >> 8 & 0xFF != data[pos - 1]:
+            raise CorruptRecordBatch("an lz4 frame's header does not match its checksum")
+        if flags >> 6 != 1 or flags & 0x02 or not 1 << 16 <= self._block_max <= 1 << 22:
+            raise CorruptRecordBatch(f"an lz4 frame with flags {flags:#04x}")
+        content = Xxh32() if flags & 0x04 else None
+        held = 0
+        room = bytearray(min(self._block_max, self.bound))
+        while size := _U32_LE.unpack_from(data, pos)[0]:
+            pos += 4
+            block = data[pos : pos + (size & 0x7FFF_FFFF)]
+            pos += len(block)
+            if flags & 0x10:
+                if xxh32(block) != _U32_LE.unpack_from(data, pos)[0]:
+                    raise CorruptRecordBatch("an lz4 block does not match its checksum")
+                pos += 4
+            if size >> 31:
+                piece = bytes(block)
+            else:
+                made = cramjam.lz4.decompress_block_into(block, room, output_len=len(room))
+                piece = bytes(memoryview(room)[:made])
+            if len(piece) > self._block_max:
+                raise CorruptRecordBatch(f"an lz4 block of {len(piece)} bytes")
+            if content is not None:
+                content.update(piece)
+            held += len(piece)
+            yield piece
+        if flags & 0x08 and _U64_LE.unpack_from(data, self._start + 6)[0] != held:
+            raise CorruptRecordBatch(f"an lz4 frame does not hold the {held} bytes its header says")
+        if content is not None and content.digest() != _U32_LE.unpack_from(data, pos + 4)[0]:
+            raise CorruptRecordBatch("an lz4 frame's content does not match its checksum")
 
 
-def _decompress_zstd(data: bytes, limit: int) -> bytes:
-    if _zstd_bound(data) > limit:
-        raise _refuse(limit)
-    return bytes(cramjam.zstd.decompress(data))
-
-
-def _zstd_bound(data: bytes) -> int:
-    """At most how many bytes the zstd frames in `data` hold; nothing but frames is allowed."""
-    pos = bound = 0
-    while data.startswith(_ZSTD_MAGIC, pos):
-        descriptor = data[pos + 4]
-        single = descriptor & 0x20
-        content_size = (1 if single else 0, 2, 4, 8)[descriptor >> 6]
-        pos += 5 + (0 if single else 1) + (0, 1, 2, 4)[descriptor & 3] + content_size
-        last = 0
-        while not last:
-            block = data[pos] | data[pos + 1] << 8 | data[pos + 2] << 16
-            last, kind, size = block & 1, block >> 1 & 3, block >> 3
-            # Kind 0 is stored as it is, 1 is one byte repeated, 2 is compressed.
-            bound += _ZSTD_BLOCK if kind == 2 else size
-            pos += 3 + (1 if kind == 1 else size)
-        pos += 4 if descriptor & 0x04 else 0
-    if pos != len(data):
-        raise CorruptRecordBatch(f"zstd frames end at byte {pos} of {len(data)}")
-    return bound
-
-
-_DECOMPRESS: Final[dict[Codec, Callable[[bytes, int], bytes]]] = {
-    Codec.GZIP: _decompress_gzip,
-    Codec.SNAPPY: _decompress_snappy,
-    Codec.LZ4: _decompress_lz4,
-    Codec.ZSTD: _decompress_zstd,
+_PIECES: Final[dict[Codec, Callable[[memoryview, int], Iterator[bytes]]]] = {
+    Codec.GZIP: _gzip_pieces,
+    Codec.SNAPPY: _snappy_pieces,
+    Codec.LZ4: _lz4_pieces,
+    Codec.ZSTD: _zstd_pieces,
 }
-
-
-def pieces(codec: Codec, data: bytes | memoryview, limit: int = DECOMPRESSED_LIMIT) -> Iterator[bytes]:
-    """Yield the decompressed body."""
-    yield decompress(codec, bytes(data), limit)
