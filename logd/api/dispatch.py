@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of the client id
 
-Outcome: TypeAlias = "Answer | Delayed[Answer] | asyncio.Future[bytes] | Coroutine[Any, Any, Answer] | None"
+Answered: TypeAlias = "Answer | asyncio.Future[bytes] | None"
+Outcome: TypeAlias = "Answer | Delayed[Answer] | asyncio.Future[bytes] | Coroutine[Any, Any, Answered] | None"
 """A future is of batches that are appended: further batches may be, before it is done."""
 Serving: TypeAlias = "Callable[[memoryview, int, int, RequestContext], Outcome]"
 """The form of ``serve``, and of what may stand in front of it."""
@@ -87,7 +88,7 @@ def _after_tags(view: memoryview, pos: int, tags: int, end: int) -> int:
 
 def _produce(
     view: memoryview, pos: int, end: int, version: int, correlation_id: int, context: RequestContext
-) -> Answer | asyncio.Future[bytes] | Coroutine[Any, Any, Answer] | None:
+) -> Answer | asyncio.Future[bytes] | Coroutine[Any, Any, Answered] | None:
     """Take this function's place at the first call: the module is imported only when somebody produces."""
     global _produce
     from logd.api import produce

@@ -3,7 +3,7 @@
 -1 latest (of committed transactions for read_committed), -2 earliest, -3 largest timestamp (7+),
 -4 earliest local (8+), -5 latest tiered (9+), -6 earliest not yet tiered (11+). Nothing is tiered here, so
 that -4 is the earliest and -5 and -6 find nothing. Indexes and batches that are not in memory are read in by
-a thread first.
+a thread first. A batch that decompresses to more than LOOP_DECOMPRESSED_MAX is searched by a thread.
 
 Behind an election the high watermark lags: before it has come to where the leader epoch began, the latest
 offset is not known to consumers, nor whether what is found behind it is committed (KIP-207). They get
@@ -16,13 +16,14 @@ from collections import Counter
 from functools import partial
 
 from logd.api.context import RequestContext
+from logd.broker.batch_rules import LOOP_DECOMPRESSED_MAX
+from logd.broker.broker import Broker
 from logd.broker.fencing import check_leader_epoch
 from logd.broker.partition import Partition
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import TimestampOffset
-from logd.storage.disk import CACHED_ONLY
+from logd.storage.timestamp_search import NotSearched
 from logd.wire.messages.list_offsets import (
-    ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -59,8 +60,9 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
                 else:
                     end = partition.last_stable_offset if read_committed else partition.high_watermark
                 is_lagging = request.replica_id < 0 and _is_lagging(partition)
-                find = partial(_find, partition, asked, context.version, end, is_lagging)
-                found = await context.broker.warmer.until_resident(find)
+                found = await _find(partition, asked.timestamp, context, end, is_lagging)
+                if found_topic.partition(asked.partition_index) is not partition:
+                    raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} was opened again")
                 answer.timestamp, answer.offset, answer.leader_epoch = found
             except KafkaError as error:
                 answer.error_code = error.code
@@ -83,10 +85,10 @@ def _not_available(partition: Partition, version: int) -> KafkaError:
     )
 
 
-def _find(
-    partition: Partition, asked: ListOffsetsPartition, version: int, end: int, is_lagging: bool
+async def _find(
+    partition: Partition, timestamp: int, context: RequestContext, end: int, is_lagging: bool
 ) -> TimestampOffset:
-    timestamp = asked.timestamp
+    version = context.version
     if version < _FIRST_VERSION.get(timestamp, 0) or timestamp < EARLIEST_PENDING:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} in version {version}")
     if timestamp == LATEST:
@@ -98,13 +100,31 @@ def _find(
         return TimestampOffset(-1, start, partition.epoch_of(start))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
         return _NOT_FOUND
-    with CACHED_ONLY:
-        if timestamp == MAX_TIMESTAMP:
-            found = partition.log.reader.offset_of_max_timestamp()
-        else:
-            found = partition.log.reader.offset_for_timestamp(timestamp)
+    found = await _find_by_time(partition, timestamp, context.broker)
     if found is not None and found.offset < end:
         return found
     if found is not None and is_lagging:
         raise _not_available(partition, version)
     return _NOT_FOUND
+
+
+async def _find_by_time(partition: Partition, timestamp: int, broker: Broker) -> TimestampOffset | None:
+    """Return the first record at or after `timestamp`, or with the largest one; None if there is none."""
+    log, warmer = partition.log, broker.warmer
+    if timestamp == MAX_TIMESTAMP:
+        timestamp = await warmer.until_resident(log.reader.largest_timestamp)
+        if timestamp < 0:
+            return None
+    start = 0
+    while True:
+        find = partial(
+            log.reader.offset_for_timestamp, timestamp, start, decompressed_max=LOOP_DECOMPRESSED_MAX
+        )
+        try:
+            return await warmer.until_resident(find)
+        except NotSearched as batch:
+            search = batch.search
+        found = await broker.validator.run(search.run, len(search.batch))
+        if found is not None:
+            return TimestampOffset(*found, log.epoch_of(found[1]))
+        start = search.header.next_offset

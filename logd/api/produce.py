@@ -4,7 +4,8 @@ Everything happens inside the data callback: with one replica a write is committ
 that acks=1 and acks=all are answered at once. Where flush.messages or flush.ms ask for an fsync, or acks=all
 for other replicas, the answer waits (`acknowledgement`), while the connection's next batches are appended. A
 batch that begins a transaction in its partition is not appended before the coordinator has answered, where
-its log asks for an fsync or it is another broker, and holds up what comes behind it. With acks=0 there is no
+its log asks for an fsync or it is another broker. A batch that takes long to validate is validated in a
+thread first (`waiting_batch`). Either holds up what comes behind it. With acks=0 there is no
 answer, and an error closes the connection, which is the only way to tell. Topics are named by id from version
 13 on. From version 12 on a transactional batch makes its partition part of the transaction (KIP-890).
 """
@@ -12,15 +13,17 @@ answer, and an error closes the connection, which is the only way to tell. Topic
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from logd.api.acknowledgement import Acknowledgement, Unkept
 from logd.api.answer import Refused
 from logd.api.current_leaders import Find, tell_leaders
 from logd.api.transaction_codes import IMPLICIT_FROM, produce_code
+from logd.api.waiting_batch import WaitingBatch
 from logd.broker.admission import NotYetAdmitted
+from logd.broker.batch_rules import NotYetValidated
 from logd.errors import ErrorCode, KafkaError, RecordsRefused
 from logd.wire.produce import (
     LEADERS,
@@ -34,25 +37,10 @@ from logd.wire.produce import (
 if TYPE_CHECKING:
     from logd.api.context import RequestContext
     from logd.broker.cluster_view import Node
-    from logd.broker.partition import Partition
     from logd.broker.topic import Topic as BrokerTopic
-    from logd.storage import Appended
     from logd.wire.produce import ReceivedProduce
 
     Answers: TypeAlias = list[tuple[Topic, list[PartitionProduced]]]
-
-
-class Waiting(NamedTuple):
-    """A batch whose producer is not admitted yet: an answer's list and place in it, `again` to append it once
-    `consent` was awaited.
-    """
-
-    produced: list[PartitionProduced]
-    place: int
-    topic: BrokerTopic
-    partition: Partition
-    again: Callable[[], Appended]
-    consent: Awaitable[None]
 
 
 ZSTD_FROM = 7
@@ -64,9 +52,11 @@ NOT_LEASED = "this broker's session with ZooKeeper may be over: another one may 
 
 def serve(
     view: memoryview, pos: int, end: int, version: int, correlation_id: int, context: RequestContext
-) -> bytes | asyncio.Future[bytes] | Coroutine[Any, Any, bytes] | None:
-    """Append what ``view[pos:end]`` holds; the response frame, or a future of it when all is appended, or a
-    coroutine that gives it where something is not, or None with acks=0. Raises Refused.
+) -> bytes | asyncio.Future[bytes] | Coroutine[Any, Any, bytes | asyncio.Future[bytes] | None] | None:
+    """Append what ``view[pos:end]`` holds. Return the response frame, or a future of it once all is appended,
+    or None with acks=0; or a coroutine that returns one of these, if something is not appended yet.
+
+    Raises Refused.
     """
     request = decode_produce_request(view, version, pos, end)
     broker = context.broker
@@ -77,7 +67,7 @@ def serve(
     answers: Answers = []
     is_misled = False
     unkept: list[Unkept] = []
-    waiting: list[Waiting] = []
+    waiting: list[WaitingBatch] = []
     shared = broker.shared
     is_fenced = shared is not None and not shared.is_leased
     for name, partitions in request.topics:
@@ -102,24 +92,29 @@ def serve(
             except KafkaError as error:
                 is_misled |= error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
                 produced.append(_failed(index, error, version))
-            except NotYetAdmitted as not_yet:
+            except (NotYetAdmitted, NotYetValidated) as not_yet:
                 assert topic is not None, "its partition has asked"
+                held = memoryview(bytes(records))
                 again = partial(
                     partition.produce,
-                    memoryview(bytes(records)),
+                    held,
                     now_ms,
                     acks,
                     transactional_id=transactional_id,
                     implicit=implicit,
                 )
-                waiting.append(Waiting(produced, len(produced), topic, partition, again, not_yet.flushed))
+                waiting.append(
+                    WaitingBatch(produced, len(produced), topic, partition, held, now_ms, again, not_yet)
+                )
                 produced.append(PartitionProduced(index, ErrorCode.NOT_ENOUGH_REPLICAS))
         answers.append((name, produced))
     if acks == 0:
+        if waiting:
+            return _append_unanswered(answers, waiting, version, context)
         _close_on_error(answers)
         return None
     if waiting:
-        return _answer_once_admitted(request, answers, unkept, waiting, version, correlation_id, context)
+        return _answer_once_appended(request, answers, unkept, waiting, version, correlation_id, context)
     if unkept:
         return _acknowledge(request, answers, unkept, version, correlation_id, context)
     if shared is not None and not shared.is_leased:
@@ -129,20 +124,34 @@ def serve(
     return encode_produce_response(answers, version, correlation_id)
 
 
-async def _answer_once_admitted(
+async def _append_unanswered(
+    answers: Answers, waiting: list[WaitingBatch], version: int, context: RequestContext
+) -> None:
+    """Append what could not be appended yet, with acks=0. Raises Refused if anything was not appended."""
+    for each in waiting:
+        try:
+            first, _, append_time, log_start, _ = await each.appended(context.broker.validator)
+        except KafkaError as error:
+            each.produced[each.place] = _failed(each.partition.index, error, version)
+            continue
+        each.produced[each.place] = PartitionProduced(each.partition.index, 0, first, append_time, log_start)
+    _close_on_error(answers)
+
+
+async def _answer_once_appended(
     request: ReceivedProduce,
     answers: Answers,
     unkept: list[Unkept],
-    waiting: list[Waiting],
+    waiting: list[WaitingBatch],
     version: int,
     correlation_id: int,
     context: RequestContext,
-) -> bytes:
-    """The response to batches some of which could not be appended yet."""
+) -> bytes | asyncio.Future[bytes]:
+    """Append what could not be appended yet; return the response, or a future of it as `serve` does."""
     for each in waiting:
-        produced, place, _, partition, _, _ = each
+        produced, place, partition = each.produced, each.place, each.partition
         try:
-            appended = await _append_once_admitted(each)
+            appended = await each.appended(context.broker.validator)
             kept = partition.flushed(appended, request.acks)
         except KafkaError as error:
             produced[place] = _failed(partition.index, error, version)
@@ -152,7 +161,7 @@ async def _answer_once_admitted(
         if kept is not None:
             unkept.append(Unkept(produced, place, partition, kept))
     if unkept:
-        return await _acknowledge(request, answers, unkept, version, correlation_id, context)
+        return _acknowledge(request, answers, unkept, version, correlation_id, context)
     return _encode_leased(answers, version, correlation_id, context)
 
 
@@ -192,19 +201,6 @@ def _encode_with_leaders(
         misled = (ErrorCode.NOT_LEADER_OR_FOLLOWER,)
         nodes = tell_leaders(answers, misled, find, context.broker.cluster, context.endpoint)
     return encode_produce_response(answers, version, correlation_id, nodes=nodes)
-
-
-async def _append_once_admitted(waiting: Waiting) -> Appended:
-    """Another broker may lead the partition by then: what is written here would be in nobody's history."""
-    _, _, topic, partition, append, consent = waiting
-    while True:
-        await consent
-        if topic.partition(partition.index) is not partition:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} was closed and opened again")
-        try:
-            return append()
-        except NotYetAdmitted as not_yet:
-            consent = not_yet.flushed
 
 
 def _fence(answers: Answers) -> bool:

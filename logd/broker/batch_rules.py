@@ -1,33 +1,70 @@
-"""What a topic's settings ask of a batch, beyond its holding together (``records.check_produced``).
+"""Which batches a partition takes, by their records and the topic's settings; see Kafka's LogValidator.
 
-Only the header is read, except on compacted topics (every record needs a key), where
-``message.timestamp.before.max.ms`` is set (the header does not tell the oldest record's time), where the
-header tells of a record too far ahead, where it does not tell the newest record's time (sarama's do not),
-and where the topic's ``compression.type`` asks for another codec.
+Every record is walked (`records.check_records`), decompressed in pieces. The header's max timestamp is
+corrected to the newest record's. If validation would hold up the event loop, NotYetValidated is raised, and
+`BatchRules.validate` does the work in any thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
-from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, RecordsRefused
-from logd.records.build import Record, rebuild_batch
-from logd.records.compression import Codec
+from logd.errors import ErrorCode, KafkaError, RecordsRefused
+from logd.records.build import seal
+from logd.records.compression import (
+    DECOMPRESSED_LIMIT,
+    PIECE_SIZE,
+    Codec,
+    CompressedTooLarge,
+    DecompressedTooLarge,
+    compress_pieces,
+    pieces,
+)
 from logd.records.header import (
     APPEND_TIME_BIT,
     CODEC_MASK,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
     NO_TIMESTAMP,
     BatchHeader,
+    Buffer,
     assign_max_timestamp,
     read_header,
 )
-from logd.records.reader import decode_records
-from logd.records.validate import check_produced_records
+from logd.records.reader import Checked, RecordReader
+from logd.records.validate import check_records
 
 RECORD_ERRORS_MAX = 10_000
-"""An answer names so many bad records of a batch; the rest gets the error of the whole batch."""
+"""How many bad records of a batch a response names; the others get the error of the whole batch."""
+
+LOOP_COMPRESSED_MAX = 64 * 1024
+"""Compressed bytes of a batch that is validated on the event loop, at most."""
+LOOP_DECOMPRESSED_MAX = PIECE_SIZE
+"""Bytes that such a batch may decompress to: about a millisecond's work."""
+LOOP_RECOMPRESSED_MAX = 4 * 1024
+"""Bytes of a batch whose codec is changed on the event loop, at most."""
+LOOP_REFUSED_MAX = 10_000
+"""Records of a batch whose bad records are looked for on the event loop, at most."""
+RECORDS_AT_ONCE = 1_000
+
+
+class Validated(NamedTuple):
+    """A batch as it is to be appended, and the rules it was validated by."""
+
+    rules: BatchRules
+    header: BatchHeader
+    batch: Buffer
+
+
+class NotYetValidated(Exception):
+    """Validating a batch would hold up the event loop: run ``rules.validate`` in a thread, and try again."""
+
+    def __init__(self, rules: BatchRules, header: BatchHeader) -> None:
+        super().__init__()
+        self.rules = rules
+        self.header = header
 
 
 class BatchRules:
@@ -38,79 +75,108 @@ class BatchRules:
         "_before_max",
         "_bytes_max",
         "_codec",
-        "_config",
         "_keys_required",
+        "_level",
         "_name",
-        "_records_wanted",
+        "_record_bytes_max",
         "_times_are_clients",
     )
 
     def __init__(self, name: str, config: TopicConfig) -> None:
         self._name = name
-        self._config = config
         self._bytes_max = config.max_message_bytes
+        self._record_bytes_max = config.max_decompressed_message_bytes
         self._keys_required = config.is_compacted
         self._times_are_clients = config.message_timestamp_type == "CreateTime"
-        self._before_max = config.message_timestamp_before_max_ms if self._times_are_clients else LONG_MAX
+        self._before_max = config.message_timestamp_before_max_ms
         self._after_max = config.message_timestamp_after_max_ms
-        self._records_wanted = config.is_compacted or self._before_max != LONG_MAX
         self._codec = _codec(config)
+        self._level = _level(config)
 
-    def admit(self, header: BatchHeader, batch: memoryview, now_ms: int) -> tuple[BatchHeader, memoryview]:
-        """The batch to append: this one, or the same records with the header or codec they are to have.
+    def admit(self, header: BatchHeader, batch: memoryview, now_ms: int) -> tuple[BatchHeader, Buffer]:
+        """Return the batch to append: this one, or the same records with another header or codec.
 
-        Raises the KafkaError a batch deserves that is sound in itself but not allowed here.
+        Raises the KafkaError that a batch deserves that is not sound, or not allowed here; NotYetValidated if
+        that would take too long to find out.
         """
         if len(batch) > self._bytes_max:
-            raise KafkaError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"{self._name}: a batch of {len(batch)} bytes; max.message.bytes is {self._bytes_max}",
-            )
+            raise self._too_large(f"a batch of {len(batch)} bytes")
         if header.count == 0:
             raise KafkaError(ErrorCode.INVALID_RECORD, f"{self._name}: a batch without records")
-        if header.attributes & APPEND_TIME_BIT:
+        attributes = header.attributes
+        if attributes & APPEND_TIME_BIT:
             raise KafkaError(
                 ErrorCode.INVALID_TIMESTAMP, f"{self._name}: only the broker may set the log append time"
             )
-        if header.max_timestamp < header.base_timestamp and self._times_are_clients:
-            header, batch = _with_max_timestamp(batch)
-        is_ahead = self._times_are_clients and header.max_timestamp - now_ms > self._after_max
-        if self._records_wanted or is_ahead:
-            self._check_records(check_produced_records(batch), header.base_offset, now_ms)
-            if is_ahead:
-                raise KafkaError(
-                    ErrorCode.INVALID_TIMESTAMP,
-                    f"{self._name}: the header's newest timestamp {header.max_timestamp} is no record's",
-                )
-        if self._codec is not None and self._codec != header.attributes & CODEC_MASK:
-            return self._rebuilt(header, batch, self._codec)
-        return header, batch
+        if attributes & CODEC_MASK and len(batch) > LOOP_COMPRESSED_MAX:
+            raise NotYetValidated(self, header)
+        if self._is_recompressed(header) and len(batch) > LOOP_RECOMPRESSED_MAX:
+            raise NotYetValidated(self, header)
+        try:
+            checked = self._check(header, batch, LOOP_DECOMPRESSED_MAX)
+        except DecompressedTooLarge:
+            raise NotYetValidated(self, header) from None
+        if self._is_refused(checked, now_ms):
+            if header.count > LOOP_REFUSED_MAX:
+                raise NotYetValidated(self, header)
+            raise self._refusal(header, batch, now_ms)
+        return self._as_stored(header, batch, checked)
 
-    def _check_records(self, records: Sequence[Record], base_offset: int, now_ms: int) -> None:
-        """Raise RecordsRefused with every record that is at fault, in Kafka's words (KIP-467).
+    def validate(self, header: BatchHeader, batch: memoryview, now_ms: int) -> Validated:
+        """Do what is left to do after NotYetValidated; may be called in any thread.
+
+        Raises the KafkaError that the batch deserves.
+        """
+        try:
+            checked = self._check(header, batch, DECOMPRESSED_LIMIT)
+        except DecompressedTooLarge as error:
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"{self._name}: {error}") from None
+        if self._is_refused(checked, now_ms):
+            raise self._refusal(header, batch, now_ms)
+        return Validated(self, *self._as_stored(header, batch, checked))
+
+    def _check(self, header: BatchHeader, batch: Buffer, limit: int) -> Checked:
+        return check_records(batch, header, limit=limit, record_limit=self._record_bytes_max)
+
+    def _is_refused(self, checked: Checked, now_ms: int) -> bool:
+        if checked.keyless and self._keys_required:
+            return True
+        return self._times_are_clients and (
+            checked.max_timestamp > now_ms + self._after_max
+            or checked.min_timestamp < now_ms - self._before_max
+        )
+
+    def _refusal(self, header: BatchHeader, batch: Buffer, now_ms: int) -> RecordsRefused:
+        """Return the error that names the records that are at fault, in Kafka's words (KIP-467).
 
         INVALID_TIMESTAMP goes before INVALID_RECORD where a batch has both.
         """
         earliest, latest = now_ms - self._before_max, now_ms + self._after_max
         errors: list[tuple[int, str | None]] = []
+        count = 0
         code = ErrorCode.INVALID_RECORD
-        for offset, timestamp, key, *_ in records:
-            if key is None and self._keys_required:
-                problem = f"Compacted topic cannot accept message without key in topic partition {self._name}"
-            elif (
-                self._times_are_clients and not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP
-            ):
-                code = ErrorCode.INVALID_TIMESTAMP
-                problem = (
-                    f"Timestamp {timestamp} of message with offset {offset} is out of range. "
-                    f"The timestamp should be within [{earliest}, {latest}]"
-                )
-            else:
-                continue
-            if len(errors) < RECORD_ERRORS_MAX:
-                errors.append((offset - base_offset, problem))
-        if not errors:
-            return
+        reader = RecordReader(batch, 0, header)
+        while records := reader.records(RECORDS_AT_ONCE):
+            for offset, timestamp, key, *_ in records:
+                if key is None and self._keys_required:
+                    problem = (
+                        f"Compacted topic cannot accept message without key in topic partition {self._name}"
+                    )
+                elif (
+                    self._times_are_clients
+                    and not earliest <= timestamp <= latest
+                    and timestamp != NO_TIMESTAMP
+                ):
+                    code = ErrorCode.INVALID_TIMESTAMP
+                    problem = (
+                        f"Timestamp {timestamp} of message with offset {offset} is out of range. "
+                        f"The timestamp should be within [{earliest}, {latest}]"
+                    )
+                else:
+                    continue
+                count += 1
+                if count <= RECORD_ERRORS_MAX:
+                    errors.append((offset - header.base_offset, problem))
         if code is ErrorCode.INVALID_TIMESTAMP:
             summary = "One or more records have been rejected due to invalid timestamp"
         else:
@@ -118,30 +184,56 @@ class BatchRules:
                 f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3]
             )
             summary = (
-                f"One or more records have been rejected due to {len(errors)} record errors in total, "
+                f"One or more records have been rejected due to {count} record errors in total, "
                 f"and only showing the first three errors at most: [{shown}]"
             )
-        raise RecordsRefused(code, summary, errors)
+        return RecordsRefused(code, summary, errors)
 
-    def _rebuilt(
-        self, header: BatchHeader, batch: memoryview, codec: Codec
-    ) -> tuple[BatchHeader, memoryview]:
+    def _as_stored(
+        self, header: BatchHeader, batch: memoryview, checked: Checked
+    ) -> tuple[BatchHeader, Buffer]:
+        """Return the batch with the max timestamp and the codec that it is to have.
+
+        By the max timestamp records are found by time, and segments expire. Clients write others: kafkajs and
+        sarama do.
+        """
+        newest = checked.max_timestamp if self._times_are_clients else header.max_timestamp
+        if self._codec is not None and self._is_recompressed(header):
+            return self._recompressed(header, batch, self._codec, newest)
+        if newest == header.max_timestamp:
+            return header, batch
+        mended = bytearray(batch)
+        assign_max_timestamp(mended, newest)
+        return read_header(mended), memoryview(mended)
+
+    def _is_recompressed(self, header: BatchHeader) -> bool:
+        return self._codec is not None and self._codec != header.attributes & CODEC_MASK
+
+    def _recompressed(
+        self, header: BatchHeader, batch: memoryview, codec: Codec, max_timestamp: int
+    ) -> tuple[BatchHeader, Buffer]:
+        """Return the batch with the bytes of its records compressed by another codec."""
+        stored = batch[HEADER_SIZE:]
+        is_plain = header.codec is Codec.NONE
+        body: Iterable[Buffer] = [stored] if is_plain else pieces(header.codec, stored, DECOMPRESSED_LIMIT)
         try:
-            records = decode_records(batch)
-        except CorruptRecordBatch as error:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self._name}: {error}") from None
-        rebuilt = rebuild_batch(header, records, codec=codec, level=_level(self._config))
-        return read_header(rebuilt), memoryview(rebuilt)
+            compressed = compress_pieces(codec, body, self._bytes_max - HEADER_SIZE, self._level)
+        except CompressedTooLarge:
+            raise self._too_large(f"a batch that {codec.name.lower()} makes larger") from None
+        sealed = seal(
+            header._replace(
+                batch_length=HEADER_SIZE - LOG_OVERHEAD + len(compressed),
+                attributes=header.attributes & ~CODEC_MASK | codec,
+                max_timestamp=max_timestamp,
+            ),
+            compressed,
+        )
+        return read_header(sealed), memoryview(sealed)
 
-
-def _with_max_timestamp(batch: memoryview) -> tuple[BatchHeader, memoryview]:
-    """The batch with its newest record's time in the header, as Apache Kafka mends it, too.
-
-    By it records are found by time, and segments expire.
-    """
-    mended = bytearray(batch)
-    assign_max_timestamp(mended, max(record[1] for record in check_produced_records(batch)))
-    return read_header(mended), memoryview(mended)
+    def _too_large(self, what: str) -> KafkaError:
+        return KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE, f"{self._name}: {what}; max.message.bytes is {self._bytes_max}"
+        )
 
 
 def _codec(config: TopicConfig) -> Codec | None:

@@ -31,6 +31,7 @@ from logd.broker.producer_ids import ProducerIds
 from logd.broker.replicas import Replicas
 from logd.broker.transactions.transactions import Transactions
 from logd.broker.truncation import Truncations
+from logd.broker.validation import Validator
 from logd.broker.wakeups import Wakeups
 from logd.broker.warming import Warmer
 from logd.errors import ErrorCode, KafkaError, MillstreamError
@@ -72,8 +73,9 @@ class Broker:
     Attributes: ``config``, ``now_ms``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions),
     ``cluster`` (who the brokers are, who leads what), ``controller_link`` (None on an embedded node),
     ``producer_ids``, ``groups`` and ``transactions`` (the coordinators' shells), ``fetch_sessions``,
-    ``warmer`` (reads that would wait for the disk), ``wakeups`` (requests that wait and have news),
-    ``metadata_answers``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
+    ``warmer`` (reads that would wait for the disk), ``validator`` (batches validated in threads),
+    ``wakeups`` (requests that wait and have news), ``metadata_answers``,
+    ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
     by listener, set by the server).
 
     ``on_shutdown`` begins to stop this broker's process, None where that is somebody else's to do.
@@ -110,6 +112,7 @@ class Broker:
         self.image = ClusterImage()
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, random_id)
         self.warmer = Warmer(self._executor)
+        self.validator = Validator(self._executor)
         self.wakeups = Wakeups()
         self.metadata_answers = KnownAnswers()
         self.metrics = Metrics()

@@ -56,6 +56,7 @@ class BrokerMetrics:
         return {
             "metadata-answers": broker.metadata_answers.statistics,
             "cold-reads": broker.warmer.statistics,
+            "batch-validation": broker.validator.statistics,
             "fetch-sessions": broker.fetch_sessions.statistics,
             "flusher": broker.housekeeping.flusher.statistics,
             "compaction": broker.compaction.statistics,

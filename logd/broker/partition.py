@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, ItemsView, Iterator, MutableSet
 from typing import TYPE_CHECKING, Protocol
 
 from logd.broker.admission import Admission, NotYetAdmitted, TransactionGuard
-from logd.broker.batch_rules import BatchRules
+from logd.broker.batch_rules import BatchRules, Validated
 from logd.broker.uncommitted import Uncommitted
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
@@ -198,24 +198,30 @@ class Partition:
         *,
         transactional_id: str | None = None,
         implicit: bool = False,
+        validated: Validated | None = None,
     ) -> Appended:
         """Check and append what a client sent: exactly one batch (KIP-98).
 
         A batch that begins a transaction here needs the ``guard``'s consent; ``implicit``: see there.
-        Raises KafkaError with the code the client is to be answered with, or NotYetAdmitted unless ``acks``
-        is 0; nothing was written then.
+        ``validated`` is the batch as a thread has validated it, of use unless the rules have changed since.
+        Raises KafkaError with the code the client is to be answered with, or NotYetValidated, or
+        NotYetAdmitted unless ``acks`` is 0; nothing was written then.
         """
         if acks == -1 and self.min_insync_replicas > self.in_sync_replicas:
             self._check_enough_replicas()
-        header, records = self._rules.admit(check_produced(records), records, now_ms)
+        batch: Buffer
+        if validated is not None and validated.rules is self._rules:
+            _, header, batch = validated
+        else:
+            header, batch = self._rules.admit(check_produced(records), records, now_ms)
         log, guard = self.log, self.guard
         if header.attributes & TRANSACTIONAL_BIT and guard is not None:
             consent = self._admission.admit(guard, log.producers, header, transactional_id, implicit)
             if consent is not None and acks:
                 raise NotYetAdmitted(consent)
-        appended = log.writer.append(records, self.leader_epoch, now_ms, headers=(header,))
+        appended = log.writer.append(batch, self.leader_epoch, now_ms, headers=(header,))
         # `_note_append`, where every request comes by.
-        self._flusher.appended(self, len(records))
+        self._flusher.appended(self, len(batch))
         if self.holds_back:
             self._hold_back(appended.base_offset, now_ms, is_new=not appended.duplicate)
         else:

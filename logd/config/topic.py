@@ -141,6 +141,14 @@ class TopicConfig(Settings):
         allowed=at_least(1),
         broker_keys=("log.cleaner.max.compaction.lag.ms",),
     )
+    max_decompressed_message_bytes: int = setting(
+        Kind.INT,
+        2_147_483_639,
+        "Largest record accepted in a compressed batch, decompressed. Below the size of stored records their "
+        "compaction and the lookup of offsets by time fail.",
+        allowed=between(1, 2_147_483_639),
+        broker_keys=("max.decompressed.message.bytes",),
+    )
     max_message_bytes: int = setting(
         Kind.INT,
         1_048_588,

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from logd.records.reader import Checked, RecordReader, Span, decode_columns, decode_records
     from logd.records.slice import FileSlice
-    from logd.records.validate import check_produced, check_produced_records
+    from logd.records.validate import check_produced, check_records
     from logd.records.writer import estimate_sizes
 
 __all__ = [
@@ -75,7 +75,7 @@ __all__ = [
     "build_marker",
     "check_crc",
     "check_produced",
-    "check_produced_records",
+    "check_records",
     "compress",
     "decode_columns",
     "decode_records",
@@ -135,7 +135,7 @@ _MODULES = {
     "logd.records.slice": ("FileSlice",),
     "logd.records.validate": (
         "check_produced",
-        "check_produced_records",
+        "check_records",
     ),
     "logd.records.writer": ("estimate_sizes",),
 }

@@ -18,9 +18,9 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import cramjam
 
@@ -89,11 +89,9 @@ def compress(codec: Codec, data: bytes | bytearray, level: int | None = None) ->
         case Codec.GZIP:
             return zlib.compress(data, -1 if level is None else level, wbits=31)
         case Codec.SNAPPY:
-            return _compress_xerial(data)
+            return _XERIAL_HEADER + _xerial_blocks(data)
         case Codec.LZ4:
-            frame = cramjam.lz4.Compressor(
-                level=1 if level is None else level, content_checksum=False, block_linked=False
-            )
+            frame = _lz4_compressor(level)
             frame.compress(bytes(data))
             return bytes(frame.finish())
         case Codec.ZSTD:
@@ -145,8 +143,52 @@ def pieces(codec: Codec, data: Buffer, limit: int = DECOMPRESSED_LIMIT) -> Itera
         raise CorruptRecordBatch(f"{codec.name.lower()} records do not decompress: {error}") from None
 
 
-def _refuse(limit: int) -> CorruptRecordBatch:
-    return CorruptRecordBatch(f"records decompress to more than {limit} bytes")
+class DecompressedTooLarge(CorruptRecordBatch):
+    """Records decompress to more than the limit."""
+
+
+def _refuse(limit: int) -> DecompressedTooLarge:
+    return DecompressedTooLarge(f"records decompress to more than {limit} bytes")
+
+
+class CompressedTooLarge(Exception):
+    """The compressed records are larger than the limit."""
+
+
+def compress_pieces(codec: Codec, parts: Iterable[Buffer], limit: int, level: int | None = None) -> bytes:
+    """Compress a body that comes in `parts` as `compress` does, so that memory is needed for the result only.
+
+    Raises CompressedTooLarge as soon as the result passes `limit` bytes.
+    """
+    made: list[bytes] = []
+    room = limit
+    for piece in _compressed(codec, parts, level):
+        room -= len(piece)
+        if room < 0:
+            raise CompressedTooLarge
+        made.append(piece)
+    return b"".join(made)
+
+
+def _compressed(codec: Codec, parts: Iterable[Buffer], level: int | None) -> Iterator[bytes]:
+    match codec:
+        case Codec.NONE:
+            yield from map(bytes, parts)
+        case Codec.GZIP:
+            gzip = zlib.compressobj(-1 if level is None else level, wbits=31)
+            for part in parts:
+                yield gzip.compress(part)
+            yield gzip.flush()
+        case Codec.SNAPPY:
+            yield _XERIAL_HEADER
+            for part in parts:
+                yield _xerial_blocks(part)
+        case Codec.LZ4 | Codec.ZSTD:
+            stream = _lz4_compressor(level) if codec is Codec.LZ4 else _zstd_compressor(level)
+            for part in parts:
+                stream.compress(bytes(part))
+                yield bytes(stream.flush())
+            yield bytes(stream.finish())
 
 
 def _gzip_pieces(data: memoryview, _: int) -> Iterator[bytes]:
@@ -192,8 +234,18 @@ def _zstd_pieces(data: memoryview, _: int) -> Iterator[bytes]:
         step = _FOLLOWING_STEP
 
 
-def _compress_xerial(data: bytes | bytearray) -> bytes:
-    parts = [_XERIAL_HEADER]
+def _lz4_compressor(level: int | None) -> Any:
+    return cramjam.lz4.Compressor(
+        level=1 if level is None else level, content_checksum=False, block_linked=False
+    )
+
+
+def _zstd_compressor(level: int | None) -> Any:
+    return cramjam.zstd.Compressor(level=3 if level is None else level)
+
+
+def _xerial_blocks(data: Buffer) -> bytes:
+    parts: list[bytes] = []
     view = memoryview(data)
     for start in range(0, len(data), _XERIAL_BLOCK):
         block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK]))

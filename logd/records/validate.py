@@ -1,16 +1,19 @@
 """What a broker checks of a batch a client produced, and the error codes it refuses it with.
 
-`check_produced` reads the header, the CRC and the first record (or the first bytes of what is
-compressed), so that its time does not grow with the number of records. `check_produced_records`
-decodes them, for topics where a broker has to look at each (compacted ones refuse records without a key).
-Batches from a leader, as a follower fetches them, are `run`'s.
+`check_produced` reads the header and the CRC. `check_records` walks all records, decompressed in pieces, as
+Kafka's LogValidator does. Batches from a leader, as a follower fetches them, are `run`'s.
 """
 
 from __future__ import annotations
 
 from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, error_for
-from logd.records.build import Record
-from logd.records.compression import DECOMPRESSED_LIMIT, FRAME_HEADER_SIZE, Codec, check_frame
+from logd.records.compression import (
+    DECOMPRESSED_LIMIT,
+    FRAME_HEADER_SIZE,
+    Codec,
+    DecompressedTooLarge,
+    check_frame,
+)
 from logd.records.header import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -23,18 +26,17 @@ from logd.records.header import (
     check_crc,
     read_header,
 )
-from logd.records.reader import RecordReader, decode_records
+from logd.records.reader import Checked, RecordReader
 
 _MAGIC_POSITION = 16
 
 
 def check_produced(records: Buffer) -> BatchHeader:
-    """The header of the one batch that a produce request holds for a partition.
+    """Return the header of the one batch that a produce request holds for a partition.
 
-    Raises KafkaError: CORRUPT_MESSAGE where the batch does not hold together, INVALID_RECORD where
-    a client may not produce such a batch (several batches, an old format, a control batch, none or
-    missing records, a first record that is none, a producer id without epoch and sequence, what its codec did
-    not write, lz4 as Java does not read it).
+    Raises KafkaError: CORRUPT_MESSAGE if header, size or CRC are wrong, INVALID_RECORD if a client may not
+    produce such a batch: several batches, an old format, a control batch, a count that does not fit the
+    offsets, a producer id without epoch and sequence.
     """
     if len(records) < HEADER_SIZE:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, f"{len(records)} bytes are no record batch")
@@ -54,14 +56,6 @@ def check_produced(records: Buffer) -> BatchHeader:
         raise _invalid("clients may not write control batches")
     if header.count != header.last_offset_delta + 1:
         raise _invalid(f"{header.count} records over {header.last_offset_delta + 1} offsets")
-    if header.count:
-        try:
-            if attributes & CODEC_MASK:
-                check_frame(attributes & CODEC_MASK, records[HEADER_SIZE : HEADER_SIZE + FRAME_HEADER_SIZE])
-            else:
-                RecordReader(records, 0, header).check()
-        except CorruptRecordBatch as error:
-            raise _invalid(str(error)) from None
     if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
         raise _invalid(
             f"producer id {header.producer_id} with epoch {header.producer_epoch} "
@@ -72,20 +66,30 @@ def check_produced(records: Buffer) -> BatchHeader:
     return header
 
 
-def check_produced_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> list[Record]:
-    """The decoded records of a batch that passed `check_produced`.
+def check_records(
+    batch: Buffer,
+    header: BatchHeader,
+    *,
+    limit: int = DECOMPRESSED_LIMIT,
+    record_limit: int = DECOMPRESSED_LIMIT,
+) -> Checked:
+    """Walk all records of a batch that passed `check_produced`, and return what their header should say.
 
-    Raises KafkaError INVALID_RECORD if they do not decode, or if their offsets are not consecutive.
+    `limit` is the most bytes that the records may decompress to, `record_limit` the most bytes of a record in
+    a compressed batch. Raises KafkaError INVALID_RECORD if a record is broken, is too large, does not have
+    the next offset, or if anything but the records is in the batch. Raises DecompressedTooLarge.
     """
+    codec = header.attributes & CODEC_MASK
     try:
-        records = decode_records(batch, limit=limit)
+        if not codec:
+            return RecordReader(batch, 0, header).check()
+        if header.count:
+            check_frame(codec, batch[HEADER_SIZE : HEADER_SIZE + FRAME_HEADER_SIZE])
+        return RecordReader(batch, 0, header, limit=limit, record_limit=record_limit).check()
+    except DecompressedTooLarge:
+        raise
     except CorruptRecordBatch as error:
         raise _invalid(str(error)) from None
-    base = read_header(batch).base_offset
-    for expected, record in enumerate(records, base):
-        if record[0] != expected:
-            raise _invalid(f"record {expected - base} has offset delta {record[0] - base}")
-    return records
 
 
 def _invalid(message: str) -> KafkaError:

@@ -30,7 +30,7 @@ from logd.server.receive_buffer import LENGTH, READ_WINDOW, ReceiveBuffer
 
 if TYPE_CHECKING:
     from logd.api.answer import Answer
-    from logd.api.dispatch import Serving
+    from logd.api.dispatch import Answered, Serving
     from logd.broker.broker import Broker
     from logd.config.listeners import Endpoint
     from logd.server.output import Part
@@ -73,7 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         self._received = ReceiveBuffer(owner.receive_buffers)
         self._answers: list[Part] = []
         self._with_files = False
-        self._waiting: Delayed[Answer] | asyncio.Task[Answer | None] | None = None
+        self._waiting: Delayed[Answer] | asyncio.Task[Answered] | None = None
         self._held: deque[asyncio.Future[bytes] | Answer] = deque()
         """Acknowledgements that are waited for and the answers behind them, in the requests' order."""
         self._is_settling = False
@@ -249,7 +249,7 @@ class Connection(asyncio.BufferedProtocol):
         allowed = self._request_bytes_max
         return f"announced a request of {size} bytes; socket.request.max.bytes allows 0 to {allowed}"
 
-    def _wait_for(self, answer: Delayed[Answer] | Coroutine[Any, Any, Answer | None]) -> None:
+    def _wait_for(self, answer: Delayed[Answer] | Coroutine[Any, Any, Answered]) -> None:
         if isinstance(answer, Delayed):
             self._waiting = answer
             answer.start(self._answered, self._request_failed)
@@ -258,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
             self._waiting = task
             task.add_done_callback(self._task_done)
 
-    def _task_done(self, task: asyncio.Task[Answer | None]) -> None:
+    def _task_done(self, task: asyncio.Task[Answered]) -> None:
         if self._closed:
             return
         if task.cancelled():  # from inside: what it waited for was given up, and nobody else will answer
@@ -279,12 +279,18 @@ class Connection(asyncio.BufferedProtocol):
         log.error("%s: request failed", self.peer, exc_info=error)
         self._close()
 
-    def _answered(self, answer: Answer | None) -> None:
-        """What was waited for is there: send it and go on with what has arrived meanwhile."""
+    def _answered(self, answer: Answered) -> None:
+        """Send the response that was waited for, and go on with what has arrived meanwhile.
+
+        A future of the response does not hold up the next requests.
+        """
         self._waiting = None
         if self._closed:
             return
-        if answer is not None and self._held:
+        if isinstance(answer, asyncio.Future):
+            self._held.append(answer)
+            answer.add_done_callback(self._acknowledged)
+        elif answer is not None and self._held:
             self._held.append(answer)
         elif answer is not None:
             self._gather(answer)

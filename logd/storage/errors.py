@@ -7,6 +7,7 @@
 
     NoRoom                 the folder is full: nothing has changed
     NotResident            what was asked for is not in memory: run its job in a thread, then ask again
+    NotSearched            a batch takes long to search for a time: see `timestamp_search`
 
 A disk that fails while the broker runs is a KafkaError with code KAFKA_STORAGE_ERROR; see `health`.
 """

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from logd.errors import CorruptRecordBatch
 from logd.records.header import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
-from logd.records.reader import decode_records
 from logd.records.slice import FileSlice
 from logd.storage.disk import Buffer, Disk, File
 from logd.storage.empty_runs import EmptyRuns
@@ -463,16 +462,14 @@ class Segment:
             self._first_timestamp = next((header.max_timestamp for _, header in headers), NO_TIMESTAMP)
         return self._first_timestamp
 
-    def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record from `start_offset` on that is not before `timestamp`."""
+    def batches_for_timestamp(
+        self, timestamp: int, start_offset: int
+    ) -> Iterator[tuple[BatchHeader, Buffer]]:
+        """Yield batches in which a record from `start_offset` on may be at or after `timestamp` (ms)."""
         offset = max(self.time_index.lookup(timestamp), start_offset)
         for position, header in scan_headers(self.file, self.index.lookup(offset), self.size):
-            if header.max_timestamp < timestamp or header.last_offset < start_offset:
-                continue
-            for record in decode_records(self.file.read(position, header.size)):
-                if record[1] >= timestamp and record[0] >= start_offset:
-                    return record[1], record[0]
-        return None
+            if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
+                yield header, self.file.read(position, header.size)
 
     def _reread_timestamps(self) -> None:
         """After truncation: the time index's last entry, and the batches behind the last entry of either."""

@@ -7,12 +7,13 @@ a batch stands in the segment with the largest base offset not above its own
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 
-from logd.records.header import HEADER_SIZE
+from logd.records.header import HEADER_SIZE, BatchHeader
 from logd.records.slice import FileSlice
-from logd.storage.disk import Disk
+from logd.storage.disk import Buffer, Disk
 from logd.storage.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from logd.storage.segment import Segment
 
@@ -109,14 +110,13 @@ class Segments:
                 return piece
         return empty[-1] if empty else None
 
-    def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record from `start_offset` on at or after `timestamp` (ms)."""
+    def batches_for_timestamp(
+        self, timestamp: int, start_offset: int
+    ) -> Iterator[tuple[BatchHeader, Buffer]]:
+        """Yield batches in which a record from `start_offset` on may be at or after `timestamp` (ms)."""
         for segment in self.row:
             if segment.largest_timestamp >= timestamp:
-                found = segment.find_timestamp(timestamp, start_offset)
-                if found is not None:
-                    return found
-        return None
+                yield from segment.batches_for_timestamp(timestamp, start_offset)
 
     @property
     def largest_timestamp(self) -> int:

@@ -16,7 +16,7 @@ from logd.errors import CorruptRecordBatch, KafkaError, MalformedMessage
 from logd.records import check_produced, decode_columns, decode_records, iter_batches
 from logd.records.control import parse_marker
 from logd.records.header import HEADER_SIZE, compute_crc, read_header
-from logd.records.validate import check_produced_records
+from logd.records.validate import check_records
 from logd.wire import decode_request_header, request_class
 from logd.wire.compile import decoder
 from logd.wire.fetch import decode_fetch_request
@@ -111,7 +111,7 @@ def _batch(records: memoryview) -> None:
         header = read_header(records)
         assert len(found) == header.count
         assert len(decode_columns(records, limit=DECOMPRESSED_MAX).offsets) == header.count
-        check_produced_records(records, limit=DECOMPRESSED_MAX)
+        check_records(records, check_produced(records), limit=DECOMPRESSED_MAX)
     except (KafkaError, CorruptRecordBatch):
         return
     if header.is_control:

@@ -7,12 +7,14 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from logd.errors import CorruptRecordBatch
-from logd.records.header import iter_batches
+from logd.records.compression import DECOMPRESSED_LIMIT, DecompressedTooLarge
+from logd.records.header import CODEC_MASK, iter_batches
 from logd.records.slice import FileSlice
 from logd.storage.disk import CACHED_ONLY, read_slice
 from logd.storage.errors import NotResident
 from logd.storage.index.transaction import AbortedTransaction
 from logd.storage.log.state import LogState
+from logd.storage.timestamp_search import NotSearched, TimestampSearch
 
 CHUNK_BYTES = 1024 * 1024
 
@@ -114,29 +116,48 @@ class LogReader:
             cold.job()
         return self.read(start, CHUNK_BYTES, upper_bound=end)
 
-    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record whose timestamp is `timestamp` (ms) or later. Decodes one batch.
+    def offset_for_timestamp(
+        self, timestamp: int, start: int = 0, *, decompressed_max: int = DECOMPRESSED_LIMIT
+    ) -> TimestampOffset | None:
+        """Return the first record from offset `start` on whose timestamp is `timestamp` (ms) or later.
 
-        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        Decodes one batch at least. Raises NotSearched if one decompresses to more than `decompressed_max`
+        bytes; KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE, INVALID_RECORD if a batch cannot be decoded.
         """
         state = self._state
         if state.health.failure is not None:
             raise state.health.error()
+        start = max(start, state.log_start_offset)
         try:
-            found = state.segments.find_timestamp(timestamp, state.log_start_offset)
+            for header, batch in state.segments.batches_for_timestamp(timestamp, start):
+                search = TimestampSearch(
+                    f"{state.topic}-{state.partition}", batch, header, timestamp, start, state.config
+                )
+                if header.attributes & CODEC_MASK and len(batch) > decompressed_max:
+                    raise NotSearched(search)
+                try:
+                    found = search.run(decompressed_max)
+                except DecompressedTooLarge:
+                    raise NotSearched(search) from None
+                if found is not None:
+                    return TimestampOffset(*found, state.epochs.epoch_of(found[1]))
         except (OSError, CorruptRecordBatch) as error:
             raise state.failed("reading", error) from error
-        return None if found is None else TimestampOffset(*found, state.epochs.epoch_of(found[1]))
+        return None
 
-    def offset_of_max_timestamp(self) -> TimestampOffset | None:
-        """The first record with the largest timestamp (ListOffsets -3); None if there are no timestamps."""
+    def largest_timestamp(self) -> int:
+        """Return the largest timestamp of any record (ms), -1 if there is none. Raises KafkaError."""
         state = self._state
         if state.health.failure is not None:
             raise state.health.error()
         try:
-            largest = state.segments.largest_timestamp
+            return state.segments.largest_timestamp
         except (OSError, CorruptRecordBatch) as error:
             raise state.failed("reading", error) from error
+
+    def offset_of_max_timestamp(self) -> TimestampOffset | None:
+        """Return the first record with the largest timestamp; None if there are no timestamps."""
+        largest = self.largest_timestamp()
         return self.offset_for_timestamp(largest) if largest >= 0 else None
 
     def aborted(self, start: int, end: int) -> list[AbortedTransaction]:

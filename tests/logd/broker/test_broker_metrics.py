@@ -179,6 +179,7 @@ def test_prometheus_reads_all_of_them(tmp_path: Path) -> None:
                 "listener",
                 "metadata-answers",
                 "cold-reads",
+                "batch-validation",
                 "fetch-sessions",
                 "flusher",
                 "compaction",
