@@ -20,6 +20,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import cramjam
@@ -160,9 +161,16 @@ def compress_pieces(codec: Codec, parts: Iterable[Buffer], limit: int, level: in
 
     Raises CompressedTooLarge as soon as the result passes `limit` bytes.
     """
-    made: list[bytes] = []
+    made: list[Buffer] = []
     room = limit
-    for piece in _compressed(codec, parts, level):
+    parts = iter(parts)
+    first = next(parts, b"")
+    second = next(parts, None)
+    if second is None:  # at once: zstd compresses better if it knows the size
+        compressed: Iterable[Buffer] = [compress(codec, bytes(first), level)]
+    else:
+        compressed = _compressed(codec, chain((first, second), parts), level)
+    for piece in compressed:
         room -= len(piece)
         if room < 0:
             raise CompressedTooLarge

@@ -14,7 +14,8 @@ What comes out for a version of Heartbeat reads like this:
 
 Runs of fixed-size fields are one unpack. Reading past the end is an IndexError or a struct.error by
 itself; lengths of strings, bytes and arrays are compared with the bytes left before anything is
-sliced or looped over. The traceback's line tells the field.
+sliced or looped over. Arrays and tagged fields have Kafka's bounds, too. The traceback's line tells
+the field.
 """
 
 from __future__ import annotations
@@ -28,7 +29,17 @@ from typing import Any, TypeVar, cast
 
 from logd.errors import MalformedMessage
 from logd.wire.message import Kind, Message
-from logd.wire.primitives import FAILURES, Nonsense, read_tag, read_uvarint, skip_tagged
+from logd.wire.primitives import (
+    ARRAY_LENGTH_MAX,
+    FAILURES,
+    TAGGED_FIELDS_MAX,
+    Nonsense,
+    check_length,
+    check_tagged,
+    read_tag,
+    read_uvarint,
+    skip_tagged,
+)
 from logd.wire.schema import FIXED, SHORT_ARRAY, Array, Field, Shape, fields_of, size_min
 from logd.wire.source import Source
 
@@ -73,6 +84,8 @@ class _DecoderWriter:
             "uvarint": read_uvarint,
             "read_tag": read_tag,
             "skip_tagged": skip_tagged,
+            "check_length": check_length,
+            "check_tagged": check_tagged,
             "int16": _INT16,
             "int32": _INT32,
             "unpack": struct.unpack_from,
@@ -187,8 +200,8 @@ class _DecoderWriter:
         result = self.source.name("v")
         smallest = max(1, size_min(element, self.version, self.flexible))
         with self.unless_null(size, result, nullable):
-            with self.source.block(f"if {size} * {smallest} > end - p:"):
-                line(f"raise Nonsense(f'{{{size}}} elements in {{end - p}} bytes')", label)
+            with self.source.block(f"if {size} * {smallest} > end - p or {size} > {ARRAY_LENGTH_MAX}:"):
+                line(f"check_length({size}, {smallest}, end - p)", label)
             if isinstance(element, Kind) and element in FIXED and element is not Kind.UUID:
                 character, width = FIXED[element]
                 short = self.source.constant(_short_arrays(character), "L")
@@ -220,6 +233,8 @@ class _DecoderWriter:
             with self.source.block(f"if {count}:"):
                 line(f"p = skip_tagged(b, p, {count})", label)
             return values
+        with self.source.block(f"if {count} > {TAGGED_FIELDS_MAX}:"):
+            line(f"check_tagged({count})", label)
         with self.source.block(f"for _ in range({count}):", label):
             line(f"{tag}, {size}, p = read_tag(b, p)", label)
             line(f"{after} = p + {size}")

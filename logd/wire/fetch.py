@@ -25,8 +25,8 @@ from logd.wire.primitives import (
     read_nullable_string,
     read_string,
     read_tag,
+    read_tag_count,
     read_uuid,
-    read_uvarint,
     skip_tags,
     string,
 )
@@ -249,7 +249,7 @@ def _decode_topic(view: memoryview, pos: int, version: int) -> tuple[Topic, int]
 def _decode_tags(view: memoryview, pos: int) -> tuple[int, int, str | None, int]:
     """(replica id, replica epoch, cluster id, position after the request's tagged fields)."""
     replica_id, replica_epoch, cluster_id = NO_REPLICA, -1, None
-    count, pos = read_uvarint(view, pos)
+    count, pos = read_tag_count(view, pos)
     for _ in range(count):
         tag, size, pos = read_tag(view, pos)
         if tag == 0:

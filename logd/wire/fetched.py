@@ -18,8 +18,8 @@ from logd.wire.primitives import (
     read_records,
     read_string,
     read_tag,
+    read_tag_count,
     read_uuid,
-    read_uvarint,
     skip_tags,
 )
 
@@ -162,7 +162,7 @@ def _decode_aborted(view: memoryview, pos: int, flexible: bool) -> tuple[list[tu
 def _decode_tags(view: memoryview, pos: int) -> tuple[tuple[int, int], tuple[int, int], int, int]:
     """((leader id, leader epoch), (diverging epoch, its end offset), removal offset, position after)."""
     leader, diverging, removal_offset = (-1, -1), (-1, -1), -1
-    count, pos = read_uvarint(view, pos)
+    count, pos = read_tag_count(view, pos)
     for _ in range(count):
         tag, size, pos = read_tag(view, pos)
         if tag == 0:

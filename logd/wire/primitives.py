@@ -14,6 +14,11 @@ from typing import Any, Final
 UVARINTS: Final = [bytes((value,)) for value in range(128)]
 """The varints of one byte."""
 
+ARRAY_LENGTH_MAX: Final = 1_000_000
+"""Elements that an array of a message may have, as in Kafka's MessageUtil."""
+TAGGED_FIELDS_MAX: Final = 10_000
+"""Tagged fields that a struct of a message may have, as in Kafka's MessageUtil."""
+
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _NULL16 = b"\xff\xff"
@@ -66,8 +71,30 @@ def read_tag(buffer: bytes | memoryview, pos: int) -> tuple[int, int, int]:
     return tag, size, pos
 
 
+def check_length(count: int, smallest: int, left: int) -> None:
+    """Raise Nonsense unless an array may have `count` elements of `smallest` bytes each in `left` bytes."""
+    if count < 0 or count * smallest > left:
+        raise Nonsense(f"an array of {count} elements in {left} bytes")
+    if count > ARRAY_LENGTH_MAX:
+        raise Nonsense(f"an array of {count} elements, {ARRAY_LENGTH_MAX} are allowed")
+
+
+def check_tagged(count: int) -> None:
+    """Raise Nonsense unless a struct may have `count` tagged fields."""
+    if count > TAGGED_FIELDS_MAX:
+        raise Nonsense(f"{count} tagged fields, {TAGGED_FIELDS_MAX} are allowed")
+
+
+def read_tag_count(buffer: bytes | memoryview, pos: int) -> tuple[int, int]:
+    """Return (number of tagged fields, position after it). Raises Nonsense if they are too many."""
+    count, pos = read_uvarint(buffer, pos)
+    check_tagged(count)
+    return count, pos
+
+
 def skip_tagged(buffer: bytes | memoryview, pos: int, count: int) -> int:
-    """The position after `count` tagged fields."""
+    """Return the position after `count` tagged fields. Raises Nonsense if they are too many."""
+    check_tagged(count)
     for _ in range(count):
         _, size, pos = read_tag(buffer, pos)
         pos += size
@@ -94,14 +121,13 @@ def read_count(view: memoryview, pos: int) -> tuple[int, int]:
 def read_array(view: memoryview, pos: int, smallest: int, *, flexible: bool) -> tuple[int, int]:
     """(number of elements, position of the first) of an array that is not null.
 
-    Nonsense if that many elements, `smallest` bytes each, are not left.
+    Nonsense if that many elements, `smallest` bytes each, are not left, or if they are too many.
     """
     if flexible:
         count, pos = read_count(view, pos)
     else:
         count, pos = _INT32.unpack_from(view, pos)[0], pos + 4
-    if count < 0 or count * smallest > len(view) - pos:
-        raise Nonsense(f"an array of {count} elements in {len(view) - pos} bytes")
+    check_length(count, smallest, len(view) - pos)
     return count, pos
 
 

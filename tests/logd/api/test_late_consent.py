@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from logd.api.produce import Waiting, _append_once_admitted
+from logd.api.waiting_batch import WaitingBatch
 from logd.broker.admission import NotYetAdmitted
 from logd.errors import ErrorCode, KafkaError
 
@@ -43,8 +43,10 @@ async def appended(topic: Any, *, partition: Any = None, asked_again: bool = Fal
             raise NotYetAdmitted(more.pop())
         log.append("batch")
 
-    waiting = Waiting([], 0, topic, partition or topic.led, append, consent)
-    task = asyncio.ensure_future(_append_once_admitted(waiting))
+    batch = WaitingBatch(
+        [], 0, topic, partition or topic.led, memoryview(b""), 0, append, NotYetAdmitted(consent)
+    )
+    task = asyncio.ensure_future(batch.appended(cast("Any", None)))
     for future in [consent, second][: 1 + asked_again]:
         await asyncio.sleep(0)
         assert not log

@@ -153,7 +153,6 @@ def with_append_time() -> bytes:
         (broken(attributes=0x10, producer_id=5, base_sequence=0), ErrorCode.INVALID_RECORD),
         (broken(producer_id=5), ErrorCode.INVALID_RECORD),
         (broken(attributes=6), ErrorCode.CORRUPT_MESSAGE),
-        (broken(max_timestamp=NOW + 86_400_000), ErrorCode.INVALID_TIMESTAMP),
         (with_append_time(), ErrorCode.INVALID_TIMESTAMP),
         (build_batch(records("x" * 1_100_000)), ErrorCode.MESSAGE_TOO_LARGE),
     ],

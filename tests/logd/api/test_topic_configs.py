@@ -169,8 +169,20 @@ class Case(NamedTuple):
             assert check()
 
 
+def refuses_decompressed(world: World, topic: str) -> Check:
+    """Refuses records of 200 bytes that are compressed, as Kafka does, and no others."""
+
+    def is_so() -> bool:
+        assert world.produce(topic, size=200) == 0
+        batch = build_batch([(int(time.time() * 1000), b"k", b"v" * 200, ())], codec=Codec.GZIP)
+        return bool(world.client.produce(topic, batch).error_code == ErrorCode.INVALID_RECORD)
+
+    return is_so
+
+
 SMALL = {"segment.bytes": "2000"}
 CASES = (
+    Case("max.decompressed.message.bytes", "200", refuses_decompressed),
     Case("max.message.bytes", "100", refuses(ErrorCode.MESSAGE_TOO_LARGE, size=200)),
     Case("message.timestamp.type", "LogAppendTime", append_time),
     Case(

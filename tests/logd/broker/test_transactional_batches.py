@@ -273,11 +273,3 @@ def test_times_do_not_matter_where_the_broker_sets_them() -> None:
     config = TopicConfig(message_timestamp_before_max_ms=1000, message_timestamp_type="LogAppendTime")
     batch = times(NOW - 5000, NOW + 10**9)
     assert BatchRules("t-0", config).admit(read_header(batch), batch, NOW)[1] is batch
-
-
-def test_records_are_not_looked_at_without_need() -> None:
-    """By default no batch is decompressed."""
-    batch = bytearray(times(NOW, codec=Codec.GZIP))
-    batch[70:75] = b"xxxxx"
-    view = memoryview(batch)
-    assert BatchRules("t-0", TopicConfig()).admit(read_header(view), view, NOW)[1] is view

@@ -14,11 +14,12 @@ from logd.records import (
     build_batch,
     build_end_marker,
     check_produced,
-    check_produced_records,
+    check_records,
     read_header,
     rebuild_batch,
 )
 from logd.records.build import seal
+from logd.records.compression import DecompressedTooLarge, compress
 
 RECORDS: list[NewRecord] = [(1, b"a", b"b", ()), (2, b"c", None, ())]
 GOOD = build_batch(RECORDS, producer_id=1, producer_epoch=0, base_sequence=0)
@@ -43,7 +44,7 @@ def test_good_batches_pass() -> None:
     compressed = [build_batch(RECORDS, codec=codec) for codec in Codec]
     for batch in (GOOD, *compressed, altered(attributes=0x10)):
         assert check_produced(memoryview(batch)).count == 2
-    assert len(check_produced_records(GOOD)) == 2
+    assert check_records(GOOD, read_header(GOOD)) == (2, 1, 1, 0)
     # A client may say whatever it likes where the broker writes anyway.
     assert check_produced(altered(base_offset=99, partition_leader_epoch=77)).base_offset == 99
 
@@ -70,26 +71,6 @@ def test_corrupt_batches(batch: bytes, complaint: str) -> None:
     [
         (GOOD + GOOD, "more than one batch"),
         (GOOD + b"x", "more than one batch"),
-        (linked_lz4(), "lz4 frame with linked blocks"),
-        (with_body(b"no records at all" * 2), "record 1 of 2 is cut off"),
-        (with_body(b"\xff" * 40), "record 1 of 2 has a length no record can have"),
-        (with_body(GOOD[61:-6]), "record 2 of 2 is cut off"),
-        (
-            with_body(GOOD[61:64] + b"\2" + GOOD[65:]),
-            "record 1 of 2 does not have the offset after the one before",
-        ),
-        (
-            with_body(b"no record", count=1, last_offset_delta=0),
-            "record 1 of 1 is cut off",
-        ),
-        (
-            with_body(b"\x10" + b"\0" * 9, count=1, last_offset_delta=0),
-            "record 1 of 1 does not end where its length says",
-        ),
-        (with_body(GOOD[61:], attributes=Codec.GZIP), "0x[0-9a-f]{10} are not gzip's"),
-        (with_body(GOOD[61:], attributes=Codec.LZ4), "are not lz4's"),
-        (with_body(b""), "record 1 of 2 is cut off"),
-        (with_body(b"", attributes=Codec.ZSTD), "are not zstd's"),
         (altered(magic=1), "format 1"),
         (altered(magic=0), "format 0"),
         (altered(attributes=0x30), "control"),
@@ -111,17 +92,68 @@ def test_batches_a_client_may_not_produce(batch: bytes, complaint: str) -> None:
     assert caught.value.code is ErrorCode.INVALID_RECORD
 
 
+BODY = GOOD[61:]
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        (b"no records at all" * 2, "record 1 of 2 is cut off"),
+        (b"\xff" * 40, "record 1 of 2 has a length no record can have"),
+        (BODY[:-6], "record 2 of 2 is cut off"),
+        (BODY[:3] + b"\2" + BODY[4:], "record 1 of 2 does not have the offset after the one before"),
+        (BODY[:-5] + b"\0" + BODY[-4:], "record 2 of 2 does not have the offset after the one before"),
+        (b"\x10" + b"\0" * 9 + BODY, "record 1 of 2 does not end where its length says"),
+        (BODY + b"more", "4 bytes or more after the last of 2 records"),
+        (BODY[:9], "record 2 of 2 is cut off"),
+        (b"", "record 1 of 2 is cut off"),
+    ],
+)
+@pytest.mark.parametrize("codec", Codec)
+def test_records_a_client_may_not_produce(body: bytes, complaint: str, codec: Codec) -> None:
+    batch = with_body(bytes(compress(codec, body)), attributes=codec)
+    check_produced(batch)
+    with pytest.raises(KafkaError, match=complaint) as caught:
+        check_records(batch, read_header(batch))
+    assert caught.value.code is ErrorCode.INVALID_RECORD
+
+
 @pytest.mark.parametrize(
     ("batch", "complaint"),
     [
-        (
-            rebuild_batch(read_header(GOOD), [(1, 1, b"k", None, ()), (0, 1, b"k", None, ())]),
-            "offset delta 1",
+        (linked_lz4(), "lz4 frame with linked blocks"),
+        (with_body(GOOD[61:], attributes=Codec.GZIP), "0x[0-9a-f]{10} are not gzip's"),
+        (with_body(GOOD[61:], attributes=Codec.LZ4), "are not lz4's"),
+        (with_body(b"", attributes=Codec.ZSTD), "are not zstd's"),
+        *(
+            (with_body(bytes(compress(codec, GOOD[61:])) + b"rest", attributes=codec), "INVALID_RECORD")
+            for codec in list(Codec)[1:]
         ),
-        (GOOD[:-3] + b"\xff\xff\xff", "record"),
     ],
 )
-def test_records_a_client_may_not_produce(batch: bytes, complaint: str) -> None:
+def test_what_no_codec_has_written(batch: bytes, complaint: str) -> None:
     with pytest.raises(KafkaError, match=complaint) as caught:
-        check_produced_records(batch)
+        check_records(batch, read_header(batch))
     assert caught.value.code is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_the_limits_hold_for_compressed_records(codec: Codec) -> None:
+    batch = build_batch([(1, None, b"x" * 1000, ())] * 100, codec=codec)
+    header = read_header(batch)
+    assert check_records(batch, header, limit=200_000, record_limit=2000).keyless == 100
+    if codec is Codec.NONE:
+        check_records(batch, header, limit=1000, record_limit=10)
+        return
+    with pytest.raises(DecompressedTooLarge):
+        check_records(batch, header, limit=50_000)
+    with pytest.raises(KafkaError, match="longer than a record may be") as caught:
+        check_records(batch, header, record_limit=1000)
+    assert caught.value.code is ErrorCode.INVALID_RECORD
+
+
+def test_names_of_headers_need_not_be_utf8() -> None:
+    """Kafka does not look at them, and Java's readers replace what is none."""
+    record = b"\0\0\0\1\1\2\2\xff\1"
+    batch = with_body(bytes([len(record) << 1]) + record, count=1, last_offset_delta=0)
+    assert check_records(batch, read_header(batch)).keyless == 1
