@@ -26,10 +26,16 @@ from logd.records.header import (
     Buffer,
 )
 from logd.records.reader import RecordReader, Span
-from logd.storage.cleaner.messages import Task
+from logd.storage.cleaner.messages import RECORD_BYTES_MAX, Task
 from logd.storage.cleaner.offset_map import OffsetMap
 from logd.storage.cleaner.retiming import retime
 from logd.storage.cleaner.transactions import Transactions
+
+
+def records_of(task: Task, header: BatchHeader, batch: memoryview) -> RecordReader:
+    """Return a reader of a batch. It raises CorruptRecordBatch also if a record is larger than allowed."""
+    limit = task.record_bytes_max if header.attributes & CODEC_MASK else RECORD_BYTES_MAX
+    return RecordReader(batch, 0, header, record_limit=limit)
 
 
 class BatchFilter:
@@ -46,6 +52,7 @@ class BatchFilter:
         self._last_stable_offset = task.last_stable_offset
         self._now_ms = task.now_ms
         self._removable_to = task.removable_to
+        self._task = task
         self._horizon = task.now_ms + task.delete_retention_ms
 
     def filter(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
@@ -76,7 +83,7 @@ class BatchFilter:
         self.records_kept += header.count
         if may_go and horizon is None:
             kept = _KeptRecords()
-            reader = RecordReader(batch, 0, header)
+            reader = records_of(self._task, header, batch)
             while spans := reader.spans():
                 kept.add(spans, reader.piece)
             return False, self._rebuilt(header, kept, True)
@@ -88,7 +95,7 @@ class BatchFilter:
         deletions_stay = not self._is_over(header)
         has_deletions = False
         kept = _KeptRecords()
-        reader = RecordReader(batch, 0, header)
+        reader = records_of(self._task, header, batch)
         while spans := reader.spans():
             kept_spans: list[Span] = []
             for span in spans:

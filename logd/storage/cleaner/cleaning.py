@@ -13,8 +13,7 @@ from pathlib import Path
 
 from logd.errors import MillstreamError
 from logd.records.header import NO_TIMESTAMP, BatchHeader, check_crc, read_header
-from logd.records.reader import RecordReader
-from logd.storage.cleaner.batches import BatchFilter
+from logd.storage.cleaner.batches import BatchFilter, records_of
 from logd.storage.cleaner.grouping import Group, Held, bytes_max
 from logd.storage.cleaner.messages import Cleaned, Done, Source, Task
 from logd.storage.cleaner.offset_map import OffsetMap
@@ -108,7 +107,7 @@ class Cleaning:
             if header.is_control:
                 transactions.control(header, batch)
             elif not transactions.data(header):
-                reader = RecordReader(batch, 0, header)
+                reader = records_of(self._task, header, batch)
                 while spans := reader.spans():
                     for _, _, offset, _, key, _ in spans:
                         if key is not None and offset >= start and not put(key, offset):

@@ -16,6 +16,8 @@ import msgspec
 LENGTH = struct.Struct(">I")
 EVERYTHING = (1 << 63) - 1
 """An offset above every log end."""
+RECORD_BYTES_MAX = (1 << 31) - 1
+"""What any record's length is below."""
 
 AbortedEntry: TypeAlias = tuple[int, int, int, int]
 """Producer id, first offset, last offset, last stable offset: a transaction index entry."""
@@ -35,7 +37,7 @@ class Task(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     Keys are taken from `first_dirty` on. `last_stable_offset` is the log's. `aborted` are the aborted
     transactions with records in `sources`. `producers` are the active ones: id, offset of the last data (-1:
     none), epoch. Deletions and transaction markers at or above `removable_to` stay, however old they are.
-    Sizes in bytes, times in ms.
+    `record_bytes_max` is the largest record to be read in a compressed batch. Sizes in bytes, times in ms.
     """
 
     folder: str
@@ -54,6 +56,7 @@ class Task(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     map_load_factor: float = 0.9
     buffer_bytes: int = 512 * 1024
     bytes_per_second: float = float("inf")
+    record_bytes_max: int = RECORD_BYTES_MAX
 
 
 class Cancel(msgspec.Struct, tag=True, frozen=True):

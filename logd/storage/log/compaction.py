@@ -95,6 +95,7 @@ class LogCompaction:
                 for number, known in producers
             ],
             removable_to=removable_to,
+            record_bytes_max=config.max_decompressed_message_bytes,
             **limits._asdict(),
         )
         return Round(task, {segment.base_offset: (segment, segment.size) for segment in row})
