@@ -15,7 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logd.errors import CorruptRecordBatch
-from logd.records.compression import PIECE_SIZE, Codec, compress, decompress, pieces
+from logd.records.compression import (
+    PIECE_SIZE,
+    Codec,
+    CompressedTooLarge,
+    compress,
+    compress_pieces,
+    decompress,
+    pieces,
+)
 from logd.records.xxh32 import Xxh32, xxh32
 
 COMPRESSING = list(Codec)[1:]
@@ -251,3 +259,19 @@ def test_xxh32_of_pieces(parts: list[bytes]) -> None:
     for part in parts:
         state.update(part)
     assert state.digest() == xxh32(b"".join(parts))
+
+
+@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("size", [0, 1, PIECE_SIZE, len(TEXT)])
+def test_compressed_from_pieces(codec: Codec, size: int) -> None:
+    parts = [TEXT[start : min(start + PIECE_SIZE, size)] for start in range(0, size, PIECE_SIZE)]
+    made = compress_pieces(codec, parts, 10_000_000)
+    assert decompress(codec, made) == TEXT[:size]
+    assert len(made) <= 1.1 * len(compress(codec, TEXT[:size])) + 100
+    with pytest.raises(CompressedTooLarge):
+        compress_pieces(codec, parts, len(made) - 1)
+
+
+def test_lz4_from_pieces_has_independent_blocks() -> None:
+    """Java refuses linked ones."""
+    assert compress_pieces(Codec.LZ4, [TEXT, TEXT], 10_000_000)[4] & 0x20

@@ -384,6 +384,22 @@ def test_a_damaged_batch_is_not_made_sound_again(keyed: Any) -> None:
         keyed.compact()
 
 
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_a_record_larger_than_allowed_ends_compaction(keyed: Any, codec: Codec) -> None:
+    """Until `max.decompressed.message.bytes` is raised, as in Kafka; it holds for compressed batches only."""
+    keyed.configure(max_decompressed_message_bytes=500)
+    keyed.append(("a", "1" * 1000), ("a", "2" * 1000), codec=codec)
+    keyed.roll()
+    if codec is Codec.NONE:
+        keyed.compact()
+        return
+    with pytest.raises(CorruptRecordBatch, match="longer than a record may be"):
+        keyed.compact()
+    keyed.configure(max_decompressed_message_bytes=2000)
+    keyed.compact()
+    assert keyed.records() == [(1, "a", "2" * 1000)]
+
+
 def test_segments_deleted_meanwhile_are_not_brought_back(keyed: Any) -> None:
     keyed.append(("a", "1"), ("a", "2"))
     keyed.roll()
