@@ -17,6 +17,7 @@ MODULES = (
     "logd.records.partitioning",
     "logd.records.reader",
     "logd.records.writer",
+    "logd.records.xxh32",
 )
 DIRECTIVES = {
     "language_level": 3,

@@ -20,7 +20,7 @@ from logd.records.header import HEADER_SIZE
 from logd.uncompiled import VARIABLE, SourceFinder
 
 ROOT = Path(__file__).parents[3]
-MODULES = re.findall(r'^    "([a-z_.]+)",$', (ROOT / "setup.py").read_text(), re.MULTILINE)
+MODULES = re.findall(r'^    "([a-z0-9_.]+)",$', (ROOT / "setup.py").read_text(), re.MULTILINE)
 SUFFIX = ".so"
 
 uncompiled = pytest.mark.skipif(
