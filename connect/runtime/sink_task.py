@@ -30,7 +30,7 @@ from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SinkMetrics
 from logd.client import Consumer, Fetched, TopicPartition
 from logd.client.fetcher.parts import Part
-from logd.errors import BROKER_AWAY, RebalanceNeeded
+from logd.errors import BROKER_AWAY, RebalanceNeeded, UnreadableBatch
 from logd.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
@@ -109,11 +109,18 @@ class WorkerSinkTask(WorkerTask):
         assert self._consumer is not None
         while True:
             await self._between_puts()
-            for fetched in await self._wait_for(self._fetch(self._consumer)):
-                for part in fetched.parts(_PART_RECORDS):
-                    if not await self._deliver(fetched, part):
-                        break
-                    await self._between_puts()
+            try:
+                for fetched in await self._wait_for(self._fetch(self._consumer)):
+                    await self._deliver_parts(fetched)
+            except UnreadableBatch:
+                await self._commit_or_rewind()  # what is before the batch is delivered
+                raise
+
+    async def _deliver_parts(self, fetched: Fetched) -> None:
+        for part in fetched.parts(_PART_RECORDS):
+            if not await self._deliver(fetched, part):
+                return
+            await self._between_puts()
 
     async def _fetch(self, consumer: Consumer) -> list[Fetched]:
         """What comes next. Its round begins as it is handed out, without a turn of the loop between: what a

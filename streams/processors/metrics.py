@@ -22,9 +22,9 @@ class NodeMetrics:
     late_records_total: int = 0
     record_e2e_latency: Windowed | None = field(default=None, repr=False, compare=False)
 
-    def dropped(self) -> None:
-        """Count one record left out."""
-        self.dropped_records_total += 1
+    def dropped(self, records: int = 1) -> None:
+        """Count records that were left out."""
+        self.dropped_records_total += records
 
     def late(self) -> None:
         """Count one record left out because its window is over."""

@@ -1,4 +1,4 @@
-"""One input partition of a task: what was fetched and not yet processed, decoded a batch at a time.
+"""One input partition of a task: what was fetched and not yet processed, decoded a part of a batch at a time.
 
 `position` is the next offset to process, what a commit writes; `fetched` the next offset to fetch. Between
 them lies what waits here. `end` is the broker's log end as last heard of (-1: never): the input is known to
@@ -15,7 +15,8 @@ from operator import index, itemgetter
 from typing import NamedTuple
 
 from logd.client import Fetched, TopicPartition
-from logd.errors import CorruptRecordBatch
+from logd.client.fetcher.parts import reading
+from logd.errors import UnreadableBatch
 from logd.metrics.windowed import Windowed
 from logd.records import (
     BatchHeader,
@@ -23,7 +24,6 @@ from logd.records import (
     Record,
     RecordReader,
     check_crc,
-    decode_records,
 )
 from streams.errors import ProcessingError, RegistryUnavailable, SerializationError, StreamsError
 from streams.graph import SourceNode, TimestampExtractor
@@ -43,6 +43,8 @@ _MISSING = object()
 _TIME_OF = itemgetter(0)
 RECORD_OVERHEAD = 200
 """About what a decoded record takes besides its bytes: the tuples, and the objects in them."""
+PART_RECORDS = 5000
+"""Records that are decoded at a time: a few KB of a compressed batch may hold millions."""
 
 
 class _Chunk(NamedTuple):
@@ -60,21 +62,23 @@ class _Chunk(NamedTuple):
     header: BatchHeader | None = None
     batch: memoryview = memoryview(b"")
 
-    def read(self) -> tuple[Columns, int]:
-        """The records, and their bytes in the log, uncompressed. Raises CorruptRecordBatch."""
+    def reader(self) -> RecordReader:
+        """Return a reader at the first record that is wanted. Raises CorruptRecordBatch."""
         header = self.header
-        if header is None:
-            return Columns.of(self.records), 0
+        assert header is not None
         check_crc(self.batch, 0, header)
         reader = RecordReader(self.batch, 0, header)
-        columns = reader.columns()
         if header.base_offset < self.first:
-            columns = columns.from_offset(self.first)
-        return columns, reader.bytes_read
+            reader.skip_to(self.first)
+        return reader
 
     def record(self, offset: int) -> Record | None:
-        """The one at an offset, None if it is not here. Raises CorruptRecordBatch."""
-        records = self.records if self.header is None else decode_records(self.batch)
+        """Return the record at an offset, None if it is not here. Raises CorruptRecordBatch."""
+        records = self.records
+        if self.header is not None:
+            reader = RecordReader(self.batch, 0, self.header)
+            reader.skip_to(offset)
+            records = reader.records(1)
         return next((record for record in records if record[0] == offset), None)
 
 
@@ -134,12 +138,17 @@ class InputQueue:
         self._next = 0
         self._in_hand: list[InputRecord] = []
         self._decoding = _Chunk(0, 0, position, position)
+        self._reader: RecordReader | None = None
+        """Where in the batch in work the records begin that are not decoded yet; None if all are."""
+        self._after = position
+        """The position once the records that are decoded were processed."""
         self._decoded_bytes = self._body_bytes = 0
         self._bad: deque[_Bad] = deque()
 
     def __len__(self) -> int:
         """How many records wait."""
-        return self._waiting + len(self._chunk) - self._next
+        undecoded = 0 if self._reader is None else self._reader.remaining
+        return self._waiting + undecoded + len(self._chunk) - self._next
 
     @property
     def memory_bytes(self) -> int:
@@ -204,6 +213,7 @@ class InputQueue:
         self._chunks.clear()
         self._waiting = self._waiting_bytes = 0
         self._forget_decoded()
+        self._reader = None
 
     @property
     def holds_decoded(self) -> bool:
@@ -213,13 +223,15 @@ class InputQueue:
     @property
     def has_input(self) -> bool:
         """Whether anything waits here, decoded or not."""
-        return bool(self._chunk or self._chunks)
+        return bool(self._chunk or self._chunks) or self._reader is not None
 
     def put_back(self) -> None:
         """Give up what is decoded of a batch, to decode it again later: others need the room."""
         if self._chunk and self._decoding.header is not None:
-            self._append_first(self._decoding._replace(first=self.position))
+            left = len(self) - self._waiting
+            self._append_first(self._decoding._replace(first=self.position, record_count=left))
             self._forget_decoded()
+            self._reader = None
 
     def _append_first(self, chunk: _Chunk) -> None:
         self._chunks.appendleft(chunk)
@@ -239,28 +251,70 @@ class InputQueue:
     def head_timestamp(self) -> int | None:
         """Event time of the next record, None if there is none."""
         while not self._chunk:
-            if not self._chunks:
+            if self._reader is not None:
+                self._decode_part(self._reader)
+            elif self._chunks:
+                self._begin_next()
+            else:
                 return None
-            self._decode_next()
         return self._chunk[self._next][0]
 
-    def _decode_next(self) -> None:
-        chunk = self._chunks.popleft()
+    def _begin_next(self) -> None:
+        """Begin with the next batch: its first part is decoded when it is asked for."""
+        chunk = self._decoding = self._chunks.popleft()
         self._count(chunk, -1)
+        if chunk.header is None:
+            self._take(Columns.of(chunk.records), 0)
+            return
         try:
-            columns, self._body_bytes = chunk.read()
-        except CorruptRecordBatch as error:
-            raise CorruptRecordBatch(f"{self.tp}, the batch before {chunk.next_offset}: {error}") from error
+            with reading(self.tp, chunk.header):
+                self._reader = chunk.reader()
+        except UnreadableBatch as error:
+            self._pass_over(error, error.record_count)
+            return
+        if not self._reader.remaining:
+            self._reader, self.position = None, chunk.next_offset
+
+    def _decode_part(self, reader: RecordReader) -> None:
+        header = self._decoding.header
+        assert header is not None
+        begin = reader.bytes_read
+        try:
+            with reading(self.tp, header):
+                columns = reader.columns(PART_RECORDS)
+        except UnreadableBatch as error:
+            self._pass_over(error, reader.remaining)
+            return
+        if not reader.remaining:
+            self._reader = None
+        self._take(columns, reader.bytes_read - begin)
+
+    def _pass_over(self, error: UnreadableBatch, count: int) -> None:
+        """Have the handler decide about a batch that cannot be read; here it is to go on without it."""
+        self._reader = None
+        header = self._decoding.header
+        assert header is not None
+        what = f"offsets {error.first_offset} to {error.last_offset} cannot be read: {error.reason}"
+        problem = SerializationError(what, *self.tp, error.first_offset)
+        self._on_bad_record(self.source.name, problem, error, (header.max_timestamp, None, None, ()))
+        log.warning("%s: %s; left out", self.tp, what)
+        self._metrics.dropped(count)
+        self.position = self._decoding.next_offset
+
+    def _take(self, columns: Columns, size: int) -> None:
+        """Have records processed next; ``size``: their bytes in the log, uncompressed."""
+        chunk, self._body_bytes = self._decoding, size
+        self._after = chunk.next_offset if self._reader is None else columns.offsets[-1] + 1
         self._chunk = self._decode(columns) if columns.offsets else []
         if self._bad:
             self._leave_out_before(0)
-            self.position = self._chunk[0][4] if self._chunk else chunk.next_offset
+            self.position = self._chunk[0][4] if self._chunk else self._after
         if self._chunk:
             overhead = 0 if chunk.header is None else RECORD_OVERHEAD * len(columns.offsets)
-            self._decoding, self._decoded_bytes = chunk, self._body_bytes + overhead
+            self._decoded_bytes = self._body_bytes + overhead
             self._buffer.decoded += self._decoded_bytes
         else:
-            self.position = chunk.next_offset
+            self.position = self._after
 
     def _leave_out_before(self, index: int) -> None:
         """Ask about records that cannot be deserialized once the position passes them, so that each is asked
@@ -333,7 +387,7 @@ class InputQueue:
             self.bytes_consumed += self._body_bytes
             self._e2e_latency.record(wall_clock - self._chunk[-1][0])
             self._forget_decoded()
-            self.position = self._decoding.next_offset
+            self.position = self._after
 
     # -- decoding
 
