@@ -12,8 +12,8 @@ from logd.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from logd.broker.partition import Partition
+    from logd.broker.pool import Validator
     from logd.broker.topic import Topic
-    from logd.broker.validation import Validator
     from logd.storage import Appended
     from logd.wire.produce import PartitionProduced
 

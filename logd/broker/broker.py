@@ -26,12 +26,11 @@ from logd.broker.known_answers import KnownAnswers
 from logd.broker.log_dirs import LogDirs
 from logd.broker.log_dirs_opening import LogDirsOpening
 from logd.broker.moves import Moves
-from logd.broker.pool import JobPool, to_its_end
+from logd.broker.pool import JobPool, Validator, to_its_end
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.replicas import Replicas
 from logd.broker.transactions.transactions import Transactions
 from logd.broker.truncation import Truncations
-from logd.broker.validation import Validator
 from logd.broker.wakeups import Wakeups
 from logd.broker.warming import Warmer
 from logd.errors import ErrorCode, KafkaError, MillstreamError

@@ -191,7 +191,7 @@ def test_ids_in_a_folder_that_is_away_are_not_given(tmp_path: Path) -> None:
 def test_ids_of_transactional_ids_that_cannot_be_loaded_are_not_given(tmp_path: Path) -> None:
     """The partition stays unread; its producers have their ids still, and may go on with them."""
     settings = {"transaction.state.log.num.partitions": 1}
-    logd = LogdProcess(tmp_path, settings, tracebacks=["CorruptRecordBatch: 150994945 records"])
+    logd = LogdProcess(tmp_path, settings, tracebacks=["CorruptRecordBatch: record 2 of 150994945"])
     with logd:
         with RawClient(logd.port) as client:
             ids = {given(client, f"x{number}") for number in range(3)}

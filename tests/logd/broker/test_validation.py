@@ -13,10 +13,10 @@ from typing import Any, cast
 import pytest
 
 from logd.api.waiting_batch import WaitingBatch
-from logd.broker import validation
+from logd.broker import pool as pools
 from logd.broker.batch_rules import LOOP_DECOMPRESSED_MAX, NotYetValidated, Validated
 from logd.broker.partition import Partition
-from logd.broker.validation import VALIDATING_BYTES_MAX, VALIDATING_MAX, Validator
+from logd.broker.pool import VALIDATING_BYTES_MAX, VALIDATING_MAX, Validator
 from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.records import Codec, build_batch
@@ -136,7 +136,7 @@ def test_cancelled_when_its_turn_has_just_come(pool: ThreadPoolExecutor) -> None
 
 
 def test_an_error_is_the_jobs(pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validation, "VALIDATING_MAX", 1)
+    monkeypatch.setattr(pools, "VALIDATING_MAX", 1)
 
     def fail() -> None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "bad")
