@@ -39,7 +39,7 @@ from logd.records.validate import check_records
 RECORD_ERRORS_MAX = 10_000
 """How many bad records of a batch a response names; the others get the error of the whole batch."""
 
-LOOP_COMPRESSED_MAX = 64 * 1024
+LOOP_COMPRESSED_MAX = 32 * 1024
 """Compressed bytes of a batch that is validated on the event loop, at most."""
 LOOP_DECOMPRESSED_MAX = PIECE_SIZE
 """Bytes that such a batch may decompress to: about a millisecond's work."""

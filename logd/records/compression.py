@@ -48,6 +48,9 @@ _LZ4_RATIO: Final = 255
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _FOLLOWING_STEP: Final = 16 * 1024
 """Bytes passed on at once after the first frame: what a frame leaves is copied, and frames may be tiny."""
+_PARTS_MIN: Final = 16
+_PART_BYTES: Final = 1024
+"""One more frame or block is allowed for each so many bytes of the limit; Java's hold 32 KB and more."""
 _I32 = struct.Struct(">i")
 _U32_LE = struct.Struct("<I")
 _U64_LE = struct.Struct("<Q")
@@ -126,8 +129,9 @@ def pieces(codec: Codec, data: Buffer, limit: int = DECOMPRESSED_LIMIT) -> Itera
     """Decompress `data` piece by piece, so that memory is needed for one piece at a time.
 
     Pieces are at most PIECE_SIZE long, or one block where a block of snappy or lz4 is longer; small data
-    comes as one piece. All codecs release the GIL while they work. Raises CorruptRecordBatch at the piece
-    that passes `limit` bytes in total, and where `data` is damaged, cut off or followed by anything else.
+    comes as one piece. All codecs release the GIL while they work. Raises CorruptRecordBatch if `data` is
+    damaged, cut off or followed by anything else. Raises DecompressedTooLarge at the piece that passes
+    `limit` bytes in total, or if `data` is of more parts than that many bytes are worth.
     """
     if codec is Codec.NONE:
         yield bytes(data)
@@ -199,9 +203,17 @@ def _compressed(codec: Codec, parts: Iterable[Buffer], level: int | None) -> Ite
             yield bytes(stream.finish())
 
 
-def _gzip_pieces(data: memoryview, _: int) -> Iterator[bytes]:
-    end, pos, step = len(data), 0, PIECE_SIZE
+def _check_parts(count: int, limit: int) -> None:
+    """Refuse very many frames or blocks of next to nothing: each takes microseconds, whatever it holds."""
+    if count > _PARTS_MIN + limit // _PART_BYTES:
+        raise DecompressedTooLarge(f"records in {count} frames or blocks, for at most {limit} bytes")
+
+
+def _gzip_pieces(data: memoryview, limit: int) -> Iterator[bytes]:
+    end, pos, step, members = len(data), 0, PIECE_SIZE, 0
     while pos < end:
+        members += 1
+        _check_parts(members, limit)
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
             source: memoryview | bytes = member.unconsumed_tail
@@ -215,15 +227,17 @@ def _gzip_pieces(data: memoryview, _: int) -> Iterator[bytes]:
         step = _FOLLOWING_STEP
 
 
-def _zstd_pieces(data: memoryview, _: int) -> Iterator[bytes]:
+def _zstd_pieces(data: memoryview, limit: int) -> Iterator[bytes]:
     # Imported at first use: a broker starts without it.
     if sys.version_info >= (3, 14):
         from compression.zstd import ZstdDecompressor, ZstdError
     else:
         from backports.zstd import ZstdDecompressor, ZstdError
 
-    end, pos, step = len(data), 0, PIECE_SIZE
+    end, pos, step, frames = len(data), 0, PIECE_SIZE, 0
     while pos < end:
+        frames += 1
+        _check_parts(frames, limit)
         if bytes(data[pos : pos + 4]) != _ZSTD_MAGIC:
             raise CorruptRecordBatch(f"zstd frames end at byte {pos} of {end}")
         frame = ZstdDecompressor()
@@ -267,8 +281,10 @@ def _snappy_pieces(data: memoryview, limit: int) -> Iterator[bytes]:
         yield _snappy_block(data, limit)
         return
     blocks: list[bytes] = []
-    pos, size = len(_XERIAL_HEADER), 0
+    pos, size, count = len(_XERIAL_HEADER), 0, 0
     while pos < len(data):
+        count += 1
+        _check_parts(count, limit)
         length = _I32.unpack_from(data, pos)[0]
         pos += 4
         if not 0 < length <= len(data) - pos:
@@ -294,10 +310,12 @@ def _snappy_block(block: memoryview, limit: int) -> bytes:
 
 
 def _lz4_pieces(data: memoryview, limit: int) -> Iterator[bytes]:
-    pos = 0
+    pos = parts = 0
     while bytes(data[pos : pos + 4]) == _LZ4_MAGIC:
         frame = _Lz4Frame(data, pos)
         pos = frame.end
+        parts += max(frame.block_count, 1)
+        _check_parts(parts, limit)
         if frame.bound <= PIECE_SIZE:
             yield frame.decompress()
         elif frame.is_linked:
@@ -313,12 +331,13 @@ def _lz4_pieces(data: memoryview, limit: int) -> Iterator[bytes]:
 
 
 class _Lz4Frame:
-    """An lz4 frame at `start` of `data`, walked over up to its `end`; it holds `bound` bytes at most.
+    """An lz4 frame at `start` of `data`, walked over up to its `end`.
 
+    It has `block_count` blocks, which hold `bound` bytes at most.
     Raises struct.error or IndexError if the frame is cut off.
     """
 
-    __slots__ = ("_block_max", "_data", "_first_block", "_flags", "_start", "bound", "end")
+    __slots__ = ("_block_max", "_data", "_first_block", "_flags", "_start", "block_count", "bound", "end")
 
     def __init__(self, data: memoryview, start: int) -> None:
         self._data, self._start = data, start
@@ -329,11 +348,13 @@ class _Lz4Frame:
         pos = start + 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
         self._first_block = pos
         checksum_size = 4 if flags & 0x10 else 0
-        bound = 0
+        bound = count = 0
         while size := _U32_LE.unpack_from(data, pos)[0]:
             stored = size & 0x7FFF_FFFF
             bound += stored if size >> 31 else min(self._block_max, stored * _LZ4_RATIO)
             pos += 4 + stored + checksum_size
+            count += 1
+        self.block_count = count
         self.bound = bound
         self.end = pos + 4 + (4 if flags & 0x04 else 0)
         if self.end > len(data):

@@ -19,6 +19,7 @@ from logd.records.compression import (
     PIECE_SIZE,
     Codec,
     CompressedTooLarge,
+    DecompressedTooLarge,
     compress,
     compress_pieces,
     decompress,
@@ -223,6 +224,23 @@ def test_a_large_lz4_frame_of_linked_blocks_is_bounded_before_it_is_read() -> No
 def test_a_raw_snappy_block_is_bounded_before_it_is_read() -> None:
     with pytest.raises(CorruptRecordBatch, match="more than 1000000 bytes"):
         next(pieces(Codec.SNAPPY, raw_snappy(TEXT), 1_000_000))
+
+
+EMPTY = {
+    Codec.GZIP: lambda: compress(Codec.GZIP, b"") * 5_000,
+    Codec.SNAPPY: lambda: compress(Codec.SNAPPY, b"x")[:16] + compress(Codec.SNAPPY, b"x")[16:] * 5_000,
+    Codec.LZ4: lambda: lz4_frame(b"x") * 5_000,
+    Codec.ZSTD: lambda: compress(Codec.ZSTD, b"") * 5_000,
+}
+
+
+@pytest.mark.parametrize("codec", COMPRESSING)
+def test_very_many_frames_of_nothing(codec: Codec) -> None:
+    """Each takes microseconds: 64 KB of them held up an event loop for a tenth of a second."""
+    data = bytes(EMPTY[codec]())
+    assert len(decompress(codec, data, 10_000_000)) <= 5_000
+    with pytest.raises(DecompressedTooLarge, match="frames or blocks"):
+        decompress(codec, data, 256 * 1024)
 
 
 def test_codecs_work_in_threads_at_once() -> None:
