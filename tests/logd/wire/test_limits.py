@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -19,6 +20,10 @@ from logd.wire.fetched import decode_fetch_response
 from logd.wire.message import Boolean, Int32, Message, String
 from logd.wire.primitives import ARRAY_LENGTH_MAX, TAGGED_FIELDS_MAX, uvarint
 from logd.wire.produce import decode_produce_request
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.java import needs_kafka
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
 
 
 class Lists(Message):
@@ -132,3 +137,21 @@ def test_a_tagged_field_of_a_message_that_has_some() -> None:
     decode_exactly(ApiVersionsResponse, 3, body[:-1] + tags(TAGGED_FIELDS_MAX))
     with pytest.raises(MalformedMessage, match="10001 tagged fields"):
         decode_exactly(ApiVersionsResponse, 3, body[:-1] + tags(TAGGED_FIELDS_MAX + 1))
+
+
+def closes(port: int, count: int) -> bool:
+    """Whether a broker closes the connection on a Metadata request that names so many topics."""
+    body = struct.pack(">hhih", 3, 1, 7, -1) + plain(count) + b"\0\0" * count
+    with RawClient(port) as client:
+        client.send(struct.pack(">i", len(body)) + body)
+        return client.is_closed_by_peer()
+
+
+def test_a_broker_closes_the_connection(logd: LogdProcess) -> None:
+    assert closes(logd.port, MANY + 1)
+
+
+@needs_kafka
+def test_apache_kafka_closes_it_too(tmp_path: Path) -> None:
+    with ApacheKafka(tmp_path) as kafka:
+        assert closes(kafka.port, MANY + 1)
