@@ -18,6 +18,7 @@ MODULES = (
     "logd.records.reader",
     "logd.records.writer",
     "logd.records.xxh32",
+    "logd.wire.produce",
 )
 DIRECTIVES = {
     "language_level": 3,

@@ -11,7 +11,7 @@ import struct
 from typing import Any
 
 try:
-    from logd.records import without_cython as cython
+    from logd import without_cython as cython
 except ModuleNotFoundError:
     import cython  # type: ignore[no-redef]  # never run: it tells Cython that the name is its own
 

@@ -4,13 +4,16 @@ A broker reads requests with `decode_produce_request` and answers with `encode_p
 client sends what `encode_produce_request` gives and reads the answer as the compiled
 `logd.wire.messages.produce.ProduceResponse`. Versions 3 to 13: flexible from 9, topic ids in place
 of names from 13, so that a topic here is a str or 16 raw bytes.
+
+This module is compiled by Cython, since a broker reads every batch's request here. It also runs as plain
+Python, only slower.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from logd.errors import MalformedMessage
 from logd.wire import primitives
@@ -18,20 +21,20 @@ from logd.wire.api_keys import ApiKey
 from logd.wire.headers import encode_request_header
 from logd.wire.node_endpoints import NodeEndpoint, node_endpoints_tag
 from logd.wire.primitives import (
-    FAILURES,
     Nonsense,
     compact_string,
     nullable_compact_string,
     nullable_string,
-    read_array,
-    read_nullable_string,
-    read_records,
-    read_string,
-    read_uuid,
-    read_uvarint,
-    skip_tags,
     string,
 )
+
+try:
+    from logd import without_cython as cython
+except ModuleNotFoundError:
+    import cython  # type: ignore[no-redef]  # never run: it tells Cython that the name is its own
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Topic: TypeAlias = str | bytes
@@ -46,20 +49,12 @@ LEADERS: Final = 10
 
 _INT32 = struct.Struct(">i")
 _SETTINGS = struct.Struct(">hi")  # acks, timeout
-_PARTITION = struct.Struct(">ii")  # index, size of the records
-
-_USUAL = struct.Struct(">BhiBB")  # transactional id, acks, timeout, topics, first byte of the topic
-_USUAL_PARTITION = struct.Struct(">BiB")  # partitions, index, first byte of the records' size
-_NO_TAGS = b"\0\0\0"
-"""The tags of partition, topic and request, when there are none."""
-
-_FRAME = struct.Struct(">ii")  # length of what follows, correlation id
-_PRODUCED = {True: struct.Struct(">ihqqq"), False: struct.Struct(">ihqq")}
-"""Partition, error, base offset, append time, and (from version 5 on) log start offset."""
 _LEADER = struct.Struct(">BBBiix")  # one tagged field, number 0, of so many bytes: leader, leader epoch
 _LEADER_TAG = (1, 0, 9)
-_ONE_FLEXIBLE = struct.Struct(">ihqqqBBBBiB")
-"""One partition, no record errors, no message, tags of partition and topic, throttle time, tags."""
+_FRAME_SIZE = cython.declare(cython.Py_ssize_t, 8)
+"""Bytes of a response's length and correlation id."""
+_FIELDS_SIZE = cython.declare(cython.Py_ssize_t, 4 + 2 + 8 + 8 + 8)
+"""Bytes of a partition's answer before what there is to say about its records."""
 
 
 class ReceivedProduce(NamedTuple):
@@ -91,89 +86,195 @@ def decode_produce_request(
     buffer: Buffer, version: int, pos: int = 0, end: int | None = None
 ) -> ReceivedProduce:
     """Read the body of a request, which is `buffer[pos:end]`; MalformedMessage if it is not exactly one."""
-    view = memoryview(buffer)[pos:end]
+    view = memoryview(buffer)
     try:
-        if version >= FLEXIBLE and (usual := _decode_usual(view, version)) is not None:
-            return usual
-        request, pos = _decode_flexible(view, version) if version >= FLEXIBLE else _decode_plain(view)
-        if pos != len(view):
-            raise Nonsense(f"{len(view) - pos} bytes after its end")
-    except FAILURES as error:
+        body = _Body(view, pos, len(view) if end is None else end, version)
+        return body.request()
+    except (Nonsense, UnicodeDecodeError) as error:
         raise MalformedMessage(f"ProduceRequest v{version}: {error}") from None
-    return request
 
 
-def _decode_usual(view: memoryview, version: int) -> ReceivedProduce | None:
-    """What nearly every request is: no transaction, one topic, one partition, no tags; None for others.
+@cython.final
+@cython.cclass
+class _Body:
+    """The body of a request, and a place in it. All methods raise Nonsense where the bytes cannot be one."""
 
-    Small requests live by the time their parsing takes: this takes a third of `_decode_flexible`.
-    """
-    no_transaction, acks, timeout_ms, topics, size = _USUAL.unpack_from(view)
-    pos = 24 if version >= TOPIC_IDS else 8 + size
-    if no_transaction or topics != 2 or pos + _USUAL_PARTITION.size >= len(view):
-        return None
-    topic: Topic
-    if version >= TOPIC_IDS:
-        topic = bytes(view[8:24])
-    elif 0 < size < 128:
-        topic = str(view[9:pos], "utf-8")
-    else:
-        return None
-    partitions, index, size = _USUAL_PARTITION.unpack_from(view, pos)
-    if partitions != 2 or not size:
-        return None
-    pos += 6
-    if size > 127:
-        size, pos = read_uvarint(view, pos - 1)
-    end = pos + size - 1
-    if view[end:] != _NO_TAGS:
-        return None
-    return ReceivedProduce(None, acks, timeout_ms, [(topic, [(index, view[pos:end])])])
+    _view: Any
+    _bytes: cython.const[cython.uchar][::1]  # type: ignore[valid-type]
+    _pos: cython.Py_ssize_t
+    _end: cython.Py_ssize_t
+    _flexible: cython.bint
+    _has_ids: cython.bint
 
+    def __init__(self, view: memoryview, pos: int, end: int, version: int) -> None:
+        """The body is `view[pos:end]`."""
+        self._view = view
+        self._bytes = view
+        self._pos = pos
+        self._end = end
+        self._flexible = version >= FLEXIBLE
+        self._has_ids = version >= TOPIC_IDS
 
-def _decode_plain(view: memoryview) -> tuple[ReceivedProduce, int]:
-    transactional_id, pos = read_nullable_string(view, 0, flexible=False)
-    acks, timeout_ms = _SETTINGS.unpack_from(view, pos)
-    count, pos = read_array(view, pos + 6, 6, flexible=False)
-    topics: list[tuple[Topic, list[tuple[int, memoryview]]]] = []
-    for _ in range(count):
-        name, pos = read_string(view, pos, flexible=False)
-        count, pos = read_array(view, pos, 8, flexible=False)
-        partitions: list[tuple[int, memoryview]] = []
+    def request(self) -> ReceivedProduce:
+        """Read all of it. Raises UnicodeDecodeError as well."""
+        transactional_id = self._text()
+        acks: cython.int = self._int(2)
+        timeout_ms: cython.int = self._int(4)
+        topics: list[tuple[Topic, list[tuple[int, memoryview]]]] = []
+        for _ in range(self._array(3 if self._flexible else 6)):
+            topic: Any = self._uuid() if self._has_ids else self._text()
+            if topic is None:
+                raise Nonsense("null where a string has to be")
+            partitions: list[tuple[int, memoryview]] = []
+            for _ in range(self._array(6 if self._flexible else 8)):
+                index: cython.int = self._int(4)
+                partitions.append((index, self._records()))
+                self._skip_tags()
+            topics.append((topic, partitions))
+            self._skip_tags()
+        self._skip_tags()
+        if self._pos != self._end:
+            raise Nonsense(f"{self._end - self._pos} bytes after its end")
+        return ReceivedProduce(transactional_id, acks, timeout_ms, topics)
+
+    @cython.cfunc
+    def _need(self, size: cython.Py_ssize_t, what: Any) -> cython.Py_ssize_t:
+        """Return the place of the next `size` bytes, and go on after them."""
+        if size > self._end - self._pos:
+            raise Nonsense(f"{what} of {size} bytes, {self._end - self._pos} are left")
+        self._pos += size
+        return self._pos - size
+
+    @cython.cfunc
+    def _int(self, size: cython.int) -> cython.longlong:
+        """Read a signed number of `size` bytes."""
+        pos: cython.Py_ssize_t = self._need(size, "a number")
+        value: cython.longlong = self._bytes[pos]
+        if value > 0x7F:
+            value -= 0x100
+        place: cython.Py_ssize_t
+        for place in range(pos + 1, pos + size):
+            value = value * 0x100 + self._bytes[place]
+        return value
+
+    @cython.cfunc
+    def _uvarint(self) -> cython.longlong:
+        """Read an unsigned varint of at most 32 bits."""
+        value: cython.longlong = 0
+        shift: cython.int = 0
+        while shift < 35:
+            byte: cython.longlong = self._bytes[self._need(1, "a number")]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if value >> 32:
+                    break
+                return value
+            shift += 7
+        raise Nonsense("an unsigned varint of more than 32 bits")
+
+    @cython.cfunc
+    def _length(self, size: cython.int) -> cython.longlong:
+        """Read the length in front of a field, of `size` bytes in old versions; negative for null."""
+        if self._flexible:
+            return self._uvarint() - 1
+        return self._int(size)
+
+    @cython.cfunc
+    def _array(self, smallest: cython.int) -> cython.longlong:
+        """Read how many elements, of `smallest` bytes at least, an array has that is not null."""
+        count: cython.longlong = self._length(4)
+        primitives.check_length(count, smallest, self._end - self._pos)
+        return count
+
+    @cython.cfunc
+    def _text(self) -> Any:
+        size: cython.longlong = self._length(2)
+        if size < 0:
+            return None
+        pos: cython.Py_ssize_t = self._need(size, "a string")
+        if cython.compiled:
+            return cython.address(self._bytes[0])[pos : pos + size].decode("utf-8")
+        return str(self._view[pos : pos + size], "utf-8")
+
+    @cython.cfunc
+    def _uuid(self) -> Any:
+        pos: cython.Py_ssize_t = self._need(16, "a uuid")
+        return bytes(self._view[pos : pos + 16])
+
+    @cython.cfunc
+    def _records(self) -> Any:
+        size: cython.longlong = self._length(4)
+        if size < 0:
+            size = 0
+        pos: cython.Py_ssize_t = self._need(size, "records")
+        return self._view[pos : pos + size]
+
+    @cython.cfunc
+    def _skip_tags(self) -> None:
+        if not self._flexible:
+            return
+        count: cython.longlong = self._uvarint()
+        if count:
+            primitives.check_tagged(count)
         for _ in range(count):
-            index, size = _PARTITION.unpack_from(view, pos)
-            pos += 8
-            if size < 0:
-                size = 0
-            elif size > len(view) - pos:
-                raise Nonsense(f"records of {size} bytes, {len(view) - pos} are left")
-            partitions.append((index, view[pos : pos + size]))
-            pos += size
-        topics.append((name, partitions))
-    return ReceivedProduce(transactional_id, acks, timeout_ms, topics), pos
+            self._uvarint()
+            self._need(self._uvarint(), "a tag")
 
 
-def _decode_flexible(view: memoryview, version: int) -> tuple[ReceivedProduce, int]:
-    transactional_id, pos = read_nullable_string(view, 0, flexible=True)
-    acks, timeout_ms = _SETTINGS.unpack_from(view, pos)
-    count, pos = read_array(view, pos + 6, 3, flexible=True)
-    topics: list[tuple[Topic, list[tuple[int, memoryview]]]] = []
-    for _ in range(count):
-        topic: Topic
-        if version >= TOPIC_IDS:
-            topic, pos = read_uuid(view, pos)
+@cython.final
+@cython.cclass
+class _Frame:
+    """Bytes being written: `out[:pos]` are there."""
+
+    out: bytearray
+    pos: cython.Py_ssize_t
+
+    def __init__(self) -> None:
+        self.out = bytearray(128)
+        self.pos = 0
+
+    @cython.cfunc
+    def need(self, size: cython.Py_ssize_t) -> None:
+        """Have room for `size` bytes more."""
+        if self.pos + size > len(self.out):
+            self.out.extend(bytes(len(self.out) + size))
+
+    @cython.cfunc
+    def put(self, data: bytes) -> None:
+        """Write bytes."""
+        size: cython.Py_ssize_t = len(data)
+        self.need(size)
+        if cython.compiled:
+            to: cython.p_uchar = self.out
+            source: cython.p_const_uchar = data
+            memcpy(to + self.pos, source, size)
         else:
-            topic, pos = read_string(view, pos, flexible=True)
-        count, pos = read_array(view, pos, 6, flexible=True)
-        partitions: list[tuple[int, memoryview]] = []
-        for _ in range(count):
-            index = _INT32.unpack_from(view, pos)[0]
-            records, pos = read_records(view, pos + 4, flexible=True)
-            partitions.append((index, records))
-            pos = skip_tags(view, pos)
-        topics.append((topic, partitions))
-        pos = skip_tags(view, pos)
-    return ReceivedProduce(transactional_id, acks, timeout_ms, topics), skip_tags(view, pos)
+            self.out[self.pos : self.pos + size] = data
+        self.pos += size
+
+    @cython.cfunc
+    def put_int(self, value: cython.longlong, size: cython.int) -> None:
+        """Write a signed number of `size` bytes."""
+        self.need(size)
+        to: cython.p_uchar = self.out
+        place: cython.Py_ssize_t = self.pos + size
+        for _ in range(size):
+            place -= 1
+            to[place] = value & 0xFF
+            value >>= 8
+        self.pos += size
+
+    @cython.cfunc
+    def put_length(self, count: cython.ulonglong, flexible: cython.bint) -> None:
+        """Write the length in front of an array of `count` elements."""
+        if not flexible:
+            self.put_int(count, 4)
+            return
+        count += 1
+        while count > 0x7F:
+            self.put_int(count & 0x7F | 0x80, 1)
+            count >>= 7
+        self.put_int(count, 1)
 
 
 def encode_produce_response(
@@ -184,53 +285,60 @@ def encode_produce_response(
     nodes: Sequence[NodeEndpoint] = (),
 ) -> bytes:
     """The whole response frame, its length in front. ``nodes`` are where the leaders told are found."""
-    if version >= FLEXIBLE and len(topics) == 1 and len(topics[0][1]) == 1 and not nodes:
-        topic, (only,) = topics[0]
-        if only.error_message is None and not only.record_errors and only.leader is None:
-            return _encode_one(topic, only, correlation_id, throttle_time_ms)
     flexible = version >= FLEXIBLE
-    parts = [b"\0" if flexible else b"", primitives.array_length(len(topics), flexible)]
-    for topic, partitions in topics:
-        parts += (_topic(topic, flexible), primitives.array_length(len(partitions), flexible))
-        for produced in partitions:
-            _encode_partition(parts, produced, version)
-        if flexible:
-            parts.append(b"\0")
-    parts.append(_INT32.pack(throttle_time_ms))
+    frame = _Frame()
+    frame.pos = _FRAME_SIZE
     if flexible:
-        parts.append(node_endpoints_tag(nodes if version >= LEADERS else ()))
-    body = b"".join(parts)
-    return _FRAME.pack(4 + len(body), correlation_id) + body
+        frame.put(b"\0")
+    frame.put_length(len(topics), flexible)
+    for topic, partitions in topics:
+        frame.put(_topic(topic, flexible))
+        frame.put_length(len(partitions), flexible)
+        for produced in partitions:
+            _put_partition(frame, produced, version)
+        if flexible:
+            frame.put(b"\0")
+    frame.put_int(throttle_time_ms, 4)
+    if flexible:
+        frame.put(node_endpoints_tag(nodes if version >= LEADERS else ()))
+    size: cython.Py_ssize_t = frame.pos
+    frame.pos = 0
+    frame.put_int(size - 4, 4)
+    frame.put_int(correlation_id, 4)
+    return bytes(frame.out[:size])
 
 
-def _encode_one(
-    topic: Topic, produced: PartitionProduced, correlation_id: int, throttle_time_ms: int
-) -> bytes:
-    """What nearly every request gets: one topic, one partition, nothing to say about records."""
-    name = topic if isinstance(topic, bytes) else compact_string(topic)
-    partition, error_code, base_offset, append_time, start_offset, _, _, _ = produced
-    rest = _ONE_FLEXIBLE.pack(
-        partition, error_code, base_offset, append_time, start_offset, 1, 0, 0, 0, throttle_time_ms, 0
-    )
-    # Header tags, one topic; one partition.
-    size = 4 + 2 + len(name) + 1 + len(rest)
-    return b"".join((_FRAME.pack(size, correlation_id), b"\0\2", name, b"\2", rest))
+@cython.cfunc
+def _put_partition(frame: _Frame, produced: Any, version: cython.int) -> None:
+    fields: Any = cython.cast(tuple, produced)
+    frame.need(_FIELDS_SIZE)
+    frame.put_int(fields[0], 4)
+    frame.put_int(fields[1], 2)
+    frame.put_int(fields[2], 8)
+    frame.put_int(fields[3], 8)
+    if version >= 5:
+        frame.put_int(fields[4], 8)
+    if version >= 8:
+        has_details = fields[5] is not None or fields[6] or fields[7] is not None
+        frame.put(_details(produced, version) if has_details else _NO_DETAILS[version >= FLEXIBLE])
 
 
-def _encode_partition(parts: list[bytes], produced: PartitionProduced, version: int) -> None:
+_NO_DETAILS: Final = (b"\0\0\0\0\xff\xff", b"\1\0\0")
+"""No record errors, no message, and in flexible versions no tags."""
+
+
+def _details(produced: PartitionProduced, version: int) -> bytes:
+    """Return what there is to say about a partition's records, and its tags."""
     flexible = version >= FLEXIBLE
-    with_start = version >= 5
-    parts.append(_PRODUCED[with_start].pack(*produced[: 5 if with_start else 4]))
-    if version < 8:
-        return
     text = nullable_compact_string if flexible else nullable_string
-    parts.append(primitives.array_length(len(produced.record_errors), flexible))
+    parts = [primitives.array_length(len(produced.record_errors), flexible)]
     for index, message in produced.record_errors:
         parts += (_INT32.pack(index), text(message), b"\0" if flexible else b"")
     parts.append(text(produced.error_message))
     if flexible:
         leader = produced.leader if version >= LEADERS else None
         parts.append(b"\0" if leader is None else _LEADER.pack(*_LEADER_TAG, *leader))
+    return b"".join(parts)
 
 
 def encode_produce_request(
