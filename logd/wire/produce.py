@@ -149,6 +149,8 @@ class _Body:
     def _int(self, size: cython.int) -> cython.longlong:
         """Read a signed number of `size` bytes."""
         pos: cython.Py_ssize_t = self._need(size, "a number")
+        if not cython.compiled:
+            return int.from_bytes(self._bytes[pos : pos + size], "big", signed=True)
         value: cython.longlong = self._bytes[pos]
         if value > 0x7F:
             value -= 0x100
@@ -256,13 +258,16 @@ class _Frame:
     def put_int(self, value: cython.longlong, size: cython.int) -> None:
         """Write a signed number of `size` bytes."""
         self.need(size)
+        start: cython.Py_ssize_t = self.pos
+        self.pos += size
+        if not cython.compiled:
+            self.out[start : self.pos] = value.to_bytes(size, "big", signed=True)
+            return
         to: cython.p_uchar = self.out
-        place: cython.Py_ssize_t = self.pos + size
-        for _ in range(size):
-            place -= 1
+        place: cython.Py_ssize_t
+        for place in range(self.pos - 1, start - 1, -1):
             to[place] = value & 0xFF
             value >>= 8
-        self.pos += size
 
     @cython.cfunc
     def put_length(self, count: cython.ulonglong, flexible: cython.bint) -> None:
@@ -270,11 +275,7 @@ class _Frame:
         if not flexible:
             self.put_int(count, 4)
             return
-        count += 1
-        while count > 0x7F:
-            self.put_int(count & 0x7F | 0x80, 1)
-            count >>= 7
-        self.put_int(count, 1)
+        self.put(primitives.uvarint(count + 1))
 
 
 def encode_produce_response(
