@@ -9,8 +9,9 @@ Only batches that are appended and wait to be acknowledged (a future) let furthe
 ``HELD_MAX`` requests, so that followers copy together what a producer has in flight. Answers keep the
 requests' order.
 
-A connection has a small buffer of its own (`receive_buffer`). For a larger request it is lent one, at its
-turn where these are bounded (`receive_buffers`), and gives it back as soon as that is served.
+A connection receives into a window that it shares with all others, and has a buffer of its own only for what is
+not served at once (`receive_buffer`). For a larger request it is lent one, at its turn where these are bounded
+(`receive_buffers`), and gives it back as soon as that is served.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from logd.api.context import RequestContext
 from logd.api.table import PRODUCE
 from logd.broker.delayed import Delayed
 from logd.server.output import FLUSH_AT, Output
-from logd.server.receive_buffer import LENGTH, READ_WINDOW, ReceiveBuffer
+from logd.server.receive_buffer import LENGTH, ReceiveBuffer
+from logd.server.receive_buffers import READ_WINDOW
 
 if TYPE_CHECKING:
     from logd.api.answer import Answer
@@ -134,8 +136,11 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active = self._loop.time()
         if self._waiting is None and not self._output.is_blocked:
             self._serve_all()
-        if received.filled == len(received.buffer) and not self._may_receive():
-            self._pause()
+        if received.filled:
+            may_receive = received.filled < len(received.buffer) or self._may_receive()
+            received.keep(may_receive)
+            if not may_receive:
+                self._pause()
 
     def eof_received(self) -> bool | None:
         """The client sends no more: nobody waits for answers either, so close."""
@@ -156,10 +161,6 @@ class Connection(asyncio.BufferedProtocol):
         return self._output.statistics() if self._output.is_blocked else None
 
     # Receiving
-
-    def shrink(self) -> None:
-        """Have no more than a new connection; called when the connection has been quiet."""
-        self._received.shrink()
 
     def _may_receive(self) -> bool:
         """Whether more may be read into a full buffer: not behind a request that waits, and what is larger
@@ -237,11 +238,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._flush()
                 if self._output.is_blocked or self._closed:
                     break
-        is_lent = received.is_lent and start > received.start
-        if start == filled:
-            start = received.filled = 0
-        received.start = start
-        if is_lent and received.give_back():
+        if received.served(start):
             self._owner.receive_buffers.dismiss(self)
         self._flush()
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from logd.config.listeners import Endpoint
     from logd.server.receive_buffers import ReceiveBuffers
 
-SHRINK_AFTER = 10.0
-"""Seconds without traffic after which a large receive buffer is given back."""
 SWEEP_SECONDS_MAX = 10.0
 
 
@@ -125,7 +123,7 @@ class Listener:
             del self._per_host[connection.host]
 
     async def _sweep(self) -> None:
-        """Close idle connections, shrink quiet ones' buffers and let go of spare ones, every so often."""
+        """Close idle connections, and let go of spare buffers, every so often."""
         self.receive_buffers.trim()
         now = self.loop.time()
         for connection in tuple(self._connections):
@@ -133,8 +131,6 @@ class Listener:
             try:
                 if 0 < self._idle_seconds < quiet:
                     connection.close_idle(quiet)
-                elif quiet > SHRINK_AFTER:
-                    connection.shrink()
             except Exception as error:  # one that always fails must not end the others
                 report(f"{connection.peer}: looking whether it is idle", error)
 

@@ -1,7 +1,11 @@
-"""What one connection has received and not served yet: a small buffer of its own, a lent one for more.
+"""What one connection has received and not served yet: mostly nothing, and then no buffer of its own.
 
-    own, BUFFER_BYTES, doubled up to READ_WINDOW ──(a larger request)──▶ lent ──(it is served)──▶ own
+    window, shared by all ──(a part is left)──▶ own ──(a larger request)──▶ lent
+         ▲                                       │                           │
+         └───────────────(all is served)─────────┴───────────────────────────┘
 
+Requests are received into one window and served out of it before anything else is received. So its memory stays
+in the processor's cache, and a connection costs a buffer only while a request has arrived in part or waits.
 Who may receive a large request, and when, is the connection's to ask (`receive_buffers`).
 """
 
@@ -10,14 +14,10 @@ from __future__ import annotations
 import mmap
 import struct
 
-from logd.server.receive_buffers import ReceiveBuffers
+from logd.server.receive_buffers import READ_WINDOW, ReceiveBuffers
 
 BUFFER_BYTES = 16 * 1024
-"""Size of a new or an idle connection's receive buffer; it doubles as bytes arrive that do not fit."""
-READ_WINDOW = 64 * 1024
-"""A request larger than this is read to its end and not beyond, so that nothing has to be moved after. It is
-also the most that a connection has for itself.
-"""
+"""Smallest buffer of a connection's own; it doubles as bytes arrive that do not fit, up to READ_WINDOW."""
 LENGTH = struct.Struct(">i")
 """What a request begins with: how many bytes come behind it."""
 
@@ -25,17 +25,16 @@ LENGTH = struct.Struct(">i")
 class ReceiveBuffer:
     """``buffer[start:filled]`` has arrived and is not served yet; ``view`` is of the whole buffer.
 
-    Who serves requests moves ``start`` on, both to 0 when nothing is left, and then calls `give_back` if the
-    buffer ``is_lent``. Who receives adds to ``filled``.
+    Who serves requests moves ``start`` on, and then calls `served`. Who receives adds to ``filled``, serves what
+    may be served, and then calls `keep`: the window is somebody else's from then on.
     """
 
-    __slots__ = ("_lender", "_own", "buffer", "filled", "is_lent", "start", "view")
+    __slots__ = ("_lender", "buffer", "filled", "is_lent", "start", "view")
 
     def __init__(self, lender: ReceiveBuffers) -> None:
         self._lender = lender
-        self._own = bytearray(BUFFER_BYTES)
-        self.buffer: bytearray | mmap.mmap = self._own
-        self.view = memoryview(self.buffer)
+        self.buffer: bytearray | mmap.mmap = lender.window
+        self.view = lender.window_view
         self.is_lent = False
         self.start = 0
         self.filled = 0
@@ -60,27 +59,39 @@ class ReceiveBuffer:
         size: int = LENGTH.unpack_from(self.buffer, self.start)[0]
         return size + LENGTH.size
 
-    def give_back(self) -> bool:
-        """Go on in the connection's own buffer if what is left, and the request it begins, has room there;
-        whether it has.
+    def served(self, start: int) -> bool:
+        """Note that requests before ``start`` are served. Return True if a lent buffer was given back: what is
+        left, and the request it begins, has room in one of the connection's own.
         """
-        left = self.filled - self.start
-        if max(left, self.announced() if left >= LENGTH.size else 0) > len(self._own):
+        is_lent = self.is_lent and start > self.start
+        self.start = start
+        left = self.filled - start
+        if not left:
+            self.start = self.filled = 0
+            if self.buffer is not self._lender.window:
+                self._replace(self._lender.window)
+            return is_lent
+        if not is_lent or max(left, self.announced() if left >= LENGTH.size else 0) > READ_WINDOW:
             return False
-        self._replace(self._own)
+        self._replace(_own(left))
         return True
 
-    def shrink(self) -> None:
-        """Have no more than a new connection, if nothing has arrived."""
-        if self.buffer is self._own and len(self._own) > BUFFER_BYTES and self.filled == 0:
-            self._own = bytearray(BUFFER_BYTES)
-            self._replace(self._own)
+    def keep(self, may_receive: bool) -> None:
+        """Move what is left in the window into a buffer of the connection's own; into a lent one at once where
+        a large request fills the window and the connection ``may_receive`` more of it.
+        """
+        if self.buffer is not self._lender.window:
+            return
+        left = self.filled - self.start
+        if may_receive and left == READ_WINDOW:
+            self._grow()
+        else:
+            self._replace(_own(left))
 
     def close(self) -> None:
         """Forget what has arrived, and have no buffer any more."""
         self.start = self.filled = 0
-        self._own = bytearray()
-        self._replace(self._own)
+        self._replace(self._lender.window)
 
     def _move_to_front(self) -> None:
         size = self.filled - self.start
@@ -90,8 +101,7 @@ class ReceiveBuffer:
     def _grow(self) -> None:
         size = 2 * len(self.buffer)
         if size <= READ_WINDOW:
-            self._own = bytearray(size)
-            self._replace(self._own)
+            self._replace(bytearray(size))
         else:
             self._replace(self._lender.lend(size, self.announced()))
 
@@ -99,7 +109,15 @@ class ReceiveBuffer:
         view, left = memoryview(buffer), self.filled - self.start
         view[:left] = self.view[self.start : self.filled]
         before, self.buffer, self.view = self.buffer, buffer, view
-        self.is_lent = buffer is not self._own
+        self.is_lent = isinstance(buffer, mmap.mmap)
         self.start, self.filled = 0, left
         if isinstance(before, mmap.mmap):
             self._lender.give_back(before, outgrown=len(before) < len(buffer))
+
+
+def _own(size: int) -> bytearray:
+    """Return a buffer of a connection's own with room for `size` bytes."""
+    room = BUFFER_BYTES
+    while room < size:
+        room *= 2
+    return bytearray(room)

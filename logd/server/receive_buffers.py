@@ -15,15 +15,22 @@ from collections.abc import Callable
 
 KEPT_BYTES_MAX = 16 * 1024 * 1024
 """Most bytes of free buffers that are kept."""
+READ_WINDOW = 64 * 1024
+"""Size of the window. A request larger than this is read to its end and not beyond, so that nothing has to be
+moved after. It is also the most that a connection has for itself.
+"""
 
 
 class ReceiveBuffers:
     """One for all listeners. Sizes are what connections ask for, doubled each time.
 
+    ``window`` is what all connections receive into that have nothing waiting; ``window_view`` is of all of it.
     ``announced_bytes_max``: most bytes that the requests being received announce together; -1 is no bound.
     """
 
     def __init__(self, kept_bytes_max: int = KEPT_BYTES_MAX, announced_bytes_max: int = -1) -> None:
+        self.window = bytearray(READ_WINDOW)
+        self.window_view = memoryview(self.window)
         self._kept_bytes_max = kept_bytes_max
         self._free: dict[int, list[mmap.mmap]] = {}
         self._kept = self._lent = self._lent_most = 0
