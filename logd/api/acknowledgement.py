@@ -1,6 +1,7 @@
 """The answer to batches that are appended, once they are known to be kept: on the disk, with other replicas.
 
-It is made by what it waits for, without a task of its own: with acks=all every request has one.
+It is made by what it waits for, without a task of its own and mostly without the event loop's help: with
+acks=all every request has one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from logd.broker.uncommitted import Commit
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.produce import PartitionProduced
 
@@ -48,18 +50,24 @@ class Acknowledgement:
         self._encode = encode
         self._left = len(unkept)
         self._is_late = False
-        self._waiting = [(each, asyncio.ensure_future(each.kept)) for each in unkept]
+        self._waiting: list[tuple[Unkept, Commit | asyncio.Future[None]]] = []
+        for each in unkept:
+            kept = each.kept
+            if isinstance(kept, Commit):
+                kept.then(partial(self._take_commit, each))
+            else:
+                kept = asyncio.ensure_future(kept)
+                kept.add_done_callback(partial(self._take, each))
+            self._waiting.append((each, kept))
         self._timer = loop.call_later(timeout_s, self._expire)
         self.answer.add_done_callback(self._end)
-        for each, kept in self._waiting:
-            kept.add_done_callback(partial(self._take, each))
 
     def _take(self, each: Unkept, kept: asyncio.Future[None]) -> None:
         if kept.cancelled():
             if not self._is_late:
                 self.answer.cancel()  # from inside, or by `_end`
                 return
-            each.produced[each.place] = PartitionProduced(each.partition.index, ErrorCode.REQUEST_TIMED_OUT)
+            each.produced[each.place] = _timed_out(each)
         elif (error := kept.exception()) is not None:
             if self.answer.done():
                 return
@@ -67,17 +75,38 @@ class Acknowledgement:
                 self.answer.set_exception(error)
                 return
             each.produced[each.place] = self._failed(each.partition.index, error)
+        self._count()
+
+    def _take_commit(self, each: Unkept, commit: Commit) -> None:
+        if commit.error is not None:
+            each.produced[each.place] = self._failed(each.partition.index, commit.error)
+        self._count()
+
+    def _count(self) -> None:
+        """Count one batch as done, and answer after the last one."""
         self._left -= 1
-        if not self._left and not self.answer.done():
-            try:
-                self.answer.set_result(self._encode())
-            except Exception as error:
-                self.answer.set_exception(error)
+        if self._left or self.answer.done():
+            return
+        # The usual end needs no callback: one call of the event loop's less for each request.
+        self.answer.remove_done_callback(self._end)
+        self._timer.cancel()
+        self._waiting = []
+        try:
+            self.answer.set_result(self._encode())
+        except Exception as error:
+            self.answer.set_exception(error)
 
     def _expire(self) -> None:
         self._is_late = True
         for each, kept in self._waiting:
-            if each.partition.role is not None:
+            if each.partition.role is None:
+                continue
+            if isinstance(kept, Commit):
+                if not kept.is_done:
+                    kept.cancel()
+                    each.produced[each.place] = _timed_out(each)
+                    self._count()
+            else:
                 kept.cancel()
 
     def _end(self, answer: asyncio.Future[bytes]) -> None:
@@ -86,3 +115,7 @@ class Acknowledgement:
         if answer.cancelled():
             for _, kept in waiting:
                 kept.cancel()
+
+
+def _timed_out(each: Unkept) -> PartitionProduced:
+    return PartitionProduced(each.partition.index, ErrorCode.REQUEST_TIMED_OUT)
