@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from logd.broker.timeouts import Timeouts
 from logd.broker.uncommitted import Commit
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.produce import PartitionProduced
@@ -34,18 +35,29 @@ class Acknowledgement:
     A disk of this broker's own is waited for as long as it takes. Whoever cancels `answer` waits no more.
     """
 
-    __slots__ = ("_encode", "_failed", "_is_late", "_left", "_timer", "_waiting", "answer")
+    __slots__ = (
+        "_encode",
+        "_failed",
+        "_is_late",
+        "_left",
+        "_timeout_s",
+        "_timeouts",
+        "_waiting",
+        "answer",
+    )
 
     def __init__(
         self,
         unkept: Sequence[Unkept],
         timeout_s: float,
+        timeouts: Timeouts,
         *,
         failed: Callable[[int, KafkaError], PartitionProduced],
         encode: Callable[[], bytes],
     ) -> None:
-        loop = asyncio.get_running_loop()
-        self.answer: asyncio.Future[bytes] = loop.create_future()
+        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._timeout_s = timeout_s
+        self._timeouts = timeouts
         self._failed = failed
         self._encode = encode
         self._left = len(unkept)
@@ -59,7 +71,7 @@ class Acknowledgement:
                 kept = asyncio.ensure_future(kept)
                 kept.add_done_callback(partial(self._take, each))
             self._waiting.append((each, kept))
-        self._timer = loop.call_later(timeout_s, self._expire)
+        timeouts.add(self, timeout_s)
         self.answer.add_done_callback(self._end)
 
     def _take(self, each: Unkept, kept: asyncio.Future[None]) -> None:
@@ -89,14 +101,15 @@ class Acknowledgement:
             return
         # The usual end needs no callback: one call of the event loop's less for each request.
         self.answer.remove_done_callback(self._end)
-        self._timer.cancel()
+        self._timeouts.remove(self, self._timeout_s)
         self._waiting = []
         try:
             self.answer.set_result(self._encode())
         except Exception as error:
             self.answer.set_exception(error)
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
+        """Wait no more for what other replicas have not got."""
         self._is_late = True
         for each, kept in self._waiting:
             if each.partition.role is None:
@@ -110,7 +123,7 @@ class Acknowledgement:
                 kept.cancel()
 
     def _end(self, answer: asyncio.Future[bytes]) -> None:
-        self._timer.cancel()
+        self._timeouts.remove(self, self._timeout_s)
         waiting, self._waiting = self._waiting, []
         if answer.cancelled():
             for _, kept in waiting:

@@ -177,6 +177,7 @@ def _acknowledge(
     return Acknowledgement(
         unkept,
         request.timeout_ms / 1000,
+        context.broker.timeouts,
         failed=lambda index, error: _failed(index, error, version),
         encode=lambda: _encode_leased(answers, version, correlation_id, context),
     ).answer

@@ -29,6 +29,7 @@ from logd.broker.moves import Moves
 from logd.broker.pool import JobPool, Validator, to_its_end
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.replicas import Replicas
+from logd.broker.timeouts import Timeouts
 from logd.broker.transactions.transactions import Transactions
 from logd.broker.truncation import Truncations
 from logd.broker.wakeups import Wakeups
@@ -73,9 +74,9 @@ class Broker:
     ``cluster`` (who the brokers are, who leads what), ``controller_link`` (None on an embedded node),
     ``producer_ids``, ``groups`` and ``transactions`` (the coordinators' shells), ``fetch_sessions``,
     ``warmer`` (reads that would wait for the disk), ``validator`` (batches validated in threads),
-    ``wakeups`` (requests that wait and have news), ``metadata_answers``,
-    ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
-    by listener, set by the server).
+    ``wakeups`` (requests that wait and have news), ``timeouts`` (those that wait for a limited time),
+    ``metadata_answers``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised, by
+    listener, set by the server).
 
     ``on_shutdown`` begins to stop this broker's process, None where that is somebody else's to do.
 
@@ -113,6 +114,7 @@ class Broker:
         self.warmer = Warmer(self._executor)
         self.validator = Validator(self._executor)
         self.wakeups = Wakeups()
+        self.timeouts = Timeouts()
         self.metadata_answers = KnownAnswers()
         self.metrics = Metrics()
         self.requests_served: Counter[int] = Counter()

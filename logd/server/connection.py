@@ -9,9 +9,9 @@ Only batches that are appended and wait to be acknowledged (a future) let furthe
 ``HELD_MAX`` requests, so that followers copy together what a producer has in flight. Answers keep the
 requests' order.
 
-A connection receives into a window that it shares with all others, and has a buffer of its own only for what is
-not served at once (`receive_buffer`). For a larger request it is lent one, at its turn where these are bounded
-(`receive_buffers`), and gives it back as soon as that is served.
+A connection receives into a window that it shares with all others, and has a buffer of its own only for what
+is not served at once (`receive_buffer`). For a larger request it is lent one, at its turn where these are
+bounded (`receive_buffers`), and gives it back as soon as that is served.
 """
 
 from __future__ import annotations

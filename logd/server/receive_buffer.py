@@ -4,8 +4,8 @@
          ▲                                       │                           │
          └───────────────(all is served)─────────┴───────────────────────────┘
 
-Requests are received into one window and served out of it before anything else is received. So its memory stays
-in the processor's cache, and a connection costs a buffer only while a request has arrived in part or waits.
+Requests are received into one window and served out of it before anything else is received. So its memory
+stays in the processor's cache, and a connection has a buffer only while a request is there in part or waits.
 Who may receive a large request, and when, is the connection's to ask (`receive_buffers`).
 """
 
@@ -25,8 +25,8 @@ LENGTH = struct.Struct(">i")
 class ReceiveBuffer:
     """``buffer[start:filled]`` has arrived and is not served yet; ``view`` is of the whole buffer.
 
-    Who serves requests moves ``start`` on, and then calls `served`. Who receives adds to ``filled``, serves what
-    may be served, and then calls `keep`: the window is somebody else's from then on.
+    Who has served requests calls `served`. Who receives adds to ``filled``, serves what may be served, and
+    then calls `keep`: the window is somebody else's from then on.
     """
 
     __slots__ = ("_lender", "buffer", "filled", "is_lent", "start", "view")
@@ -60,8 +60,9 @@ class ReceiveBuffer:
         return size + LENGTH.size
 
     def served(self, start: int) -> bool:
-        """Note that requests before ``start`` are served. Return True if a lent buffer was given back: what is
-        left, and the request it begins, has room in one of the connection's own.
+        """Note that requests before ``start`` are served. Return True if a lent buffer was given back.
+
+        It is once what is left, and the request that begins there, has room in one of the connection's own.
         """
         is_lent = self.is_lent and start > self.start
         self.start = start
@@ -77,8 +78,10 @@ class ReceiveBuffer:
         return True
 
     def keep(self, may_receive: bool) -> None:
-        """Move what is left in the window into a buffer of the connection's own; into a lent one at once where
-        a large request fills the window and the connection ``may_receive`` more of it.
+        """Move what is left in the window into a buffer of the connection's own.
+
+        A large request that fills the window goes into a lent one at once, if the connection ``may_receive``
+        more of it.
         """
         if self.buffer is not self._lender.window:
             return

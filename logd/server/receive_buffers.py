@@ -24,7 +24,7 @@ moved after. It is also the most that a connection has for itself.
 class ReceiveBuffers:
     """One for all listeners. Sizes are what connections ask for, doubled each time.
 
-    ``window`` is what all connections receive into that have nothing waiting; ``window_view`` is of all of it.
+    ``window`` is where all connections receive that have nothing waiting, and ``window_view`` a view of it.
     ``announced_bytes_max``: most bytes that the requests being received announce together; -1 is no bound.
     """
 

@@ -118,7 +118,8 @@ class Shared:
     @property
     def is_leased(self) -> bool:
         """Whether what is led here is surely led still: else nothing may be accepted or acknowledged."""
-        return self.member.is_leased
+        assert self._member is not None, "equip comes first"
+        return self._member.is_leased
 
     @property
     def session(self) -> Session:

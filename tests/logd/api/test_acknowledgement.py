@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from logd.api.acknowledgement import Acknowledgement, Unkept
+from logd.broker.timeouts import Timeouts
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.produce import PartitionProduced
 
@@ -21,6 +22,7 @@ class Stage:
 
     def __init__(self, count: int, timeout_s: float = LONG, *, alone: tuple[int, ...] = ()) -> None:
         loop = asyncio.get_running_loop()
+        self.timeouts = Timeouts()
         self.kept = [loop.create_future() for _ in range(count)]
         self.produced = [PartitionProduced(index, 0, 10 * index) for index in range(count)]
         partitions: list[Any] = [
@@ -29,6 +31,7 @@ class Stage:
         self.answer = Acknowledgement(
             [Unkept(self.produced, place, partitions[place], kept) for place, kept in enumerate(self.kept)],
             timeout_s,
+            self.timeouts,
             failed=lambda index, error: PartitionProduced(index, error.code),
             encode=self.encode,
         ).answer
