@@ -75,8 +75,8 @@ class Broker:
     ``producer_ids``, ``groups`` and ``transactions`` (the coordinators' shells), ``fetch_sessions``,
     ``warmer`` (reads that would wait for the disk), ``validator`` (batches validated in threads),
     ``wakeups`` (requests that wait and have news), ``timeouts`` (those that wait for a limited time),
-    ``metadata_answers``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised, by
-    listener, set by the server).
+    ``metadata_answers``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
+    by listener, set by the server).
 
     ``on_shutdown`` begins to stop this broker's process, None where that is somebody else's to do.
 
