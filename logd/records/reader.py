@@ -731,7 +731,12 @@ class RecordReader:
         value_nulls: cython.Py_ssize_t = 0
         n: cython.Py_ssize_t = 0
         while n < count:
-            self._next()
+            if (
+                self._next() != OK
+                or self._key_size > key_bytes - key_at
+                or self._value_size > value_bytes - value_at
+            ):
+                raise BufferError("a batch changed while it was read")  # C would write past the buffers
             offsets[n] = self._base_offset + self._delta
             timestamps[n] = self._timestamp
             if self._key_size < 0:

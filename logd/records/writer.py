@@ -71,15 +71,33 @@ def encode_kept(records: Sequence[Record], base_offset: int, base_timestamp: int
 def _size_max(key: Any, value: Any, headers: Any) -> cython.Py_ssize_t:
     size: cython.Py_ssize_t = RECORD_OVERHEAD
     if key is not None:
-        size += len(key)
+        size += _byte_count(key)
     if value is not None:
-        size += len(value)
+        size += _byte_count(value)
     if headers:
         for name, data in headers:
             size += HEADER_OVERHEAD + 4 * len(name)  # a character takes at most four bytes of UTF-8
             if data is not None:
-                size += len(data)
+                size += _byte_count(data)
     return size
+
+
+@cython.cfunc
+@cython.inline
+def _byte_count(data: Any) -> cython.Py_ssize_t:
+    """Return how many bytes there are in `data`, whose elements may have several each."""
+    if type(data) is bytes:
+        return len(data)
+    return memoryview(data).nbytes
+
+
+@cython.cfunc
+@cython.inline
+def _as_bytes(data: Any) -> Any:
+    """Return `data`, or a copy of it that nobody can change, as bytes; None stays None."""
+    if data is None or type(data) is bytes:
+        return data
+    return bytes(memoryview(data))
 
 
 @cython.cfunc
@@ -101,11 +119,15 @@ def _put_record(
     value: Any,
     headers: Any,
 ) -> cython.Py_ssize_t:
-    """Write a record at `pos`, where there is room for it. Return the position after it."""
+    """Write a record at `pos`. Return the position after it."""
     to: cython.p_uchar = out
     encoded: Any = _encode_headers(headers) if headers else b"\0"
+    key, value = _as_bytes(key), _as_bytes(value)
     size: cython.Py_ssize_t = 1 + _varint_size(timestamp_delta) + _varint_size(offset_delta)
     size += _bytes_size(key) + _bytes_size(value) + len(encoded)
+    # The caller made room for what the record was a moment ago; C would write past the end.
+    if _varint_size(size) + size > len(out) - pos:
+        raise BufferError("a record grew while its batch was written")
     pos = _put_varint(to, pos, size)
     to[pos] = 0  # no record attributes are defined
     pos = _put_varint(to, pos + 1, timestamp_delta)
@@ -117,7 +139,7 @@ def _put_record(
 
 @cython.cfunc
 def _encode_headers(headers: Any) -> Any:
-    named: list[Any] = [(name.encode(), data) for name, data in headers]
+    named: list[Any] = [(_as_bytes(name.encode()), _as_bytes(data)) for name, data in headers]
     size: cython.Py_ssize_t = _varint_size(len(named))
     for name, data in named:
         size += _bytes_size(name) + _bytes_size(data)
@@ -152,8 +174,6 @@ def _put_bytes(to: cython.p_uchar, pos: cython.Py_ssize_t, data: Any) -> cython.
 @cython.cfunc
 @cython.inline
 def _put(to: cython.p_uchar, pos: cython.Py_ssize_t, data: Any) -> cython.Py_ssize_t:
-    if type(data) is not bytes:
-        data = bytes(memoryview(data))
     size: cython.Py_ssize_t = len(data)
     if cython.compiled:
         source: cython.p_const_uchar = data

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from array import array
 from pathlib import Path
 from types import ModuleType
 
@@ -133,3 +134,21 @@ def test_both_forms_write_the_same(rows: list[NewRecord]) -> None:
         except OverflowError as error:
             results.append(type(error))
     assert results[0] == results[1]
+
+
+@uncompiled
+def test_a_batch_that_changes_between_two_walks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buffers are allocated for what the first walk measured; the second one must not write past them."""
+    batch = bytearray(build_batch([(0, None, b"", ()), (0, b"k" * 50, b"v" * 50, ())]))
+    small = bytes(build_batch([(0, None, b"", ()), (0, None, b"", ((" " * 97, b""),))]))
+    assert len(batch) == len(small)
+    larger = bytes(batch)
+    batch[:] = small
+
+    def array_of(kind: str, values: bytes) -> array[int]:
+        batch[:] = larger
+        return array(kind, values)
+
+    monkeypatch.setattr(reader, "array", array_of)
+    with pytest.raises(BufferError, match="changed"):
+        reader.RecordReader(batch).arrow()
