@@ -1,6 +1,6 @@
 """Which inputs of a folder reach something that no smaller one of the corpus does: they are added to it.
 
-python -m tests.fuzz.minimise requests|batches [FOLDER] [--anew]
+python -m tests.fuzz.minimise requests|batches|records [FOLDER] [--anew]
 
 What is reached are pairs of lines of `logd.wire` and `logd.records`, one after the other. Of compiled
 decoders only how they end counts, and all versions of a message are one: the corpus is to stay small. With

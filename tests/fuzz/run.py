@@ -1,10 +1,13 @@
 """Coverage-guided fuzzing of a target with atheris, which is libFuzzer for Python.
 
-python -m tests.fuzz.run requests|batches [--seconds N] [--runs N] [--seed N] [--found FOLDER]
+python -m tests.fuzz.run requests|batches|records [--seconds N] [--runs N] [--seed N] [--found FOLDER]
 
 Begins with the corpus kept; inputs that reach something new go to FOLDER (a temporary one by default), for
 `tests.fuzz.minimise`. Ends with status 0 when nothing was found; an input that was is written to the working
 directory and named in the output, and goes into the corpus once the bug is mended.
+
+Coverage is of Python: the compiled modules are fuzzed, but seen only through `targets.PLAIN_READER`, which
+`records` runs beside the compiled reader.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import sys
 import tempfile
 import tracemalloc
 from pathlib import Path
+from types import FunctionType
 
 try:
     import atheris
@@ -60,6 +64,10 @@ def main() -> None:
 def fuzz(target: targets.Target, arguments: list[str]) -> None:
     """Run a target until libFuzzer has enough; it ends the process."""
     targets.instrumented = atheris.instrument_func
+    for owner in (targets.PLAIN_READER, targets.PLAIN_READER.RecordReader):
+        for function in vars(owner).values():
+            if isinstance(function, FunctionType) and function.__module__ == targets.PLAIN_READER.__name__:
+                atheris.instrument_func(function)
     tracemalloc.start()
 
     def one_input(data: bytes) -> int:

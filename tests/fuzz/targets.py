@@ -9,25 +9,33 @@ import struct
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from logd.api.table import APIS, FETCH, PRODUCE
 from logd.errors import CorruptRecordBatch, KafkaError, MalformedMessage
-from logd.records import check_produced, decode_columns, decode_records, iter_batches
+from logd.records import check_produced, decode_columns, decode_records, iter_batches, reader
 from logd.records.control import parse_marker
-from logd.records.header import HEADER_SIZE, compute_crc, read_header
+from logd.records.header import HEADER_SIZE, LOG_OVERHEAD, compute_crc, read_header
 from logd.records.validate import check_records
 from logd.wire import decode_request_header, request_class
 from logd.wire.compile import decoder
 from logd.wire.fetch import decode_fetch_request
 from logd.wire.produce import decode_produce_request
+from tests.support.plain_modules import plain_module
 
 CORPUS = Path(__file__).parent / "corpus"
+MAGIC_POSITION = 16
 SIZE_MAX = 4096
 """Longest input that is tried."""
 BYTES_MAX = 1_000_000
 """What an input of that size may make a decoder allocate."""
 DECOMPRESSED_MAX = 16 * 1024
+
+PLAIN_READER = plain_module("logd.records.reader")
+"""The reader as plain Python, in which `run` sees what is reached; in C it sees nothing."""
+PART = 2
+"""Records that are read at a time, where a batch is read in parts."""
 
 Decoder = Callable[[bytes, int], tuple[Any, int]]
 _decoders: dict[tuple[int, int], Decoder] = {}
@@ -121,6 +129,43 @@ def _batch(records: memoryview) -> None:
             pass
 
 
+def records(data: bytes) -> bool:
+    """A batch whose header fits its bytes, read in every form, compiled and plain: both give the same."""
+    if len(data) <= HEADER_SIZE:
+        return False
+    batch = bytearray(data)
+    struct.pack_into(">i", batch, 8, len(batch) - LOG_OVERHEAD)
+    batch[MAGIC_POSITION] = 2
+    with Bounded():
+        for form in ("check", "spans", "records", "columns", "arrow", "latest"):
+            compiled, plain = (_outcome(module, bytes(batch), form) for module in (reader, PLAIN_READER))
+            assert compiled == plain, f"{form}: {compiled}, but as plain Python {plain}"
+    return True
+
+
+def _outcome(module: ModuleType, batch: bytes, form: str) -> list[object]:
+    """Everything that one form of reading gives; what it raises comes last."""
+    found: list[object] = []
+    try:
+        parts = module.RecordReader(batch, limit=DECOMPRESSED_MAX)
+        if form == "check":
+            found.append(parts.check())
+        elif form == "latest":
+            latest: dict[bytes, bytes | None] = {}
+            found.append(latest)
+            found.append(parts.latest(latest))
+        elif form == "spans":
+            while spans := parts.spans():
+                found.append((spans, bytes(parts.piece)))
+        else:
+            parts.skip_to(read_header(batch).base_offset + 1)
+            while parts.remaining:
+                found.append((getattr(parts, form)(PART), parts.bytes_read))
+    except CorruptRecordBatch as error:
+        found.append(str(error))
+    return found
+
+
 class Bounded:
     """Inside, little may be allocated at any time; only looked at while `tracemalloc` runs."""
 
@@ -135,4 +180,7 @@ class Bounded:
             assert allocated < BYTES_MAX, f"{allocated} bytes allocated"
 
 
-TARGETS = {target.name: target for target in (Target("requests", requests), Target("batches", batches))}
+TARGETS = {
+    target.name: target
+    for target in (Target("requests", requests), Target("batches", batches), Target("records", records))
+}

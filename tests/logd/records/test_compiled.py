@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from logd.errors import CorruptRecordBatch
 from logd.records import Codec, NewRecord, build_batch, read_header, reader
 from logd.records.header import HEADER_SIZE
-from logd.uncompiled import VARIABLE, SourceFinder
+from logd.uncompiled import PACKAGES, VARIABLE
+from tests.support.plain_modules import plain_module
 
 ROOT = Path(__file__).parents[3]
 MODULES = re.findall(r'^    "([a-z0-9_.]+)",$', (ROOT / "setup.py").read_text(), re.MULTILINE)
@@ -29,21 +30,18 @@ uncompiled = pytest.mark.skipif(
 )
 
 
-def source_of(name: str) -> ModuleType:
-    """The module as plain Python, whichever form is at work."""
-    path = importlib.import_module(name.rpartition(".")[0]).__path__
-    spec = SourceFinder().find_spec(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PLAIN = source_of("logd.records.reader")
+PLAIN = plain_module("logd.records.reader")
 
 
 def test_setup_names_the_modules() -> None:
     assert "logd.records.reader" in MODULES
+    assert {name.partition(".")[0] for name in MODULES} <= set(PACKAGES)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_variable_has_sources_run(name: str) -> None:
+    found = str(importlib.import_module(name).__file__)
+    assert VARIABLE not in os.environ or found.endswith(".py"), found
 
 
 @uncompiled
@@ -125,7 +123,7 @@ def test_both_forms_read_the_same(
 @uncompiled
 @given(rows=rows)
 def test_both_forms_write_the_same(rows: list[NewRecord]) -> None:
-    compiled, plain = importlib.import_module("logd.records.writer"), source_of("logd.records.writer")
+    compiled, plain = importlib.import_module("logd.records.writer"), plain_module("logd.records.writer")
     assert compiled.estimate_sizes(rows) == plain.estimate_sizes(rows)
     results = []
     for module in (compiled, plain):
