@@ -1,8 +1,15 @@
-"""One input partition of a task: what was fetched and not yet processed, decoded a part of a batch at a time.
+"""One input partition of a task: what was fetched and not yet processed, decoded in parts of batches.
 
 `position` is the next offset to process, what a commit writes; `fetched` the next offset to fetch. Between
 them lies what waits here. `end` is the broker's log end as last heard of (-1: never): the input is known to
 be empty when everything up to it was fetched and processed.
+
+The queue holds the bytes of batches and a place in the first of them. A few KB of a compressed batch may hold
+millions of records, so at most PART_RECORDS of them are objects at the same time.
+
+A batch that cannot be read (its CRC is wrong, or a record is broken) is a bad record over several offsets.
+The deserialization handler decides whether the task fails, or goes on after the batch. Kafka Streams 4.4
+always fails there, in its consumer.
 """
 
 from __future__ import annotations
@@ -10,16 +17,16 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from operator import index, itemgetter
 from typing import NamedTuple
 
 from logd.client import Fetched, TopicPartition
-from logd.client.fetcher.parts import reading
-from logd.errors import UnreadableBatch
+from logd.client.fetcher.parts import unreadable_batch
+from logd.errors import CorruptRecordBatch, UnreadableBatch
 from logd.metrics.windowed import Windowed
 from logd.records import (
     BatchHeader,
+    Codec,
     Columns,
     Record,
     RecordReader,
@@ -43,15 +50,19 @@ _MISSING = object()
 _TIME_OF = itemgetter(0)
 RECORD_OVERHEAD = 200
 """About what a decoded record takes besides its bytes: the tuples, and the objects in them."""
-PART_RECORDS = 5000
-"""Records that are decoded at a time: a few KB of a compressed batch may hold millions."""
+PART_RECORDS = 10_000
+"""Records of a batch that are decoded at a time, at most."""
+PART_BYTES = 4 << 20
+"""About how many bytes of records, uncompressed, are decoded at a time."""
+FIRST_RECORDS = 100
+"""Records of a compressed batch that are decoded first: they tell how large the others are."""
 
 
 class _Chunk(NamedTuple):
     """What waits: a batch as it was fetched, or records (as in tests), or neither, only a position.
 
     ``first``: records before it are left out. ``size``: bytes it takes here. ``next_offset``: where the
-    position is behind it.
+    position is behind it. ``unreadable``: the batch of which not even the header can be read.
     """
 
     record_count: int
@@ -61,25 +72,39 @@ class _Chunk(NamedTuple):
     records: Sequence[Record] = ()
     header: BatchHeader | None = None
     batch: memoryview = memoryview(b"")
+    unreadable: UnreadableBatch | None = None
 
-    def reader(self) -> RecordReader:
-        """Return a reader at the first record that is wanted. Raises CorruptRecordBatch."""
+    def reader(self, first: int) -> RecordReader:
+        """Return a reader whose next record is the one at `first` or after it. Raises CorruptRecordBatch."""
         header = self.header
         assert header is not None
-        check_crc(self.batch, 0, header)
         reader = RecordReader(self.batch, 0, header)
-        if header.base_offset < self.first:
-            reader.skip_to(self.first)
+        if header.base_offset < first:
+            reader.skip_to(first)
         return reader
 
-    def record(self, offset: int) -> Record | None:
-        """Return the record at an offset, None if it is not here. Raises CorruptRecordBatch."""
-        records = self.records
-        if self.header is not None:
-            reader = RecordReader(self.batch, 0, self.header)
-            reader.skip_to(offset)
-            records = reader.records(1)
-        return next((record for record in records if record[0] == offset), None)
+
+class _RawRecords:
+    """The records of a decoded part as they are in the log, read when an error first asks for one."""
+
+    def __init__(self, chunk: _Chunk, first: int, decoded: Sequence[InputRecord]) -> None:
+        self._chunk = chunk
+        self._first = first
+        self._decoded = decoded
+        self._records: dict[int, Record] | None = None
+
+    def __call__(self, offset: int) -> RawRecord | None:
+        """Return the record at `offset` with its event time, or None if this part has no such record."""
+        if self._records is None:
+            chunk, last = self._chunk, self._decoded[-1][4]
+            records = chunk.records
+            if chunk.header is not None:
+                records = chunk.reader(self._first).records(last - self._first + 1)
+            self._records = {record[0]: record for record in records}
+        if (record := self._records.get(offset)) is None:
+            return None
+        times = (each[0] for each in self._decoded if each[4] == offset)
+        return (next(times, record[1]), *record[2:])
 
 
 class _Bad(NamedTuple):
@@ -139,16 +164,17 @@ class InputQueue:
         self._in_hand: list[InputRecord] = []
         self._decoding = _Chunk(0, 0, position, position)
         self._reader: RecordReader | None = None
-        """Where in the batch in work the records begin that are not decoded yet; None if all are."""
-        self._after = position
-        """The position once the records that are decoded were processed."""
-        self._decoded_bytes = self._body_bytes = 0
+        """The place in the batch that is being decoded, None if all of it is, or if there is none."""
+        self._raw_record: Callable[[int], RawRecord | None] = no_raw_record
+        self._part_end = position
+        """Where the position is behind the records that are decoded."""
+        self._decoded_bytes = self._part_bytes = 0
         self._bad: deque[_Bad] = deque()
 
     def __len__(self) -> int:
         """How many records wait."""
-        undecoded = 0 if self._reader is None else self._reader.remaining
-        return self._waiting + undecoded + len(self._chunk) - self._next
+        unread = 0 if self._reader is None else self._reader.remaining
+        return self._waiting + unread + len(self._chunk) - self._next
 
     @property
     def memory_bytes(self) -> int:
@@ -162,16 +188,22 @@ class InputQueue:
 
     def add_fetched(self, fetched: Fetched, end: int) -> None:
         """Take what was fetched as it is; it is decoded when its turn comes. ``end``: the log end then."""
-        chunk: _Chunk | None = None
-        for header, batch in fetched.batches():
-            if chunk is not None:
-                self._append(chunk)
-            chunk = _Chunk(
-                header.count, header.size, fetched.position, header.next_offset, header=header, batch=batch
+        first = fetched.position
+        chunks: list[_Chunk] = []
+
+        def add_unreadable(error: UnreadableBatch) -> None:
+            chunks.append(_Chunk(0, 0, first, error.last_offset + 1, unreadable=error))
+
+        for header, batch in fetched.batches(on_unreadable=add_unreadable):
+            chunks.append(
+                _Chunk(header.count, header.size, first, header.next_offset, header=header, batch=batch)
             )
-        chunk = chunk or _Chunk(0, 0, fetched.position, fetched.next_offset)
+        if not chunks:
+            chunks.append(_Chunk(0, 0, first, fetched.next_offset))
         # Behind the last batch there may be some without records for us.
-        self._append(chunk._replace(next_offset=fetched.next_offset))
+        chunks[-1] = chunks[-1]._replace(next_offset=fetched.next_offset)
+        for chunk in chunks:
+            self._append(chunk)
         self.leader_epoch = fetched.leader_epoch
         self._fed(fetched.next_offset, end)
 
@@ -213,12 +245,11 @@ class InputQueue:
         self._chunks.clear()
         self._waiting = self._waiting_bytes = 0
         self._forget_decoded()
-        self._reader = None
 
     @property
     def holds_decoded(self) -> bool:
-        """Whether there are records to be processed at once."""
-        return bool(self._chunk)
+        """Whether there are records to be processed at once, or a batch of which there were some."""
+        return bool(self._chunk) or self._reader is not None
 
     @property
     def has_input(self) -> bool:
@@ -227,21 +258,22 @@ class InputQueue:
 
     def put_back(self) -> None:
         """Give up what is decoded of a batch, to decode it again later: others need the room."""
-        if self._chunk and self._decoding.header is not None:
-            left = len(self) - self._waiting
-            self._append_first(self._decoding._replace(first=self.position, record_count=left))
+        if self.holds_decoded and self._decoding.header is not None:
+            chunk, unread = self._decoding, len(self) - self._waiting
             self._forget_decoded()
-            self._reader = None
-
-    def _append_first(self, chunk: _Chunk) -> None:
-        self._chunks.appendleft(chunk)
-        self._count(chunk, 1)
+            self._chunks.appendleft(chunk := chunk._replace(first=self.position, record_count=unread))
+            self._count(chunk, 1)
 
     def _forget_decoded(self) -> None:
-        self._chunk, self._next = [], 0
+        """Forget the batch that is being decoded."""
+        self._chunk, self._next, self._reader = [], 0, None
+        self._raw_record = no_raw_record
         self._bad.clear()
-        self._buffer.decoded -= self._decoded_bytes
-        self._decoded_bytes = 0
+        self._set_decoded_bytes(0)
+
+    def _set_decoded_bytes(self, size: int) -> None:
+        self._buffer.decoded += size - self._decoded_bytes
+        self._decoded_bytes = size
 
     @property
     def is_caught_up(self) -> bool:
@@ -251,70 +283,101 @@ class InputQueue:
     def head_timestamp(self) -> int | None:
         """Event time of the next record, None if there is none."""
         while not self._chunk:
-            if self._reader is not None:
-                self._decode_part(self._reader)
-            elif self._chunks:
-                self._begin_next()
-            else:
-                return None
+            if self._reader is None:
+                if not self._chunks:
+                    return None
+                self._decoding = self._chunks.popleft()
+                self._count(self._decoding, -1)
+            try:
+                self._decode_next()
+            except CorruptRecordBatch as error:
+                self._leave_out_batch(error)
         return self._chunk[self._next][0]
 
-    def _begin_next(self) -> None:
-        """Begin with the next batch: its first part is decoded when it is asked for."""
-        chunk = self._decoding = self._chunks.popleft()
-        self._count(chunk, -1)
+    def _decode_next(self) -> None:
+        """Decode the next part of the first batch, which may come to no records at all."""
+        chunk, reader = self._decoding, self._reader
+        if chunk.unreadable is not None:
+            raise chunk.unreadable
         if chunk.header is None:
-            self._take(Columns.of(chunk.records), 0)
+            self._take(Columns.of(chunk.records), chunk.next_offset, 0)
             return
-        try:
-            with reading(self.tp, chunk.header):
-                self._reader = chunk.reader()
-        except UnreadableBatch as error:
-            self._pass_over(error, error.record_count)
-            return
-        if not self._reader.remaining:
-            self._reader, self.position = None, chunk.next_offset
-
-    def _decode_part(self, reader: RecordReader) -> None:
-        header = self._decoding.header
-        assert header is not None
-        begin = reader.bytes_read
-        try:
-            with reading(self.tp, header):
-                columns = reader.columns(PART_RECORDS)
-        except UnreadableBatch as error:
-            self._pass_over(error, reader.remaining)
-            return
-        if not reader.remaining:
+        if reader is None:
+            check_crc(chunk.batch, 0, chunk.header)
+            reader = self._reader = chunk.reader(chunk.first)
+        before = reader.bytes_read
+        columns = reader.columns(self._part_size(reader, chunk.header))
+        end = chunk.next_offset
+        if reader.remaining:
+            end = columns.offsets[-1] + 1
+        else:
             self._reader = None
-        self._take(columns, reader.bytes_read - begin)
+        self._take(columns, end, reader.bytes_read - before)
 
-    def _pass_over(self, error: UnreadableBatch, count: int) -> None:
-        """Have the handler decide about a batch that cannot be read; here it is to go on without it."""
-        self._reader = None
-        header = self._decoding.header
-        assert header is not None
-        what = f"offsets {error.first_offset} to {error.last_offset} cannot be read: {error.reason}"
-        problem = SerializationError(what, *self.tp, error.first_offset)
-        self._on_bad_record(self.source.name, problem, error, (header.max_timestamp, None, None, ()))
-        log.warning("%s: %s; left out", self.tp, what)
-        self._metrics.dropped(count)
-        self.position = self._decoding.next_offset
+    @staticmethod
+    def _part_size(reader: RecordReader, header: BatchHeader) -> int:
+        """Return how many records to decode: as many as PART_BYTES hold if all are as large as before."""
+        read = header.count - reader.remaining
+        if header.codec is not Codec.NONE:
+            if not read:
+                return FIRST_RECORDS
+            mean = reader.bytes_read // read
+        else:
+            mean = header.size // max(header.count, 1)
+        return min(PART_RECORDS, PART_BYTES // max(mean, 1) + 1)
 
-    def _take(self, columns: Columns, size: int) -> None:
-        """Have records processed next; ``size``: their bytes in the log, uncompressed."""
-        chunk, self._body_bytes = self._decoding, size
-        self._after = chunk.next_offset if self._reader is None else columns.offsets[-1] + 1
+    def _take(self, columns: Columns, end: int, size: int) -> None:
+        """Have these records processed next. The position is ``end`` after them; ``size``: their bytes."""
+        self._part_end, self._part_bytes = end, size
         self._chunk = self._decode(columns) if columns.offsets else []
+        self._next = 0
+        if self._chunk:
+            self._raw_record = _RawRecords(self._decoding, columns.offsets[0], self._chunk)
         if self._bad:
             self._leave_out_before(0)
-            self.position = self._chunk[0][4] if self._chunk else self._after
-        if self._chunk:
-            overhead = 0 if chunk.header is None else RECORD_OVERHEAD * len(columns.offsets)
-            self._decoded_bytes = self._body_bytes + overhead
-            self._buffer.decoded += self._decoded_bytes
+            if self._chunk:
+                self.position = self._chunk[0][4]
+        if self._chunk and self._decoding.header is not None:
+            # The batch stays here until all its records are processed.
+            overhead = RECORD_OVERHEAD * len(columns.offsets)
+            self._set_decoded_bytes(self._decoding.size + size + overhead)
+        if not self._chunk:
+            self._end_part()
+
+    def _end_part(self) -> None:
+        """Go behind the records that were decoded: into the rest of their batch if there is one."""
+        if self._reader is None:
+            self._forget_decoded()
         else:
-            self.position = self._after
+            self._chunk, self._next = [], 0
+            self._raw_record = no_raw_record
+            self._set_decoded_bytes(self._decoding.size)
+        self.position = self._part_end
+
+    def _leave_out_batch(self, error: CorruptRecordBatch) -> None:
+        """Ask about a batch that cannot be read, from the position on, and go behind it.
+
+        What of it was processed before the damage showed stays so.
+        """
+        chunk = self._decoding
+        if chunk.header is None:
+            assert isinstance(error, UnreadableBatch)
+            unreadable, count, timestamp = error, error.record_count, -1
+        else:
+            unreadable, timestamp = unreadable_batch(self.tp, chunk.header, error), chunk.header.max_timestamp
+            first = max(chunk.first, self.position, chunk.header.base_offset)
+            count = min(chunk.header.count, chunk.header.last_offset - first + 1)
+        self._forget_decoded()
+        problem = SerializationError(
+            f"the batch of offsets {unreadable.first_offset} to {unreadable.last_offset} cannot be read: "
+            f"{unreadable.reason}",
+            *self.tp,
+            max(unreadable.first_offset, self.position),
+        )
+        problem.__cause__ = unreadable
+        self._on_bad_record(self.source.name, problem, unreadable, (timestamp, None, None, ()))
+        self._metrics.dropped(count)
+        self.position = chunk.next_offset
 
     def _leave_out_before(self, index: int) -> None:
         """Ask about records that cannot be deserialized once the position passes them, so that each is asked
@@ -334,7 +397,7 @@ class InputQueue:
         """
         process, begin = self._process, self._next
         state.topic, state.partition = self.tp
-        state.raw_record = partial(_raw_record, self._decoding, self._chunk)
+        state.raw_record = self._raw_record
         if self._bad:
             limit = min(limit, self._bad[0].before - begin)
         records = self._chunk[begin : begin + limit]
@@ -384,10 +447,9 @@ class InputQueue:
         if index < len(self._chunk):
             self.position = self._chunk[index][4]
         else:
-            self.bytes_consumed += self._body_bytes
+            self.bytes_consumed += self._part_bytes
             self._e2e_latency.record(wall_clock - self._chunk[-1][0])
-            self._forget_decoded()
-            self.position = self._after
+            self._end_part()
 
     # -- decoding
 
@@ -483,11 +545,3 @@ def _among(records: Iterable[Record], problems: _Problems) -> Iterator[_Bad]:
             yield _Bad(good, problem, cause, record)
         else:
             good += 1
-
-
-def _raw_record(batch: _Chunk, decoded: Sequence[InputRecord], offset: int) -> RawRecord | None:
-    """A record of a batch, at its event time; read again, since only errors ask for it."""
-    if (found := batch.record(offset)) is None:
-        return None
-    times = (record[0] for record in decoded if record[4] == offset)
-    return (next(times, found[1]), *found[2:])

@@ -46,7 +46,10 @@ class Failures:
         """Whether nodes are to be guarded: without, the first error ends the task wherever it is caught."""
 
     def input(self, node: str, problem: SerializationError, error: Exception, row: tuple[Any, ...]) -> None:
-        """A record of an input that cannot be deserialized: ``row`` is its timestamp, key, value, headers."""
+        """Decide about a record of an input that cannot be deserialized, or a batch that cannot be read.
+
+        ``row``: the record's timestamp, key, value and headers; of a batch its largest timestamp at most.
+        """
         timestamp, key, value, headers = row
         context = ErrorContext(
             error=problem,
@@ -116,7 +119,7 @@ class Failures:
         for letter in response.dead_letters:
             self._state.partition_count(letter.topic)  # raises where the topic does not exist
         self._written.add_dead_letters(response.dead_letters)
-        log.warning("record left out: %s", problem)
+        log.warning("left out: %s", problem)
 
     def guarded(self, process: Process, node: str, metrics: NodeMetrics) -> Process:
         """The same function, whose errors the processing handler decides about: those above it go on."""
