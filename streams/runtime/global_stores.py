@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from logd.client import Admin, BatchFetcher, Client, TopicPartition
-from logd.errors import KafkaError, OffsetOutOfRange
+from logd.errors import KafkaError, OffsetOutOfRange, UnreadableBatch
 from logd.records import Record
 from streams.config import StreamsConfig
 from streams.errors import RegistryUnavailable, SerializationError, StateError, TopologyError
@@ -91,6 +91,29 @@ class GlobalStore:
         if self._processor is not None:
             self._processor.close()
         self.store.close()
+
+    def leave_out_batch(self, error: UnreadableBatch) -> None:
+        """Raise if the handler says so: the table would be without the records of a batch."""
+        problem = SerializationError(
+            f"{self._source.name} cannot read the batch of offsets {error.first_offset} to "
+            f"{error.last_offset}: {error.reason}",
+            self.topic,
+            error.partition,
+            error.first_offset,
+        )
+        problem.__cause__ = error
+        context = ErrorContext(
+            error=problem,
+            node=self._source.name,
+            task_id="global",
+            topic=self.topic,
+            partition=error.partition,
+            offset=error.first_offset,
+        )
+        if self._answer(context).answer == "fail":
+            raise problem from error
+        log.warning("batch left out: %s", problem)
+        self.dropped += error.record_count
 
     def _leave_out(self, partition: int, record: Record, error: Exception) -> None:
         """Raise if the handler says so. Nothing is committed here, so there are no dead letters."""
@@ -219,9 +242,9 @@ class GlobalStores:
                 "a global table; started again it reads all there is"
             ) from lost
         for fetched in answers:
-            apply = self._by_topic[fetched.tp.topic].apply
-            for part in fetched.parts(_PART_RECORDS):
-                await self._worker.run(apply, fetched.tp.partition, part.records)
+            store = self._by_topic[fetched.tp.topic]
+            for part in fetched.parts(_PART_RECORDS, on_unreadable=store.leave_out_batch):
+                await self._worker.run(store.apply, fetched.tp.partition, part.records)
                 self._positions[fetched.tp] = part.next_offset
 
     def _open(self) -> None:

@@ -34,7 +34,7 @@ from typing import Protocol
 
 from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
 from logd.client.fetcher.parts import reading
-from logd.errors import KafkaError, OffsetOutOfRange
+from logd.errors import KafkaError, OffsetOutOfRange, UnreadableBatch
 from logd.records import Headers, Record, RecordReader, check_crc
 from streams.errors import StateError
 from streams.runtime.task import Clock
@@ -93,11 +93,22 @@ class StoreRestore:
         return self.position >= self.end
 
     def apply(self, fetched: Fetched) -> None:
-        """Take what was fetched; control batches and compaction gaps only move the position."""
+        """Take what was fetched; control batches and compaction gaps only move the position.
+
+        Raises StateError at a batch that cannot be read, whatever handlers say: without its records the
+        store would have values that are out of date, and nobody could tell.
+        """
         rest: Fetched | None = fetched
-        while rest is not None:
-            part, rest = rest.cut(PART_BYTES, PART_RECORDS)
-            self._apply_part(part)
+        try:
+            while rest is not None:
+                part, rest = rest.cut(PART_BYTES, PART_RECORDS)
+                self._apply_part(part)
+        except UnreadableBatch as error:
+            raise StateError(
+                f"store {self.store.name} cannot be restored: in its changelog {fetched.tp} the batch of "
+                f"offsets {error.first_offset} to {error.last_offset} cannot be read: {error.reason}. Make a "
+                "replica that has the batch the leader, or reset the application to rebuild the state"
+            ) from error
         self.store.restored()
 
     def _apply_part(self, fetched: Fetched) -> None:
@@ -107,10 +118,15 @@ class StoreRestore:
             with reading(fetched.tp, header):
                 check_crc(batch, 0, header)
                 reader = RecordReader(batch, 0, header)
-                if whole and self.converted is None:
+                if whole and self.converted is None and header.count <= PART_RECORDS:
                     self.restored += reader.latest(updates)
                 while records := reader.records(PART_RECORDS):
                     self._apply_each(records, fetched.position, updates)
+                    if reader.remaining:
+                        # A compressed batch may hold more than is to be in memory at once.
+                        self.position = max(records[-1][0] + 1, fetched.position)
+                        self.store.backend.write(updates.items(), min(self.position, self.cut))
+                        updates.clear()
         self.position = fetched.next_offset
         self.store.backend.write(updates.items(), min(self.position, self.cut))
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from logd.client import Fetched, TopicPartition
-from logd.records import build_batch
+from logd.errors import UnreadableBatch
+from logd.records import Codec, build_batch
+from logd.records.header import compute_crc
 from streams import (
     DeadLetter,
     ErrorContext,
@@ -24,6 +27,7 @@ from streams import (
 from streams.errors import ProcessingError, SerializationError
 from streams.handlers import answering
 from streams.processors.wiring import TaskState
+from streams.runtime import queue as queue_module
 from streams.runtime.task import Task, TaskId
 from streams.testing import TopologyTestDriver
 from streams.topology import Handlers
@@ -236,3 +240,94 @@ def test_a_bad_record_is_asked_about_once_when_the_position_passes_it() -> None:
     assert task.process() == 1
     assert ([each.offset for each in seen], queue.position) == ([0, 2, 3, 5], 6)
     assert task.metrics["KSTREAM-SOURCE-0000000000"].dropped_records_total == 4
+
+
+def task_reading(seen: list[ErrorContext], answer: str = "continue") -> Task:
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("in").map_values(lambda value: 1 // value).to("out")
+    (subtopology,) = builder.build().subtopologies
+    handlers = Handlers(deserialization=recording(seen, answer), processing=recording(seen))
+    task = Task(TaskId(0, 0), subtopology, {}, clock=lambda: 0, max_idle_ms=-1, handlers=handlers)
+    task.add_input(TopicPartition("in", 0), subtopology.sources[0], position=0, end=0)
+    return task
+
+
+def three_batches(values: list[int], *, codec: Codec = Codec.NONE) -> bytearray:
+    """Batches of two records each; the timestamps are the offsets."""
+    data = bytearray()
+    for base in range(0, 6, 2):
+        records = [(n, b"k", long(values[n]), HEADERS) for n in (base, base + 1)]
+        data += build_batch(records, base_offset=base, codec=codec)
+    return data
+
+
+def feed(task: Task, data: bytearray) -> None:
+    tp = TopicPartition("in", 0)
+    task.queues[tp].add_fetched(Fetched(tp, 0, 6, memoryview(data), record_count=6, leader_epoch=0), 6)
+
+
+DAMAGE = {"crc": (-1, "CRC"), "magic": (16, "magic")}
+"""Where the byte is that is damaged in the second batch, and what the error says of it."""
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_of_a_batch_that_cannot_be_read(damage: str) -> None:
+    """It is left out and counted as so many records as its header says, when its turn comes."""
+    seen: list[ErrorContext] = []
+    task, data = task_reading(seen), three_batches([1] * 6)
+    at, said = DAMAGE[damage]
+    second = len(data) // 3
+    data[second + at if at > 0 else 2 * second + at] ^= 0x7F
+    feed(task, data)
+    queue = task.queues[TopicPartition("in", 0)]
+    assert not seen, "it is not its turn yet"
+    assert task.process() == 4
+    (context,) = seen
+    assert (context.topic, context.partition, context.offset) == ("in", 0, 2)
+    assert (context.key, context.value) == (None, None)
+    assert f"batch of offsets 2 to 3 cannot be read: batch {said}" in str(context.error)
+    assert isinstance(context.error.__cause__, UnreadableBatch)
+    assert (queue.position, len(queue)) == (6, 0)
+    assert task.metrics["KSTREAM-SOURCE-0000000000"].dropped_records_total == 2
+
+
+def test_a_batch_that_cannot_be_read_fails_the_task_behind_what_is_before_it() -> None:
+    task, data = task_reading([], "fail"), three_batches([1] * 6)
+    data[2 * (len(data) // 3) - 1] ^= 1
+    feed(task, data)
+    with pytest.raises(SerializationError, match="offsets 2 to 3 cannot be read: .*in-0 offset 2"):
+        task.process()
+    assert task.queues[TopicPartition("in", 0)].position == 2
+
+
+def test_a_broken_record_costs_the_rest_of_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its CRC is right: what was processed before the damage showed stays processed."""
+    monkeypatch.setattr(queue_module, "FIRST_RECORDS", 2)
+    seen: list[ErrorContext] = []
+    task, count = task_reading(seen), 6
+    records = [(n, b"k", long(1), ()) for n in range(count)]
+    whole = build_batch(records)
+    body = bytearray(whole[61:])
+    body[4 * (len(body) // count)] = 0xFF  # the length of the fifth
+    batch = bytearray(whole[:61]) + gzip.compress(bytes(body))
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    batch[21:23] = int(Codec.GZIP).to_bytes(2, "big")
+    batch[17:21] = compute_crc(batch, 0, len(batch)).to_bytes(4, "big")
+    feed(task, batch)
+    assert task.process() == 2
+    assert [each.offset for each in seen] == [2]
+    assert task.queues[TopicPartition("in", 0)].position == 6
+    assert task.metrics["KSTREAM-SOURCE-0000000000"].dropped_records_total == 4
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_the_raw_records_of_a_later_part(monkeypatch: pytest.MonkeyPatch, codec: Codec) -> None:
+    monkeypatch.setattr(queue_module, "FIRST_RECORDS", 1)
+    monkeypatch.setattr(queue_module, "PART_RECORDS", 1)
+    seen: list[ErrorContext] = []
+    task = task_reading(seen)
+    feed(task, three_batches([1, 0, 1, 1, 0, 0], codec=codec))
+    assert task.process() == 6
+    assert [(each.offset, each.key, each.value, each.timestamp) for each in seen] == [
+        (offset, b"k", long(0), offset) for offset in (1, 4, 5)
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from logd.client import Fetched, TopicPartition
 from logd.client.fetcher.fetched import whole_batches
 from logd.records import Codec, build_batch
 from streams import StreamsBuilder
+from streams.runtime import queue as queue_module
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.running import RunningTask
 from streams.runtime.task import Task, TaskId
@@ -124,6 +126,42 @@ def test_what_is_put_back_is_processed_once() -> None:
     task.process()
     assert seen == [1, 2, 3, 4]
     assert (buffer.decoded, buffer.waiting) == (0, 0)
+
+
+def test_a_batch_is_decoded_in_parts() -> None:
+    """A few KB of a compressed batch that hold a million records take no more than a part of them does."""
+    buffer, count = InputBuffer(), 300_000
+    task = make_task([], buffer=buffer)
+    queue = task.queues[A]
+    few = [(1, None, None, ())] * count
+    batch = memoryview(build_batch(few, codec=Codec.GZIP))
+    queue.add_fetched(Fetched(A, 0, count, batch, record_count=count, leader_epoch=0), count)
+    tracemalloc.start()
+    try:
+        assert task.process() == count
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 16 * MEGABYTE
+    assert (queue.position, len(queue), buffer.bytes) == (count, 0, 0)
+
+
+def test_a_batch_in_work_is_put_back_between_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_module, "FIRST_RECORDS", 2)
+    seen, buffer = list[int](), InputBuffer()
+    task = make_task(seen, buffer=buffer)
+    queue = task.queues[A]
+    queue.add_fetched(fetched(A, [1, 2, 3, 4], [5]), 5)
+    waiting = buffer.waiting
+    assert queue.head_timestamp() == 1
+    assert queue.run(task._state, None, 100) == 2
+    assert (queue.position, len(queue), task.holds_decoded, task.has_input) == (2, 3, True, True)
+    assert buffer.decoded > 0, "the batch is still here"
+    task.put_back()
+    assert (queue.position, len(queue), buffer.decoded, buffer.waiting) == (2, 3, 0, waiting)
+    task.process()
+    assert seen == [1, 2, 3, 4, 5]
+    assert (queue.position, len(queue), buffer.bytes) == (5, 0, 0)
 
 
 def test_records_before_the_position_are_left_out() -> None:

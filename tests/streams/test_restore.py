@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from logd.client import Fetched, OffsetAndMetadata, TopicPartition
-from logd.errors import CorruptRecordBatch
-from logd.records import NewRecord, assign_offset, build_batch, build_marker
+from logd.records import Codec, NewRecord, assign_offset, build_batch, build_marker
+from streams.errors import StateError
+from streams.runtime import restore as restore_module
 from streams.runtime.positions import Cut, commit_offsets, equally_long, read_cut
 from streams.runtime.restore import StoreRestore
 from streams.runtime.task import StreamTimes
@@ -169,10 +170,31 @@ def test_records_before_the_position_are_passed_over(store: KeyValueStore[str, i
     assert (dict(store.all()), restored.restored) == ({"b": 2, "c": 3}, 2)
 
 
+def test_a_batch_of_many_records_is_written_in_parts(
+    store: KeyValueStore[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compressed batch may hold more records than are to be in memory at once."""
+    monkeypatch.setattr(restore_module, "PART_RECORDS", 3)
+    sizes: list[int] = []
+    write = store.backend.write
+
+    def noted(updates: Iterable[tuple[bytes, bytes | None]], *where: Any) -> None:
+        updates = list(updates)
+        sizes.append(len(updates))
+        write(updates, *where)
+
+    monkeypatch.setattr(store.backend, "write", noted)
+    batch = build_batch([record(f"k{n}", n) for n in range(8)], codec=Codec.GZIP)
+    restored = StoreRestore(store, 0, CUT, CUT, {})
+    restored.apply(Fetched(TP, 0, 8, memoryview(batch), record_count=8))
+    assert dict(store.all()) == {f"k{n}": n for n in range(8)}
+    assert (sizes, restored.restored, restored.position) == ([3, 3, 2], 8, 8)
+
+
 def test_a_damaged_batch_is_refused(store: KeyValueStore[str, int]) -> None:
     batch = bytearray(build_batch([record("a", 1)]))
     batch[-2] ^= 1
-    with pytest.raises(CorruptRecordBatch, match="CRC"):
+    with pytest.raises(StateError, match=r"the batch of offsets 0 to 0 cannot be read: .*CRC"):
         StoreRestore(store, 0, CUT, CUT, {}).apply(Fetched(TP, 0, 1, memoryview(batch)))
 
 
