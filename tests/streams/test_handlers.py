@@ -295,7 +295,7 @@ def test_a_batch_that_cannot_be_read_fails_the_task_behind_what_is_before_it() -
     task, data = task_reading([], "fail"), three_batches([1] * 6)
     data[2 * (len(data) // 3) - 1] ^= 1
     feed(task, data)
-    with pytest.raises(SerializationError, match="offsets 2 to 3 cannot be read: .*in-0 offset 2"):
+    with pytest.raises(SerializationError, match=r"offsets 2 to 3 cannot be read: .*in-0 offset 2"):
         task.process()
     assert task.queues[TopicPartition("in", 0)].position == 2
 
