@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
-SOURCES := $(addsuffix .py,$(subst .,/,$(shell sed -n 's/^    "\([a-z_.]*\)",$$/\1/p' setup.py)))
+SOURCES := $(addsuffix .py,$(subst .,/,$(shell sed -n 's/^    "\([a-z_.0-9]*\)",$$/\1/p' setup.py)))
 # Two more than cores, since tests wait for their brokers; four at most: each worker starts its own. One more for
 # the whole suite, where more wait longer, for sessions that end and members that are missed.
 test-all: MORE := 3
