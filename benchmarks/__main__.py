@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 ALL = (
+    "records",
     "produce",
     "copying",
     "fetch",
