@@ -2,11 +2,11 @@
 
 from connect.config.connector import (
     REFUSED,
-    WITHOUT_EFFECT,
     ConnectorConfig,
     SinkConfig,
     SourceConfig,
     refuse_unsupported,
+    without_effect,
 )
 from connect.config.declaration import Config
 from connect.config.files import read_config_file
@@ -15,7 +15,6 @@ from connect.config.validation import document, unknown_keys, validate
 
 __all__ = [
     "REFUSED",
-    "WITHOUT_EFFECT",
     "Config",
     "ConnectorConfig",
     "Password",
@@ -27,4 +26,5 @@ __all__ = [
     "setting",
     "unknown_keys",
     "validate",
+    "without_effect",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from connect.config.declaration import Config
 from connect.config.setting import setting
@@ -58,6 +58,20 @@ class SinkConfig(ConnectorConfig):
     topics_regex: str | None = setting(
         "Instead of `topics`: every topic whose whole name matches.", default=None, group="Common"
     )
+    errors_tolerance: Literal["none", "all"] = setting(
+        "`all`: leave out records that do not convert and batches that cannot be read, and count them; "
+        "`none`: fail.",
+        default="none",
+        group="Errors",
+    )
+    errors_log_enable: bool = setting(
+        "Log what `errors.tolerance=all` leaves out, with its partition and offsets.",
+        default=False,
+        group="Errors",
+    )
+    errors_log_include_messages: bool = setting(
+        "Log also key, value and headers of a record that does not convert.", default=False, group="Errors"
+    )
     poll_interval_ms: int = setting(
         "How often a range sink is offered new offsets.", default=1000, importance="LOW", check=_at_least_one
     )
@@ -81,7 +95,6 @@ class SinkConfig(ConnectorConfig):
 _UNSUPPORTED: dict[str, tuple[str, ...]] = {
     "transforms": ("",),
     "predicates": ("",),
-    "errors.tolerance": ("", "none"),
     "errors.deadletterqueue.topic.name": ("",),
     "exactly.once.support": ("", "requested"),
     "initial.state": ("", "running"),
@@ -90,21 +103,28 @@ _UNSUPPORTED: dict[str, tuple[str, ...]] = {
 
 
 _IDLE = """
-    errors.retry.timeout errors.retry.delay.max.ms errors.log.enable errors.log.include.messages
+    errors.retry.timeout errors.retry.delay.max.ms
     errors.deadletterqueue.topic.replication.factor errors.deadletterqueue.context.headers.enable
     config.action.reload transaction.boundary transaction.boundary.interval.ms offsets.storage.topic
     tasks.max.enforce connector.plugin.version key.converter.plugin.version value.converter.plugin.version
     header.converter.plugin.version
 """
+_OF_SINKS = frozenset(("errors.log.enable", "errors.log.include.messages"))
 WITHOUT_EFFECT = frozenset(_IDLE.split())
 """Keys of Kafka Connect that every connector may have there, and that mean nothing here."""
 REFUSED = frozenset(_UNSUPPORTED)
 """Those of which `refuse_unsupported` takes what changes nothing."""
 
 
-def refuse_unsupported(raw: Mapping[str, Any]) -> None:
+def without_effect(role: Literal["source", "sink"]) -> frozenset[str]:
+    """Return the keys of Kafka Connect that mean nothing to connectors of this role."""
+    return WITHOUT_EFFECT | _OF_SINKS if role == "source" else WITHOUT_EFFECT
+
+
+def refuse_unsupported(raw: Mapping[str, Any], role: Literal["source", "sink"]) -> None:
     """Raise ConfigError for a value this worker does not support, rather than ignore it."""
-    for key, kept in _UNSUPPORTED.items():
+    unsupported = _UNSUPPORTED | {"errors.tolerance": ("", "none")} if role == "source" else _UNSUPPORTED
+    for key, kept in unsupported.items():
         if key in raw and str(raw[key]).lower() not in kept:
             allowed = " or ".join(filter(None, kept)) or "unset"
             raise ConfigError(key, raw[key], f"is not supported by this worker; allowed: {allowed}")

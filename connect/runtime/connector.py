@@ -14,12 +14,12 @@ from connect.api.sink import SinkConnector, SinkTask
 from connect.api.source import ConnectorContext, SourceConnector, SourceTask
 from connect.config import (
     REFUSED,
-    WITHOUT_EFFECT,
     Config,
     ConnectorConfig,
     SinkConfig,
     SourceConfig,
     refuse_unsupported,
+    without_effect,
     unknown_keys,
 )
 from connect.converters import unknown_settings
@@ -83,7 +83,7 @@ class WorkerConnector:
         ]
         for declaration in declarations:
             declaration.parse(raw)
-        refuse_unsupported(raw)
+        refuse_unsupported(raw, self.type)
         self._check_shared(parts.config, raw)
         self._tell_unused(declarations, raw)
         self.config = {key: _text(value) for key, value in raw.items()}
@@ -204,8 +204,8 @@ class WorkerConnector:
         of_others = [*_CONVERTERS, f"{ROLES[self.type]}.override.", *self.plugin.CONFIG.PREFIXES]
         if self.type == "source":
             of_others += creation_prefixes(raw)
-        kafkas = sorted(REFUSED | WITHOUT_EFFECT)
-        unused = [key for key in raw if key in WITHOUT_EFFECT]
+        kafkas = sorted(REFUSED | without_effect(self.type))
+        unused = [key for key in raw if key in without_effect(self.type)]
         for key, nearest in unknown_keys(declarations, raw, of_others, kafkas).items():
             if key.startswith(_CLIENTS):
                 unused.append(key)

@@ -6,7 +6,7 @@ import itertools
 import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from connect.api.records import Header, SinkRecord, SourceRecord
 from connect.api.schema import Schema
@@ -25,6 +25,8 @@ from logd.records import Headers, NewRecord, Record
 T = TypeVar("T")
 _BYTES: frozenset[type] = frozenset({bytes, type(None)})
 _VALUES: frozenset[type] = frozenset({SchemaAndValue, tuple})
+OnError: TypeAlias = Callable[[DataError, Record], None]
+"""Takes note of a record that does not convert and is left out."""
 
 
 class Conversion:
@@ -75,11 +77,16 @@ class Conversion:
         return tuple((name, convert(topic, name, schema, value)) for name, schema, value in headers)
 
     def from_log(
-        self, tp: TopicPartition, records: Sequence[Record], timestamp_type: int
+        self,
+        tp: TopicPartition,
+        records: Sequence[Record],
+        timestamp_type: int,
+        on_error: OnError | None = None,
     ) -> list[SinkRecord]:
         """Return records as a sink task takes them. DataError names the first that does not convert.
 
-        `timestamp_type`: 0 create time, 1 log append time.
+        With `on_error` records that do not convert are given to it and left out. `timestamp_type`: 0 create
+        time, 1 log append time.
         """
         topic, partition = tp
         try:
@@ -87,7 +94,10 @@ class Conversion:
             values = _decode(self._value.to_connect_many, topic, [r[3] for r in records])
             headers = [self._connect_headers(topic, r[4]) if r[4] else () for r in records]
         except Exception as e:
-            raise self._complaint(tp, records) or e from e
+            complaint = self._complaint(tp, records)
+            if complaint is None or on_error is None:
+                raise (complaint[0] if complaint else e) from e
+            return self._without_errors(tp, records, timestamp_type, on_error)
         return [
             SinkRecord(
                 topic,
@@ -106,14 +116,28 @@ class Conversion:
             )
         ]
 
+    def _without_errors(
+        self, tp: TopicPartition, records: Sequence[Record], timestamp_type: int, on_error: OnError
+    ) -> list[SinkRecord]:
+        """Convert in runs between the records that do not convert, so that few errors cost little."""
+        converted: list[SinkRecord] = []
+        rest = records
+        while complaint := self._complaint(tp, rest):
+            error, index = complaint
+            if index:
+                converted += self.from_log(tp, rest[:index], timestamp_type)
+            on_error(error, rest[index])
+            rest = rest[index + 1 :]
+        return converted + self.from_log(tp, rest, timestamp_type) if rest else converted
+
     def _connect_headers(self, topic: str, headers: Headers) -> tuple[Header, ...]:
         convert = self._header.to_connect_header
         return tuple((name, *convert(topic, name, data)) for name, data in headers)
 
-    def _complaint(self, tp: TopicPartition, records: Sequence[Record]) -> DataError | None:
-        """Return an error that names the first record that does not convert, and which part of it."""
+    def _complaint(self, tp: TopicPartition, records: Sequence[Record]) -> tuple[DataError, int] | None:
+        """Return an error that names the first record that does not convert, and the record's index."""
         topic = tp.topic
-        for offset, _, key, value, headers in records:
+        for index, (offset, _, key, value, headers) in enumerate(records):
             part = "key"
             try:
                 self._key.to_connect(topic, key)
@@ -123,7 +147,7 @@ class Conversion:
                 self._connect_headers(topic, headers)
             except Exception as e:
                 words = e if isinstance(e, DataError) else repr(e)
-                return DataError(f"{tp}, offset {offset}, {part}: {words}")
+                return DataError(f"{tp}, offset {offset}, {part}: {words}"), index
         return None
 
 

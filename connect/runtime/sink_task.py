@@ -24,10 +24,11 @@ from connect.api.sink import SinkTask, SinkTaskContext
 from connect.config import SinkConfig
 from connect.errors import ConnectError, PartitionsFenced, RetriableError
 from connect.runtime.client_settings import consumer_arguments, group_id
-from connect.runtime.conversion import Conversion
+from connect.runtime.conversion import Conversion, OnError
 from connect.runtime.plugin_statistics import PluginStatistics
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SinkMetrics
+from connect.runtime.tolerance import Skipped, Tolerance
 from logd.client import Consumer, Fetched, TopicPartition
 from logd.client.fetcher.parts import Part
 from logd.errors import BROKER_AWAY, RebalanceNeeded, UnreadableBatch
@@ -36,9 +37,9 @@ from logd.metrics.metrics import Values
 _log = logging.getLogger(__name__)
 _WAIT_SECONDS_MAX = 0.5
 _CONVERTED_RECORDS = 1000
+"""Records that are converted without a turn of the event loop between."""
 _PART_RECORDS = 20_000
 """Records that are decoded, converted and put at a time: a few KB of a compressed batch may hold millions."""
-"""Converted at once, as they were fetched; a batch that is larger by itself is not divided."""
 _FENCED_MAX = 5
 """How often in a row, without a commit between, the target may fence a task before the task fails."""
 
@@ -64,10 +65,14 @@ class WorkerSinkTask(WorkerTask):
         self._commit_at = 0.0
         self._fenced = 0
         self.metrics: SinkMetrics = SinkMetrics()
+        self._tolerance: Tolerance | None = None
 
     def statistics(self) -> dict[str, Any]:
         """Records the plugin has taken."""
-        return {"records_delivered": self.delivered}
+        counts = {"records_delivered": self.delivered}
+        if self._tolerance is not None and self._tolerance.tolerates_all:
+            counts["records_skipped"] = self.metrics.records_skipped
+        return counts
 
     @property
     def delivered(self) -> int:
@@ -90,6 +95,7 @@ class WorkerSinkTask(WorkerTask):
         setting = self.setting
         self._conversion = Conversion.configured(setting.worker, setting.connector_config)
         sink = SinkConfig.parse(setting.connector_config)
+        self._tolerance = Tolerance(self.name, sink, self.metrics)
         self._task.context = self._context
         await self._wait_for(self._calls.call(self._task.start, setting.config))
         self._consumer = Consumer(
@@ -111,16 +117,10 @@ class WorkerSinkTask(WorkerTask):
             await self._between_puts()
             try:
                 for fetched in await self._wait_for(self._fetch(self._consumer)):
-                    await self._deliver_parts(fetched)
+                    await self._deliver(fetched)
             except UnreadableBatch:
                 await self._commit_or_rewind()  # what is before the batch is delivered
                 raise
-
-    async def _deliver_parts(self, fetched: Fetched) -> None:
-        for part in fetched.parts(_PART_RECORDS):
-            if not await self._deliver(fetched, part):
-                return
-            await self._between_puts()
 
     async def _fetch(self, consumer: Consumer) -> list[Fetched]:
         """What comes next. Its round begins as it is handed out, without a turn of the loop between: what a
@@ -140,12 +140,25 @@ class WorkerSinkTask(WorkerTask):
         """Seconds to wait for the next commit; bounded, because `request_commit` may make one due earlier."""
         return min(max(self._commit_at - time.monotonic(), 0.01), _WAIT_SECONDS_MAX)
 
-    async def _deliver(self, fetched: Fetched, part: Part) -> bool:
+    async def _deliver(self, fetched: Fetched) -> None:
+        """Put what was fetched, part by part, until all is put or it is not what comes next any more."""
+        assert self._tolerance is not None
+        skipped = Skipped()
+        for part in fetched.parts(_PART_RECORDS, on_unreadable=self._tolerance.on_unreadable(skipped)):
+            if not await self._deliver_part(fetched, part, self._tolerance, skipped):
+                return
+            await self._between_puts()
+
+    async def _deliver_part(
+        self, fetched: Fetched, part: Part, tolerance: Tolerance, skipped: Skipped
+    ) -> bool:
         """Put until the plugin takes it, with a backoff between; rebalances may come between the attempts.
 
-        Return False if what was fetched is not what comes next any more.
+        Return False if what was fetched is not what comes next any more. `skipped` is what was left out of
+        this part so far.
         """
-        records = await self._converted(fetched.tp, part)
+        on_error = skipped.note_record if tolerance.tolerates_all else None
+        records = await self._converted(fetched.tp, part, on_error)
         backoff = new_backoff()
         tried = False
         while True:
@@ -153,7 +166,8 @@ class WorkerSinkTask(WorkerTask):
                 if not self._is_current(fetched):
                     return False
                 if not tried:  # what is dropped unseen is read again, and counted then
-                    self.metrics.read += len(records)
+                    self.metrics.read += len(part.records)
+                    tolerance.count(skipped)
                     tried = True
                 try:
                     await self._put(fetched, part, records)
@@ -170,14 +184,16 @@ class WorkerSinkTask(WorkerTask):
                 await self._rest(min(seconds, self._seconds_to_commit()))
                 await self._between_puts()
 
-    async def _converted(self, tp: TopicPartition, part: Part) -> list[SinkRecord]:
+    async def _converted(
+        self, tp: TopicPartition, part: Part, on_error: OnError | None
+    ) -> list[SinkRecord]:
         """Return the records as the plugin takes them; the event loop has its turn between some of them."""
         records: list[SinkRecord] = []
         for start in range(0, len(part.records), _CONVERTED_RECORDS):
             if start:
                 await asyncio.sleep(0)
             some = part.records[start : start + _CONVERTED_RECORDS]
-            records += self._conversion.from_log(tp, some, part.timestamp_type)
+            records += self._conversion.from_log(tp, some, part.timestamp_type, on_error)
         return records
 
     def _is_current(self, fetched: Fetched) -> bool:

@@ -49,6 +49,9 @@ class TaskMetrics:
         self.commit = Windowed()
         self._commit_outcomes = Windowed()
         self.failures = self.retries = 0
+        self._records_skipped = self._errors = 0
+        self.logged = 0
+        """Errors that were tolerated and logged."""
         self._last_error_ms = 0
 
     @contextmanager
@@ -68,6 +71,17 @@ class TaskMetrics:
         self.retries += again
         self._last_error_ms = time.time_ns() // 1_000_000
 
+    def skipped(self, records: int) -> None:
+        """Records that cannot be read or converted were left out, for one reason."""
+        self._records_skipped += records
+        self._errors += 1
+        self._last_error_ms = time.time_ns() // 1_000_000
+
+    @property
+    def records_skipped(self) -> int:
+        """Records that were left out."""
+        return self._records_skipped
+
     def task_values(self, status: Status) -> Values:
         """`connector-task-metrics`, times in milliseconds, shares from 0 to 1, as in Kafka."""
         committed = self._commit_outcomes.average
@@ -86,6 +100,9 @@ class TaskMetrics:
         """`task-error-metrics`."""
         return {
             "total-record-failures": self.failures,
+            "total-record-errors": self._errors,
+            "total-records-skipped": self._records_skipped,
+            "total-errors-logged": self.logged,
             "total-retries": self.retries,
             "last-error-timestamp": self._last_error_ms,
         }

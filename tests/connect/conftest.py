@@ -9,6 +9,7 @@ from connect.runtime import State, WorkerConfig
 from connect.runtime.task import TaskSetting
 from connect.testing import MemoryOffsetStore
 from logd.client import ListedOffset, PartitionMetadata, TopicMetadata
+from logd.client.fetcher.parts import Part
 
 SECONDS = 60.0
 
@@ -161,19 +162,11 @@ class FakeFetched:
         self.next_offset = position + len(values)
         self._values = values
 
-    def cut(self, max_bytes, max_records):
-        if len(self._values) <= max_records:
-            return self, None
-        first, rest = self._values[:max_records], self._values[max_records:]
-        return FakeFetched(self.tp, self.position, first), FakeFetched(
-            self.tp, self.position + max_records, rest
-        )
-
-    def records(self):
-        return [(self.position + i, 0, b"k", v, ()) for i, v in enumerate(self._values)]
-
-    def batches(self):
-        return iter(())
+    def parts(self, max_records, *, on_unreadable=None):
+        records = [(self.position + i, 0, b"k", v, ()) for i, v in enumerate(self._values)]
+        for start in range(0, len(records), max_records):
+            part = records[start : start + max_records]
+            yield Part(part, part[-1][0] + 1, 0)
 
 
 class FakeConsumer:

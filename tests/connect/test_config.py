@@ -136,14 +136,17 @@ def test_a_sink_wants_topics_or_a_pattern():
 
 
 def test_promises_that_cannot_be_kept_are_refused():
-    refuse_unsupported({"errors.tolerance": "none", "exactly.once.support": "requested"})
+    refuse_unsupported({"errors.tolerance": "none", "exactly.once.support": "requested"}, "source")
     for key, value in (
         ("transforms", "a"),
         ("errors.tolerance", "all"),
         ("exactly.once.support", "required"),
     ):
         with pytest.raises(ConfigError, match=key):
-            refuse_unsupported({key: value})
+            refuse_unsupported({key: value}, "source")
+    refuse_unsupported({"errors.tolerance": "all"}, "sink")
+    with pytest.raises(ConfigError, match="deadletterqueue"):
+        refuse_unsupported({"errors.deadletterqueue.topic.name": "dead"}, "sink")
 
 
 def test_json_config_files_flat_or_nested(tmp_path):

@@ -157,8 +157,8 @@ def test_others_have_their_turn_while_what_was_fetched_is_converted(harness, fak
     """A compressed MB was decoded in one go, for as long as that takes; it still comes in one `put`."""
     count, original, turns, seen = 3500, Conversion.from_log, 0, []
 
-    def noting(conversion, fetched):
-        records = original(conversion, fetched)
+    def noting(conversion, *arguments):
+        records = original(conversion, *arguments)
         seen.append((len(records), turns))
         return records
 
