@@ -95,6 +95,7 @@ class SinkConfig(ConnectorConfig):
 _UNSUPPORTED: dict[str, tuple[str, ...]] = {
     "transforms": ("",),
     "predicates": ("",),
+    "errors.tolerance": ("", "none"),
     "errors.deadletterqueue.topic.name": ("",),
     "exactly.once.support": ("", "requested"),
     "initial.state": ("", "running"),
@@ -123,8 +124,9 @@ def without_effect(role: Literal["source", "sink"]) -> frozenset[str]:
 
 def refuse_unsupported(raw: Mapping[str, Any], role: Literal["source", "sink"]) -> None:
     """Raise ConfigError for a value this worker does not support, rather than ignore it."""
-    unsupported = _UNSUPPORTED | {"errors.tolerance": ("", "none")} if role == "source" else _UNSUPPORTED
-    for key, kept in unsupported.items():
+    for key, kept in _UNSUPPORTED.items():
+        if role == "sink" and key == "errors.tolerance":
+            continue
         if key in raw and str(raw[key]).lower() not in kept:
             allowed = " or ".join(filter(None, kept)) or "unset"
             raise ConfigError(key, raw[key], f"is not supported by this worker; allowed: {allowed}")

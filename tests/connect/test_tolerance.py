@@ -18,7 +18,7 @@ def fake_fetched(fake_consumer, monkeypatch):
 
     def give(*batches: bytes) -> None:
         async def fetch(self, *, timeout_ms):
-            if TP in self.positions and self.positions[TP] == 0:
+            if self.positions.get(TP, 8) < 8:
                 self.positions[TP] = 8
                 return [fetched(*batches)]
             await asyncio.sleep(0.001)
