@@ -136,7 +136,7 @@ def _summary(kept: KeptLink, rates: bool) -> str:
         return f"down: {kept.failure or 'not open yet'}"
     down = f"down: {kept.failure}; " if kept.failure and not isinstance(kept.failure, MirrorError) else ""
     records, size, quarantined = _totals(kept)
-    status = kept.link.status().values()
+    status, skips = kept.link.status().values(), kept.link.skips
     seconds = time.monotonic() - kept.opened_at
     rate = f", {records / seconds:,.0f} records/s, {size / seconds / 1e6:,.1f} MB/s" if rates else ""
     return (
@@ -144,4 +144,9 @@ def _summary(kept: KeptLink, rates: bool) -> str:
         f"lag {sum(s.lag_records for s in status):,} records, "
         f"{max((s.lag_seconds for s in status), default=0):,.1f} s"
         + (f", {quarantined} quarantined" if quarantined else "")
+        + (
+            f", {skips.records:,} records in {skips.batches} unreadable batches skipped"
+            if skips.batches
+            else ""
+        )
     )

@@ -16,11 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from logd.client import TopicPartition
 from logd.client.properties import CLIENT, ClientProperties, one_client
 from logd.client.security.keys import is_security_key
 from logd.errors import ConfigError
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE, NameFilter, TopicFilter, patterns
 from mirror.policy import ReplicationPolicy, policy_named
+from mirror.unreadable import SKIP_KEY, parse_skips
 from mirror.unused_keys import tell_unused
 
 
@@ -54,6 +56,8 @@ class LinkSettings:
     """How often a partition's sync is written; a restart reads the source from the last one on."""
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
     """Where a partition starts that was never copied."""
+    skip_unreadable: tuple[tuple[TopicPartition, int], ...] = ()
+    """An offset in each unreadable batch of the source that is to be skipped."""
 
     @property
     def name(self) -> str:
@@ -135,6 +139,7 @@ def _link(flow: _Flow, source: Cluster, target: Cluster, aliases: frozenset[str]
         else "source",
         offset_syncs_replication_factor=flow.number("offset-syncs.topic.replication.factor", 3),
         auto_offset_reset="latest" if flow.choice("auto.offset.reset", "earliest", "latest") else "earliest",
+        skip_unreadable=parse_skips(flow.text(SKIP_KEY, "")),
     )
 
 

@@ -27,6 +27,7 @@ from mirror.policy import IdentityReplicationPolicy
 from mirror.quarantine import Quarantine, Quarantined
 from mirror.source import MirrorSource
 from mirror.topics import RemoteTopics
+from mirror.unreadable import UnreadableSkips
 
 log = logging.getLogger(__name__)
 
@@ -125,6 +126,11 @@ class Link:
         }
 
     @property
+    def skips(self) -> UnreadableSkips:
+        """The unreadable batches that were skipped since `open`."""
+        return self._skips
+
+    @property
     def quarantined(self) -> Mapping[TopicPartition, Quarantined]:
         """Every partition that is not copied for now, and why."""
         return self._quarantine.held
@@ -152,7 +158,8 @@ class Link:
         )
         await self._syncs.open()
         self._stack.push_async_callback(self._syncs.close)
-        self._placing = Placing(settings, self._source, self._target, self._syncs)
+        self._skips = UnreadableSkips(settings.skip_unreadable)
+        self._placing = Placing(settings, self._source, self._target, self._syncs, self._skips)
         self._mirror = MirrorSource(
             self._source,
             self._target,
@@ -160,6 +167,7 @@ class Link:
             sync_interval=settings.emit_offset_syncs_interval_seconds,
             clock=self._clock,
             on_failure=self._failed,
+            skips=self._skips,
         )
         await self._mirror.open()
         self._stack.push_async_callback(self._mirror.close)

@@ -10,11 +10,14 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from logd.client import Identity, TopicPartition
-from logd.errors import ErrorCode, KafkaError
+from logd.client.fetcher.parts import unreadable_batch
+from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, UnreadableBatch
 from logd.metrics.windowed import Windowed
-from mirror.errors import ForeignWrite, MirrorError, NotPassed, OutOfSequence
+from logd.records import RecordReader, read_header
+from mirror.errors import ForeignWrite, MirrorError, NotFetched, NotPassed, OutOfSequence
 from mirror.offsets import NO_EPOCH, NO_ID, SEQUENCE_MASK, OffsetSync, ProducerPosition
 from mirror.passing import Passed
+from mirror.unreadable import way_on
 
 _OTHER_SEQUENCE = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -143,7 +146,7 @@ class PartitionCopy:
         try:
             offset = sent.future.result()
         except KafkaError as e:
-            raise refused(self, passed.first_offset, e) from e
+            raise refused(self, passed, e) from e
         if offset is None:
             raise OutOfSequence(self.tp, f"{self.remote} has the batch at {passed.first_offset} already")
         if offset != self.downstream:
@@ -158,7 +161,20 @@ class PartitionCopy:
         self.bytes += sent.size
 
 
-def refused(copy: PartitionCopy, offset: int, error: KafkaError) -> MirrorError:
-    """The error to quarantine the partition with, when the target refused the batch at `offset`."""
+def refused(copy: PartitionCopy, passed: Passed, error: KafkaError) -> MirrorError:
+    """Return the error to quarantine the partition with, when the target refused a batch."""
+    if error.code == ErrorCode.INVALID_RECORD and (unreadable := _unreadable_in_source(copy.tp, passed)):
+        return NotFetched(copy.tp, way_on(unreadable))
     kind = OutOfSequence if error.code in _OTHER_SEQUENCE else NotPassed
-    return kind(copy.tp, f"{copy.remote} does not take the batch at {offset}: {error}")
+    return kind(copy.tp, f"{copy.remote} does not take the batch at {passed.first_offset}: {error}")
+
+
+def _unreadable_in_source(tp: TopicPartition, passed: Passed) -> UnreadableBatch | None:
+    """Return the error that names the batch in the source if its records cannot be read."""
+    batch = memoryview(passed.batch)
+    header = read_header(batch)._replace(base_offset=passed.first_offset)
+    try:
+        RecordReader(batch, 0, header).skip_to(header.next_offset)
+    except CorruptRecordBatch as e:
+        return unreadable_batch(tp, header, e)
+    return None

@@ -17,6 +17,7 @@ from mirror.config import LinkSettings
 from mirror.errors import MirrorError, NotPlaced, PositionUnprovable, SourceTruncated
 from mirror.offsets import OffsetSyncs
 from mirror.position import LogEnds, Position, check_sync, producer_at_end, resume
+from mirror.unreadable import UnreadableSkips
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -45,11 +46,19 @@ class Placed:
 class Placing:
     """Places the partitions of one flow. `settings` tell their names, `syncs` what is known of them."""
 
-    def __init__(self, settings: LinkSettings, source: Client, target: Client, syncs: OffsetSyncs) -> None:
+    def __init__(
+        self,
+        settings: LinkSettings,
+        source: Client,
+        target: Client,
+        syncs: OffsetSyncs,
+        skips: UnreadableSkips,
+    ) -> None:
         self._settings = settings
         self._source = source
         self._target = target
         self._syncs = syncs
+        self._skips = skips
         self._source_admin = Admin(source, timeout_ms=ASK_MS)
         self._target_admin = Admin(target, timeout_ms=ASK_MS)
         self._begun: dict[TopicPartition, int] = {}
@@ -144,7 +153,9 @@ class Placing:
             return Position(self._begun.setdefault(tp, reset), target.end)
         self._begun.pop(tp, None)
         try:
-            return await resume(self._source, self._target, tp, remote, sync, copied, (source, target))
+            return await resume(
+                self._source, self._target, tp, remote, sync, copied, (source, target), self._skips
+            )
         except PositionUnprovable as e:
             if not await self._is_compacted(tp.topic):
                 raise

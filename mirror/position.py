@@ -28,6 +28,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from logd.client import BatchFetcher, Client, Identity, TopicPartition
+from logd.client.fetcher.parts import reading
+from logd.errors import UnreadableBatch
 from logd.records import iter_batches, read_header
 from mirror.errors import (
     PositionUnprovable,
@@ -39,6 +41,7 @@ from mirror.errors import (
 )
 from mirror.offsets import NO_EPOCH, OffsetSync, ProducerPosition
 from mirror.passing import end_alike, record_count
+from mirror.unreadable import UnreadableSkips
 
 PROOF_BYTES = 1 << 20
 FETCH_SECONDS = 30
@@ -111,13 +114,14 @@ async def resume(
     sync: OffsetSync,
     copied: int,
     ends: tuple[LogEnds, LogEnds],
+    skips: UnreadableSkips,
 ) -> Position:
     """The position after the `copied` records behind the sync (see `check_sync`), or PositionUnprovable."""
     source_ends, target_ends = ends
     if not copied:
         producer = sync.producer or await producer_at_end(target, remote, target_ends)
         return Position(sync.next_upstream, target_ends.end, producer, sync.leader_epoch)
-    counted, position, last = await _walk(source, sync, copied, source_ends.end)
+    counted, position, last = await _walk(source, sync, copied, source_ends.end, skips)
     if counted != copied:
         raise PositionUnprovable(
             tp, f"the target holds {copied} records since the last sync, the source's batches give {counted}"
@@ -126,7 +130,9 @@ async def resume(
     if written is None and target_ends.start < target_ends.end:
         raise PositionUnprovable(tp, f"the target's last record at {target_ends.end - 1} cannot be read")
     # A last batch that was deleted in the target cannot be compared, and is trusted.
-    if written is not None and not end_alike(last, written, sync.next_upstream):
+    with reading(tp, read_header(last)):
+        is_alike = written is None or end_alike(last, written, sync.next_upstream)
+    if not is_alike:
         raise PositionUnprovable(tp, f"the target's last record is not the source's at {position - 1}")
     producer = _behind(written) or (sync.producer and sync.producer.after(copied))
     leader_epoch = read_header(last).partition_leader_epoch
@@ -148,19 +154,31 @@ def _behind(batch: memoryview | None) -> ProducerPosition | None:
     return last.after(1)
 
 
-async def _walk(source: Client, sync: OffsetSync, copied: int, end: int) -> tuple[int, int, memoryview]:
-    """Batches from the sync on until they hold `copied` records: how many, the offset behind, the last."""
+async def _walk(
+    source: Client, sync: OffsetSync, copied: int, end: int, skips: UnreadableSkips
+) -> tuple[int, int, memoryview]:
+    """Batches from the sync on until they hold `copied` records: how many, the offset behind, the last.
+
+    Batches that are skipped, and batches without a header, were not copied.
+    """
     counted, position = 0, sync.next_upstream
     async with BatchFetcher(source, isolation_level="read_committed") as fetcher:
         fetcher.add(sync.tp, position, sync.leader_epoch)
         while position < end:
             for fetched in await fetcher.fetch():
-                for header, batch in fetched.batches():
-                    counted += record_count(header, batch, sync.next_upstream)
+                for header, batch in fetched.batches(on_unreadable=_not_copied):
+                    if skips.named_and_unreadable(sync.tp, header, batch):
+                        continue
+                    with reading(sync.tp, header):
+                        counted += record_count(header, batch, sync.next_upstream)
                     if counted >= copied:
                         return counted, header.next_offset, batch
                 position = fetched.next_offset
     return counted, position, memoryview(b"")
+
+
+def _not_copied(unreadable: UnreadableBatch) -> None:
+    """Pass over a batch without a header that makes sense: no mirror passes such a batch on."""
 
 
 async def _last_batch(target: Client, remote: TopicPartition, ends: LogEnds) -> memoryview | None:

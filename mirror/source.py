@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from logd.client import NO_TIMEOUT_MS, BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
 from logd.client.fetcher.parts import reading
-from logd.errors import CorruptRecordBatch, KafkaError, LogTruncated, MillstreamError, OffsetOutOfRange
+from logd.errors import KafkaError, LogTruncated, MillstreamError, OffsetOutOfRange, UnreadableBatch
 from mirror.errors import MirrorError, NotAcked, NotFetched, RecordsLost, SourceRecreated, SourceTruncated
 from mirror.offsets import OffsetSyncs, ProducerPosition
 from mirror.partition import InFlight, PartitionCopy, refused
 from mirror.passing import Passed, pass_on
 from mirror.position import Position
+from mirror.unreadable import UnreadableSkips, way_on
 
 BUFFER_MEMORY = 64 << 20
 SHARE_MIN = 1 << 20
@@ -66,11 +67,13 @@ class MirrorSource:
         sync_interval: float,
         clock: Callable[[], float],
         on_failure: Callable[[MirrorError], None],
+        skips: UnreadableSkips | None = None,
     ) -> None:
         self._syncs = syncs
         self._sync_interval = sync_interval
         self._clock = clock
         self._on_failure = on_failure
+        self._skips = skips or UnreadableSkips()
         self._synced_at = self._acked_at = clock()
         self._fetcher = BatchFetcher(
             source, isolation_level="read_committed", fetch_max_wait_ms=FETCH_WAIT_MS
@@ -197,6 +200,8 @@ class MirrorSource:
         """
         return {
             "partitions": len(self.copies),
+            "unreadable_batches_skipped": self._skips.batches,
+            "unreadable_records_skipped": self._skips.records,
             "partitions_held_back": len(self._full),
             "in_flight_bytes": sum(self.copies[tp].in_flight_bytes for tp in self._unacked),
             "in_flight_bytes_max": BUFFER_MEMORY,
@@ -276,9 +281,9 @@ class MirrorSource:
         copy.end = max(copy.end, fetched.last_stable_offset, fetched.next_offset)
         try:
             self.check_topic(copy.tp, fetched.topic_id)
-            return _Prepared(copy, list(_passing(fetched)), fetched.next_offset)
-        except CorruptRecordBatch as e:
-            self.fail(NotFetched(copy.tp, str(e)))
+            return _Prepared(copy, list(_passing(fetched, self._skips)), fetched.next_offset)
+        except UnreadableBatch as e:
+            self.fail(NotFetched(copy.tp, way_on(e)))
         except MirrorError as e:
             self.fail(e)
         return None
@@ -295,7 +300,7 @@ class MirrorSource:
                     return
                 if not isinstance(e, KafkaError):
                     raise
-                self.fail(refused(copy, passed.first_offset, e))
+                self.fail(refused(copy, passed, e))
                 return
             copy.add(InFlight(passed, size, max_timestamp, leader_epoch, self._clock(), future))
             self._unacked.add(copy.tp)  # each time: acks are taken while this waits for memory
@@ -328,8 +333,12 @@ class MirrorSource:
                 await self._syncs.write(sync, int(self._synced_at * 1000))
 
 
-def _passing(fetched: Fetched) -> Iterator[_Passing]:
-    for header, batch in fetched.batches():
+def _passing(fetched: Fetched, skips: UnreadableSkips) -> Iterator[_Passing]:
+    """Yield what to send, without the unreadable batches that `skips` names. Raises UnreadableBatch."""
+    for header, batch in fetched.batches(on_unreadable=skips.skip):
+        if unreadable := skips.named_and_unreadable(fetched.tp, header, batch):
+            skips.skip(unreadable)
+            continue
         with reading(fetched.tp, header):
             passed = pass_on(header, batch, fetched.position)
         if passed is not None:

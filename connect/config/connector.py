@@ -117,12 +117,12 @@ REFUSED = frozenset(_UNSUPPORTED)
 """Those of which `refuse_unsupported` takes what changes nothing."""
 
 
-def without_effect(role: Literal["source", "sink"]) -> frozenset[str]:
-    """Return the keys of Kafka Connect that mean nothing to connectors of this role."""
+def without_effect(role: str) -> frozenset[str]:
+    """Return the keys of Kafka Connect that mean nothing to connectors of `role`, source or sink."""
     return WITHOUT_EFFECT | _OF_SINKS if role == "source" else WITHOUT_EFFECT
 
 
-def refuse_unsupported(raw: Mapping[str, Any], role: Literal["source", "sink"]) -> None:
+def refuse_unsupported(raw: Mapping[str, Any], role: str) -> None:
     """Raise ConfigError for a value this worker does not support, rather than ignore it."""
     for key, kept in _UNSUPPORTED.items():
         if role == "sink" and key == "errors.tolerance":

@@ -19,8 +19,8 @@ from connect.config import (
     SinkConfig,
     SourceConfig,
     refuse_unsupported,
-    without_effect,
     unknown_keys,
+    without_effect,
 )
 from connect.converters import unknown_settings
 from connect.errors import ConfigError, ConnectError

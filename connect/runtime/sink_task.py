@@ -184,9 +184,7 @@ class WorkerSinkTask(WorkerTask):
                 await self._rest(min(seconds, self._seconds_to_commit()))
                 await self._between_puts()
 
-    async def _converted(
-        self, tp: TopicPartition, part: Part, on_error: OnError | None
-    ) -> list[SinkRecord]:
+    async def _converted(self, tp: TopicPartition, part: Part, on_error: OnError | None) -> list[SinkRecord]:
         """Return the records as the plugin takes them; the event loop has its turn between some of them."""
         records: list[SinkRecord] = []
         for start in range(0, len(part.records), _CONVERTED_RECORDS):

@@ -1,4 +1,4 @@
-"""`errors.tolerance=all`: a sink goes on without records that do not convert and batches that cannot be read."""
+"""`errors.tolerance=all`: a sink goes on without what does not convert and batches that cannot be read."""
 
 import asyncio
 
