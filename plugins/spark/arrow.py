@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator
 
 import pyarrow as pa
 
 from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
-from logd.client.fetcher.parts import reading
-from logd.errors import LogTruncated, OffsetOutOfRange, RequestTimedOut
+from logd.client.fetcher.parts import unreadable_batch
+from logd.errors import CorruptRecordBatch, LogTruncated, OffsetOutOfRange, RequestTimedOut, UnreadableBatch
 from logd.records import ArrowColumns, BatchHeader, BinaryColumn, Headers, RecordReader, check_crc
 from plugins.spark.errors import DataLost
 from plugins.spark.options import ReadOptions
 from plugins.spark.ranges import LogRange
+
+_log = logging.getLogger(__name__)
 
 ROWS = 10_000
 """Rows an Arrow batch aims at: below 1,000 the cost per batch shows, above 10,000 nothing is gained."""
@@ -38,22 +41,33 @@ def read_arrow(options: ReadOptions, wanted: LogRange) -> Iterator[pa.RecordBatc
     """The records of one range, in order, about `ROWS` a batch.
 
     Runs an event loop of its own, step by step. Raises DataLost when the log no longer holds the range, or
-    was truncated while it was read (without failOnDataLoss: what it still holds), KafkaError and
-    UnreadableBatch.
+    was truncated while it was read (without failOnDataLoss: what it still holds), KafkaError, and
+    UnreadableBatch (without failOnUnreadableBatch: the batch's other records are left out).
     """
     builder = _Builder(wanted, options.include_headers)
+    on_unreadable = _fail if options.fail_on_unreadable_batch else _leave_out
     with asyncio.Runner() as runner:
         chunks = _fetched(options, wanted)
         while True:
             fetched = runner.run(_next(chunks))
             if fetched is None:
                 break
-            for header, batch in fetched.batches():
-                with reading(fetched.tp, header):
+            for header, batch in fetched.batches(on_unreadable=on_unreadable):
+                try:
                     check_crc(batch, 0, header)
                     yield from builder.add(header, batch)
+                except CorruptRecordBatch as error:
+                    on_unreadable(unreadable_batch(fetched.tp, header, error))
     if builder.rows:
         yield builder.take()
+
+
+def _fail(unreadable: UnreadableBatch) -> None:
+    raise unreadable
+
+
+def _leave_out(unreadable: UnreadableBatch) -> None:
+    _log.warning("left out %d records: %s", unreadable.record_count, unreadable)
 
 
 async def _next(chunks: AsyncIterator[Fetched]) -> Fetched | None:

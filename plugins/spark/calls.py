@@ -33,6 +33,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     value_schema: str | None = None
     table_schema: str | None = None
     fail_on_data_loss: bool = True
+    fail_on_unreadable_batch: bool = True
     client_options: dict[str, str] = {}
 
 

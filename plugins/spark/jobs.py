@@ -131,6 +131,7 @@ def _read_ranges(spark: SparkSession, asked: WriteRequest) -> DataFrame:
         .option("startingOffsets", offsets(end=False))
         .option("endingOffsets", offsets(end=True))
         .option("failOnDataLoss", str(asked.fail_on_data_loss).lower())
+        .option("failOnUnreadableBatch", str(asked.fail_on_unreadable_batch).lower())
         .load()
     )
 

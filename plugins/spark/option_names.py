@@ -21,6 +21,7 @@ _log = logging.getLogger(__name__)
 _EFFECTIVE = """
     subscribe subscribePattern assign startingOffsets endingOffsets startingTimestamp endingTimestamp
     startingOffsetsByTimestamp endingOffsetsByTimestamp startingOffsetsByTimestampStrategy failOnDataLoss
+    failOnUnreadableBatch
     minPartitions maxRecordsPerPartition includeHeaders kafkaConsumer.pollTimeoutMs kafka.bootstrap.servers
     kafka.isolation.level kafka.fetch.min.bytes
     kafka.fetch.max.wait.ms kafka.fetch.max.bytes kafka.max.partition.fetch.bytes

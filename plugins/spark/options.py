@@ -52,6 +52,8 @@ class ReadOptions:
     ending: OffsetChoice
     no_match_is_latest: bool
     fail_on_data_loss: bool
+    fail_on_unreadable_batch: bool
+    """False: batches that cannot be read are left out, with a warning."""
     min_partitions: int | None
     max_records_per_partition: int | None
     include_headers: bool
@@ -98,6 +100,7 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
         ending=ending,
         no_match_is_latest=_no_match_is_latest(given),
         fail_on_data_loss=_boolean(given, "failOnDataLoss", True),
+        fail_on_unreadable_batch=_boolean(given, "failOnUnreadableBatch", True),
         min_partitions=_positive(given, "minPartitions"),
         max_records_per_partition=_positive(given, "maxRecordsPerPartition"),
         include_headers=_boolean(given, "includeHeaders", False),

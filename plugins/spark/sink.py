@@ -145,6 +145,7 @@ class SparkSinkTask(RangeSinkTask):
                 value_schema=state.value_schema,
                 table_schema=state.table_schema,
                 fail_on_data_loss=self.config.fail_on_data_loss,
+                fail_on_unreadable_batch=self.config.errors_tolerance == "none",
                 client_options=self._client_options(),
             )
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from logd.errors import UnreadableBatch
 from streams import KafkaStreams, StreamsBuilder, StreamsError, log_and_continue, log_and_fail
 from tests.streams.running import run, until
 from tests.support.damaged_log import damage_batch
@@ -112,14 +113,69 @@ def test_dump_log_says_where_it_is_and_goes_on(damaged: LogdProcess) -> None:
     assert done.returncode != 0
 
 
-def test_a_sink_delivers_what_is_before_it_and_names_it(damaged: LogdProcess, tmp_path: Path) -> None:
+def run_sink(
+    damaged: LogdProcess, tmp_path: Path, *keys: str
+) -> tuple[subprocess.CompletedProcess[str], str]:
+    """Run a FilesSink until it is done. Return its process and what it wrote."""
     worker, connector = tmp_path / "worker.properties", tmp_path / "sink.properties"
     worker.write_text(
         f"bootstrap.servers={damaged.bootstrap}\nkey.converter=string\nvalue.converter=string\n"
         f"offset.storage.file.filename={tmp_path}/offsets\noffset.flush.interval.ms=50\n"
     )
-    connector.write_text(f"name=sink\nconnector.class=FilesSink\ntopics={TOPIC}\npath={tmp_path}/out\n")
+    connector.write_text(
+        f"name=sink\nconnector.class=FilesSink\ntopics={TOPIC}\npath={tmp_path}/out\n" + "\n".join(keys)
+    )
     done = millstream("connect", "standalone", worker, connector, "--exit-when-done")
+    files = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    return done, "".join(path.read_text() for path in files)
+
+
+def test_a_sink_delivers_what_is_before_it_and_names_it(damaged: LogdProcess, tmp_path: Path) -> None:
+    done, written = run_sink(damaged, tmp_path)
     assert done.returncode != 0 and NAMED in done.stderr
-    written = "".join(path.read_text() for path in sorted((tmp_path / "out").rglob("*")) if path.is_file())
     assert "a" in written and "f" not in written
+
+
+def test_a_sink_that_tolerates_errors_goes_on_and_counts(damaged: LogdProcess, tmp_path: Path) -> None:
+    done, written = run_sink(damaged, tmp_path, "errors.tolerance=all", "errors.log.enable=true")
+    assert done.returncode == 0, done.stderr
+    assert '"a"' in written and '"b"' in written and '"f"' in written
+    assert NAMED in done.stderr
+    assert '"records_delivered": 3, "records_skipped": 3' in done.stdout.splitlines()[-1]
+
+
+def test_the_console_consumer_skips_it_where_that_is_asked_for(damaged: LogdProcess) -> None:
+    options = ["--from-beginning", "--skip-message-on-error", "--timeout-ms", "3000"]
+    server = ["--bootstrap-server", damaged.bootstrap]
+    done = millstream("kafka-console-consumer", "--topic", TOPIC, *server, *options)
+    assert done.stdout.split() == ["a", "b", "f"]
+    assert "orders-0: offsets 2 to 4 left out: " in done.stderr
+    assert "Processed a total of 6 messages" in done.stderr
+
+
+def test_verify_says_where_it_is(damaged: LogdProcess) -> None:
+    ends = ["--source", damaged.bootstrap, "--target", damaged.bootstrap]
+    done = millstream("mirror", "verify", *ends, "--topic", f"{TOPIC}:{TOPIC}")
+    assert done.returncode == 1 and NAMED in done.stderr
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_spark_reads_up_to_it_or_without_it(damaged: LogdProcess, fails: bool) -> None:
+    pytest.importorskip("pyarrow")
+    from plugins.spark.arrow import read_arrow
+    from plugins.spark.options import parse_options
+    from plugins.spark.ranges import LogRange
+
+    options = parse_options(
+        {
+            "kafka.bootstrap.servers": damaged.bootstrap,
+            "subscribe": TOPIC,
+            "failonunreadablebatch": str(fails).lower(),
+        }
+    )
+    parts = read_arrow(options, LogRange(TOPIC, 0, 0, 6))
+    if fails:
+        with pytest.raises(UnreadableBatch, match=NAMED):
+            list(parts)
+    else:
+        assert [offset for part in parts for offset in part["offset"].to_pylist()] == [0, 1, 5]
