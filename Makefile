@@ -53,7 +53,7 @@ venv: $(STAMP) $(COMPILED)
 
 # The compiled modules again after an edit; without a C compiler a line says so, and they run as plain Python.
 $(COMPILED): setup.py $(STAMP) $(SOURCES)
-	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@$(BIN)/python setup.py --quiet build_ext --inplace --parallel 4
 	@touch $@
 
 $(STAMP): pyproject.toml .ci/prerequisites
