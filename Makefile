@@ -51,10 +51,11 @@ check: venv
 
 venv: $(STAMP) $(COMPILED)
 
-# The compiled modules again after an edit; without a C compiler a line says so, and they run as plain Python.
+# The compiled modules again after an edit; without a C compiler a line says so, and they run as plain Python. Then
+# the next `make` tries again, since there may be a compiler by then.
 $(COMPILED): setup.py $(STAMP) $(SOURCES)
 	@$(BIN)/python setup.py --quiet build_ext --inplace --parallel 4
-	@touch $@
+	@if ls $(basename $(firstword $(SOURCES))).*.so >/dev/null 2>&1; then touch $@; fi
 
 $(STAMP): pyproject.toml .ci/prerequisites
 	@sh .ci/prerequisites $(PYTHON)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 from array import array
@@ -19,6 +20,7 @@ from logd.errors import CorruptRecordBatch
 from logd.records import Codec, NewRecord, build_batch, read_header, reader
 from logd.records.header import HEADER_SIZE
 from logd.uncompiled import PACKAGES, VARIABLE
+from tests.support import depth
 from tests.support.plain_modules import plain_module
 
 ROOT = Path(__file__).parents[3]
@@ -74,6 +76,26 @@ def test_the_sources_run_without_cython() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@depth.deep
+@pytest.mark.parametrize("compiler", ["/nowhere/cc", "false"])
+def test_without_a_compiler_one_line_says_so(compiler: str, tmp_path: Path) -> None:
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "logd", tmp_path / "logd", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    done = subprocess.run(
+        [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"],
+        cwd=tmp_path,
+        env={**os.environ, "CC": compiler},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = (done.stdout + done.stderr).splitlines()
+    assert all(name in line for name in MODULES) and "Install a C compiler" in line
+    assert not list(tmp_path.rglob("*.so"))
 
 
 rows = st.lists(
