@@ -21,6 +21,11 @@ _log = logging.getLogger(__name__)
 
 ROWS = 10_000
 """Rows an Arrow batch aims at: below 1,000 the cost per batch shows, above 10,000 nothing is gained."""
+GATHERED_BYTES_MAX = 64 << 20
+"""Bytes of records that are gathered for an Arrow batch, unless one part has more.
+
+One Arrow column holds less than 2 GiB: `combine_chunks` would make several chunks of more.
+"""
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
@@ -121,18 +126,27 @@ class _Builder:
         self._range = wanted
         self._schema = pa.schema([*FIELDS, HEADERS_FIELD] if include_headers else FIELDS)
         self._parts: list[pa.RecordBatch] = []
+        self._bytes = 0
         self.rows = 0
 
     def add(self, header: BatchHeader, batch: memoryview) -> Iterator[pa.RecordBatch]:
-        """Add what lies in the range of a record batch. Yield what has `ROWS` rows, as often as there are."""
+        """Add the part of a record batch that lies in the range.
+
+        Yield what was gathered whenever that is `ROWS` rows, or would be more than `GATHERED_BYTES_MAX`.
+        """
         reader = RecordReader(batch, 0, header)
         if header.base_offset < self._range.start:
             reader.skip_to(self._range.start)
+        before = reader.bytes_read
         while (columns := reader.arrow(ROWS - self.rows)).count:
             count = columns.count
+            size, before = reader.bytes_read - before, reader.bytes_read
             if columns.offsets[-1] >= self._range.end:
                 count = bisect_left(columns.offsets, self._range.end)
             if count:
+                if self.rows and self._bytes + size > GATHERED_BYTES_MAX:
+                    yield self.take()
+                self._bytes += size
                 self._parts.append(self._rows(columns, header.timestamp_type).slice(0, count))
                 self.rows += count
             if self.rows >= ROWS:
@@ -143,7 +157,7 @@ class _Builder:
     def take(self) -> pa.RecordBatch:
         """Return what was gathered as one batch of exactly the schema that Spark was given."""
         parts = self._parts
-        self._parts, self.rows = [], 0
+        self._parts, self._bytes, self.rows = [], 0, 0
         if len(parts) == 1:
             return parts[0]
         return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]

@@ -70,3 +70,21 @@ def test_rows_are_the_records_of_the_range(
         if builder.rows:
             found += builder.take().to_pylist()
     assert found == expected
+
+
+def test_large_records_are_given_out_before_a_column_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow, "GATHERED_BYTES_MAX", 1000)
+    builder = arrow._Builder(LogRange("orders", 0, 0, 100), include_headers=True)
+    sizes = [300, 300, 300, 300, 5000, 10]
+    found = []
+    for offset, size in enumerate(sizes):
+        batch = build_batch([(0, None, bytes(size), ())], base_offset=offset)
+        found += builder.add(read_header(batch), memoryview(batch))
+    found.append(builder.take())
+    assert [[len(row["value"]) for row in each.to_pylist()] for each in found] == [
+        [300, 300, 300],
+        [300],
+        [5000],
+        [10],
+    ]
+    assert [offset for each in found for offset in each["offset"].to_pylist()] == list(range(6))
