@@ -51,8 +51,11 @@ class StringConverter(Converter):
     def from_connect_many(
         self, topic: str, schema: Schema | None, values: Sequence[Any]
     ) -> list[bytes | None]:
-        """Columns of few distinct strings (keys) are encoded once per distinct one."""
-        if not set(map(type, values)) <= _TEXTS:  # 1, True and 1.0 are one dict key, and three texts
+        """Return the bytes of each value, of a column of nothing but strings at once."""
+        if not set(map(type, values)) <= _TEXTS:
             return super().from_connect_many(topic, schema, values)
-        known = {value: self.from_connect(topic, schema, value) for value in set(values)}
-        return [known[value] for value in values]
+        encoding = self._encoding
+        try:
+            return [None if value is None else value.encode(encoding) for value in values]
+        except UnicodeEncodeError:
+            return super().from_connect_many(topic, schema, values)  # raises an error that names the topic

@@ -224,8 +224,11 @@ class WorkerSourceTask(WorkerTask):
     async def _partitioned(self, topic: str, records: Sequence[SourceRecord]) -> dict[int, list[NewRecord]]:
         assert self._producer is not None
         count = await self._patiently(lambda: self._topics.partition_count(topic))
+        converted = self._conversion.to_log(topic, records)
+        if [source.partition for source in records].count(None) == len(records):
+            return self._producer.partitioned(topic, converted, count)
         partitioned: dict[int, list[NewRecord]] = defaultdict(list)
-        for source, record in zip(records, self._conversion.to_log(topic, records), strict=True):
+        for source, record in zip(records, converted, strict=True):
             key = record[1]
             if source.partition is not None:
                 partition = source.partition

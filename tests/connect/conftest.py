@@ -10,6 +10,7 @@ from connect.runtime.task import TaskSetting
 from connect.testing import MemoryOffsetStore
 from logd.client import ListedOffset, PartitionMetadata, TopicMetadata
 from logd.client.fetcher.parts import Part
+from logd.records.partitioning import split_by_partition
 
 SECONDS = 60.0
 
@@ -48,6 +49,9 @@ class FakeProducer:
 
     def partition_for(self, topic, key, count):
         return 0
+
+    def partitioned(self, topic, records, count):
+        return split_by_partition(records, count, lambda: 0)
 
     async def flush(self):
         if self.futures:

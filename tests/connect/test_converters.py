@@ -169,6 +169,8 @@ def test_strings():
     with pytest.raises(DataError):
         strings.to_connect("t", b"\xff")
     assert converter("string", converter_encoding="latin-1").from_connect("t", None, "é") == b"\xe9"
+    with pytest.raises(DataError, match="topic t cannot be written as latin-1"):
+        converter("string", converter_encoding="latin-1").from_connect_many("t", None, ["é", "€"])
 
 
 def test_byte_arrays():
