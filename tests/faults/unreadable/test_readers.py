@@ -123,7 +123,8 @@ def run_sink(
         f"offset.storage.file.filename={tmp_path}/offsets\noffset.flush.interval.ms=50\n"
     )
     connector.write_text(
-        f"name=sink\nconnector.class=FilesSink\ntopics={TOPIC}\npath={tmp_path}/out\n" + "\n".join(keys)
+        f"name={tmp_path.name}\nconnector.class=FilesSink\ntopics={TOPIC}\npath={tmp_path}/out\n"
+        + "\n".join(keys)
     )
     done = millstream("connect", "standalone", worker, connector, "--exit-when-done")
     files = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())
