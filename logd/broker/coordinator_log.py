@@ -128,7 +128,9 @@ class CoordinatorLog:
         """
         if waiting is None or self._is_over:
             raise self._no_coordinator()
-        future = asyncio.shield(waiting)  # others may wait for the same
+        inner = asyncio.ensure_future(waiting)
+        inner.add_done_callback(_retrieve)
+        future = asyncio.shield(inner)  # others may wait for the same
         self._waiting.add(future)
         try:
             await future
@@ -257,3 +259,9 @@ class Loader(Generic[E]):
     def _end(self) -> None:
         self.is_loaded = True
         self._on_loaded()
+
+
+def _retrieve(future: asyncio.Future[None]) -> None:
+    """Take note of an error: who waited for it may have been cancelled, and then nobody asks for it."""
+    if not future.cancelled():
+        future.exception()

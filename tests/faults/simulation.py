@@ -154,7 +154,7 @@ class Client:
 
     async def _serve(self, request: bytes) -> bytes:
         answer = serve(memoryview(request), 4, len(request), self._context)
-        if inspect.isawaitable(answer):
+        while inspect.isawaitable(answer):  # a coroutine may give a future of the response
             answer = await answer
         assert isinstance(answer, bytes)
         return answer[4:]
