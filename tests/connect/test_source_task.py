@@ -1,6 +1,7 @@
 """A running source task: what is committed when, and what failure, pause and stop do."""
 
 import asyncio
+import json
 import sys
 import threading
 from types import SimpleNamespace
@@ -146,7 +147,7 @@ def test_a_stopped_task_has_committed_and_the_next_goes_on_there(harness, fake_p
         await harness.until(lambda: second.acked > 10)
         await second.stop()
         one, two = (producer.values for producer in harness.client.producers)
-        assert two[0] == b'{"n":%d}' % first.acked
+        assert min(json.loads(value)["n"] for value in two) == first.acked
         assert len(set(one) & set(two)) == 0
 
     asyncio.run(run())
