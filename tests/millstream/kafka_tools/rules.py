@@ -149,7 +149,8 @@ def valid_states(text: str, where: Surroundings) -> str:
 
 def option_sets(text: str, where: Surroundings) -> str:
     """Options that Java has in a set whose order is another in each process."""
-    lists = r"(?:(?<=\[)|(?<=one of these options: ))\[[\w-]+\](?:, \[[\w-]+\])+"
+    before = r"(?:(?<=\[)|(?<=one of these options: )|(?<=takes the following options: ))"
+    lists = before + r"\[[\w-]+\](?:, \[[\w-]+\])+"
     return re.sub(lists, lambda found: ", ".join(sorted(found[0].split(", "))), text)
 
 
