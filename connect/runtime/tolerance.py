@@ -1,4 +1,4 @@
-"""What a sink task does with records that cannot be read or converted: fail, or leave them out (KIP-298)."""
+"""A sink task's policy for records that cannot be read or converted: fail, or skip them (KIP-298)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Skipped:
-    """What was left out of some records that are not delivered yet."""
+    """Batches and records skipped in a part that is not delivered yet."""
 
     batches: list[UnreadableBatch] = field(default_factory=list)
     records: list[tuple[DataError, Record]] = field(default_factory=list)

@@ -24,7 +24,7 @@ class Expiring(Protocol):
 
 
 class _Group:
-    """Those that wait for the same time: by when, in the order they came; and the timer of the first."""
+    """Waits of the same length, each with its deadline, oldest first, and one timer for the oldest."""
 
     __slots__ = ("timer", "waiting")
 

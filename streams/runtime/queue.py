@@ -248,7 +248,7 @@ class InputQueue:
 
     @property
     def holds_decoded(self) -> bool:
-        """Whether there are records to be processed at once, or a batch of which there were some."""
+        """Return True if decoded records wait, or a batch is partly decoded."""
         return bool(self._chunk) or self._reader is not None
 
     @property

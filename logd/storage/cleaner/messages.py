@@ -17,7 +17,7 @@ LENGTH = struct.Struct(">I")
 EVERYTHING = (1 << 63) - 1
 """An offset above every log end."""
 RECORD_BYTES_MAX = (1 << 31) - 1
-"""What any record's length is below."""
+"""A bound above every record's length, bytes."""
 
 AbortedEntry: TypeAlias = tuple[int, int, int, int]
 """Producer id, first offset, last offset, last stable offset: a transaction index entry."""
