@@ -100,7 +100,7 @@ class TaskOpener:
         stores = {} if stores is None else stores
         try:
             counts = await count_partitions(self._client, self._topology)
-            return await self._open(id, self._inputs(id, counts), stores)
+            return await self._open(id, counts, stores)
         except BaseException:
             await self._restorer.run(_close_stores, stores)
             raise
@@ -119,8 +119,11 @@ class TaskOpener:
             return TopicPartition(self._names.topic(topic), id.partition) in assigned
         return id.partition < counts[topic]
 
-    async def _open(self, id: TaskId, inputs: Inputs, stores: dict[str, CachedStore]) -> RunningTask:
-        changelogs = await self.changelogs(id)
+    async def _open(
+        self, id: TaskId, counts: Mapping[str, int], stores: dict[str, CachedStore]
+    ) -> RunningTask:
+        inputs = self._inputs(id, counts)
+        changelogs = changelogs_of(id, self._topology, self._names, counts)
         committed = await self._member.committed([*inputs, *changelogs.values()])
         cut = read_cut(committed, inputs)
         self._check_kinds(cut, changelogs)

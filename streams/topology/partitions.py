@@ -7,6 +7,7 @@ and of the topics its records come from.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from streams.errors import TopologyError
@@ -20,28 +21,17 @@ def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[st
     A topic that a pattern has matched and that is gone has 0. Raises TopologyError for another source topic
     that is not in ``external``, and for joined topics that differ.
     """
-    counts: dict[str, int] = {}
-    for topic in topology.external_topics:
-        if topic not in external and topology.source_of(topic).pattern is not None:
-            counts[topic] = 0
-            continue
-        if topic not in external:
-            raise TopologyError(
-                f"source topic {topic!r} does not exist; create it before the application starts"
-            )
-        counts[topic] = external[topic]
-    for topic in topology.repartition_topics:
-        if (said := topology.source_of(topic).partitions) is not None:
-            counts[topic] = said
+    sources = _Sources(topology)
+    counts = _given(sources, external)
     groups = [
         [topic for source in sorted(group) for topic in _source(topology, source).topics]
         for group in topology.copartitions
     ]
     for group in groups:
         _check(group, counts)
-    pending = set(topology.repartition_topics) - counts.keys()
+    pending = sources.internal - counts.keys()
     while pending:
-        found = {topic: n for topic in sorted(pending) if (n := _count(topology, topic, groups, counts))}
+        found = {topic: n for topic in sorted(pending) if (n := _count(sources, topic, groups, counts))}
         if not found:
             raise TopologyError(
                 f"it is not known how many partitions the repartition topics {sorted(pending)} need: "
@@ -50,30 +40,61 @@ def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[st
         counts.update(found)
         pending -= found.keys()
     for group in groups:
-        most = _most(topology, group, counts)
-        free = (each for each in group if each in topology.repartition_topics)
-        counts.update({topic: most for topic in free if topology.source_of(topic).partitions is None})
+        most = _most(sources, group, counts)
+        free = [each for each in group if each in sources.internal]
+        counts.update({topic: most for topic in free if sources.by_topic[topic].partitions is None})
         _check(group, counts)
     return counts
 
 
-def _count(topology: Topology, topic: str, groups: list[list[str]], counts: Mapping[str, int]) -> int | None:
+class _Sources:
+    """A topology's source topics, looked up once: a large topology is counted for each of its many tasks."""
+
+    def __init__(self, topology: Topology) -> None:
+        nodes = [node for node in topology.nodes.values() if isinstance(node, SourceNode)]
+        self.by_topic = {topic: node for node in reversed(nodes) for topic in node.topics}
+        self.external = topology.external_topics
+        self.internal = frozenset(topology.repartition_topics)
+        self.above: defaultdict[str, list[str]] = defaultdict(list)
+        """The source topics of the sub-topologies that write a topic."""
+        for subtopology in topology.with_tasks:
+            topics = subtopology.topics
+            for written in {sink.topic for sink in subtopology.sinks if sink.topic is not None}:
+                self.above[written] += topics
+
+
+def _given(sources: _Sources, external: Mapping[str, int]) -> dict[str, int]:
+    """The counts that follow from no others: of external topics, and of those the program says."""
+    counts: dict[str, int] = {}
+    for topic in sources.external:
+        if topic not in external and sources.by_topic[topic].pattern is not None:
+            counts[topic] = 0
+            continue
+        if topic not in external:
+            raise TopologyError(
+                f"source topic {topic!r} does not exist; create it before the application starts"
+            )
+        counts[topic] = external[topic]
+    for topic in sorted(sources.internal):
+        if (said := sources.by_topic[topic].partitions) is not None:
+            counts[topic] = said
+    return counts
+
+
+def _count(sources: _Sources, topic: str, groups: list[list[str]], counts: Mapping[str, int]) -> int | None:
     """The number of one repartition topic, None while a count it depends on is unknown."""
-    external = topology.external_topics
     for group in groups:
+        if topic not in group:
+            continue
         given = [
             counts[each]
             for each in group
-            if counts.get(each) and (each in external or topology.source_of(each).partitions is not None)
+            if counts.get(each)
+            and (each not in sources.internal or sources.by_topic[each].partitions is not None)
         ]
-        if topic in group and given:
+        if given:
             return given[0]
-    above = [
-        source
-        for subtopology in topology.with_tasks
-        if any(sink.topic == topic for sink in subtopology.sinks)
-        for source in subtopology.topics
-    ]
+    above = sources.above.get(topic, [])
     return max((counts[each] for each in above), default=0) if counts.keys() >= set(above) else None
 
 
@@ -86,9 +107,9 @@ def _why_not_known(topology: Topology) -> str:
     return "they only feed each other"
 
 
-def _most(topology: Topology, group: list[str], counts: Mapping[str, int]) -> int:
+def _most(sources: _Sources, group: list[str], counts: Mapping[str, int]) -> int:
     """Partitions of the repartition topics of a group: as many as the program says of one of them."""
-    said = [counts[topic] for topic in group if topology.source_of(topic).partitions is not None]
+    said = [counts[topic] for topic in group if sources.by_topic[topic].partitions is not None]
     return said[0] if said else max(counts[topic] for topic in group)
 
 
