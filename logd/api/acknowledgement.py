@@ -63,16 +63,17 @@ class Acknowledgement:
         self._left = len(unkept)
         self._is_late = False
         self._waiting: list[tuple[Unkept, Commit | asyncio.Future[None]]] = []
+        timeouts.add(self, timeout_s)
+        self.answer.add_done_callback(self._end)
         for each in unkept:
             kept = each.kept
             if isinstance(kept, Commit):
-                kept.then(partial(self._take_commit, each))
+                self._waiting.append((each, kept))
+                kept.then(partial(self._take_commit, each))  # which may be at once
             else:
                 kept = asyncio.ensure_future(kept)
+                self._waiting.append((each, kept))
                 kept.add_done_callback(partial(self._take, each))
-            self._waiting.append((each, kept))
-        timeouts.add(self, timeout_s)
-        self.answer.add_done_callback(self._end)
 
     def _take(self, each: Unkept, kept: asyncio.Future[None]) -> None:
         if kept.cancelled():

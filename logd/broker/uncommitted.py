@@ -24,11 +24,14 @@ class Commit:
         self._call: Callable[[Commit], None] | None = None
 
     def then(self, call: Callable[[Commit], None]) -> None:
-        """Call `call` when the append is committed, or is known to be lost here, unless it is so already.
+        """Call `call` when the append is committed, or is known to be lost here; at once if it is so already.
 
         `call` runs inside of whatever moved the high watermark, and must not raise.
         """
-        self._call = call
+        if self.is_done:
+            call(self)
+        else:
+            self._call = call
 
     def end(self, error: KafkaError | None = None) -> None:
         """Note that the append is committed, or why nobody here is going to know."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from logd.api.acknowledgement import Acknowledgement, Unkept
 from logd.broker.timeouts import Timeouts
+from logd.broker.uncommitted import Commit
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.produce import PartitionProduced
 
@@ -18,12 +19,21 @@ LONG = 1000.0
 
 
 class Stage:
-    """`count` batches of partitions 0… that wait. `alone` are without other replicas."""
+    """`count` batches of partitions 0… that wait, for these `kept` if they are given. `alone` are without
+    other replicas.
+    """
 
-    def __init__(self, count: int, timeout_s: float = LONG, *, alone: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        count: int,
+        timeout_s: float = LONG,
+        *,
+        alone: tuple[int, ...] = (),
+        kept: Sequence[Any] | None = None,
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.timeouts = Timeouts()
-        self.kept = [loop.create_future() for _ in range(count)]
+        self.kept = [loop.create_future() for _ in range(count)] if kept is None else kept
         self.produced = [PartitionProduced(index, 0, 10 * index) for index in range(count)]
         partitions: list[Any] = [
             SimpleNamespace(index=index, role=None if index in alone else object()) for index in range(count)
@@ -96,6 +106,43 @@ def test_what_was_given_up_inside_gives_the_answer_up() -> None:
         stage.kept[0].cancel()
         await asyncio.wait([stage.answer, stage.kept[1]])
         assert stage.answer.cancelled() and stage.kept[1].cancelled()
+
+    played(story)
+
+
+@pytest.mark.parametrize("done_before", [(), (0,), (1,), (0, 1)])
+def test_batches_may_be_committed_before_the_last_is_appended(done_before: tuple[int, ...]) -> None:
+    async def story() -> None:
+        commits = [Commit(), Commit()]
+        for place in done_before:
+            commits[place].end()
+        stage = Stage(2, kept=commits)
+        for commit in commits:
+            commit.end()
+        assert await stage.answer == b"[(0, 0), (1, 0)]"
+        assert len(stage.timeouts) == 0
+
+    played(story)
+
+
+def test_a_batch_may_be_lost_before_the_last_is_appended() -> None:
+    async def story() -> None:
+        commits = [Commit(), Commit()]
+        commits[0].end(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        stage = Stage(2, kept=commits)
+        commits[1].end()
+        assert await stage.answer == f"[(0, {ErrorCode.NOT_LEADER_OR_FOLLOWER:d}), (1, 0)]".encode()
+
+    played(story)
+
+
+def test_other_replicas_may_be_late_with_some() -> None:
+    async def story() -> None:
+        commits = [Commit(), Commit()]
+        commits[0].end()
+        stage = Stage(2, 0.0, kept=commits)
+        assert await stage.answer == f"[(0, 0), (1, {ErrorCode.REQUEST_TIMED_OUT:d})]".encode()
+        commits[1].end()  # too late: nobody is told any more
 
     played(story)
 
