@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ from logd.client import (
     TopicPartition,
 )
 from logd.errors import KafkaError
-from logd.records import Headers, NewRecord
+from logd.records import Headers, NewRecord, Record
 from mirror.errors import of_setting
 
 TOPIC_ID_HEADER = "topic-id"
@@ -189,8 +189,12 @@ class OffsetSyncs:
             fetcher.add(tp, position)
             while position < end:
                 for fetched in await fetcher.fetch():
-                    for _, _, key, value, headers in fetched.records():
-                        if key is not None and value is not None:
-                            sync = decode_sync(key, value, headers)
-                            self._latest[sync.tp] = sync
+                    for part in fetched.parts():
+                        self._take(part.records)
                     position = fetched.next_offset
+
+    def _take(self, records: Iterable[Record]) -> None:
+        for _, _, key, value, headers in records:
+            if key is not None and value is not None:
+                sync = decode_sync(key, value, headers)
+                self._latest[sync.tp] = sync

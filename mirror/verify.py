@@ -129,12 +129,14 @@ async def _read(
                 end = ends.get(fetched.tp)
                 if end is None:
                     continue
-                records = fetched.records()
+                for part in fetched.parts():
+                    records = part.records
+                    if records and records[-1][0] >= end:
+                        records = [record for record in records if record[0] < end]
+                    yield fetched.tp, records
                 if fetched.next_offset >= end:
-                    records = [record for record in records if record[0] < end]
                     del ends[fetched.tp]
                     fetcher.remove(fetched.tp)
-                yield fetched.tp, records
 
 
 async def _read_range(client: Client, tp: TopicPartition, digest: PartitionDigest, at: int) -> list[Record]:

@@ -27,9 +27,11 @@ def find_batch(file: File, position: int, end: int, offset: int) -> tuple[int, i
     """(position, size) of the first batch in bytes [position, end) that is not wholly before `offset`.
 
     As `scan_headers`, without making a header of each batch: every fetch that is not at the log's end looks
-    here.
+    here. A batch whose header makes no sense, but for its length, reaches up to the next one: whoever reads
+    it says what is wrong with it. Raises CorruptRecordBatch where a length makes no sense.
     """
     chunk, start, size, unpack = b"", position, HEADER_CHUNK, _REACH.unpack_from
+    damaged: tuple[int, int] | None = None
     while end - position >= HEADER_SIZE:
         place = position - start
         if place + HEADER_SIZE > len(chunk):
@@ -37,16 +39,24 @@ def find_batch(file: File, position: int, end: int, offset: int) -> tuple[int, i
             if len(chunk) < HEADER_SIZE:
                 raise CorruptRecordBatch(f"file ends at byte {start + len(chunk)} of {end}")
         base_offset, length, magic, delta = unpack(chunk, place)
-        if magic != MAGIC or length < HEADER_SIZE - LOG_OVERHEAD or delta < 0:
-            read_header(chunk, place)  # which says what is wrong
         length += LOG_OVERHEAD
-        if position + length > end:
-            return None
-        if base_offset + delta >= offset:
+        if length < HEADER_SIZE or position + length > end:
+            raise CorruptRecordBatch(
+                f"batch at byte {position} with length {length - LOG_OVERHEAD}, {end - position} bytes left"
+            )
+        if damaged is not None:
+            if base_offset > offset:
+                return damaged
+            damaged = None
+        if magic != MAGIC or delta < 0:
+            damaged = position, length
+        elif base_offset + delta >= offset:
             return position, length
         size = HEADER_CHUNK if 4 * length < HEADER_CHUNK else HEADER_SIZE
         position += length
-    return None
+    if position < end:
+        raise CorruptRecordBatch(f"{end - position} bytes at byte {position} are no batch")
+    return damaged
 
 
 def end_of_empty(file: File, position: int, end: int, bytes_max: int | None = None) -> int:

@@ -372,7 +372,10 @@ class Segment:
             position = self._recent_positions[index - 1]
             end = self._recent_positions[index] if index < len(recent) else self.size
             return position, end - position
-        return find_batch(self.file, self.index.lookup(offset), self.size, offset)
+        try:
+            return find_batch(self.file, self.index.lookup(offset), self.size, offset)
+        except CorruptRecordBatch as error:
+            raise CorruptRecordBatch(f"{self.file_name}: {error}") from None
 
     def read(
         self, offset: int, max_bytes: int, bound: int | None, min_one_batch: bool, wants_records: bool = False

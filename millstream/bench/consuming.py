@@ -27,9 +27,11 @@ class ConsumeBench:
                 break
             before = self.records
             for fetched in came:
-                records = fetched.records()
-                self.records += len(records)
-                self.bytes_read += sum(len(key or b"") + len(value or b"") for _, _, key, value, _ in records)
+                for part in fetched.parts():
+                    self.records += len(part.records)
+                    self.bytes_read += sum(
+                        len(key or b"") + len(value or b"") for _, _, key, value, _ in part.records
+                    )
             self.ended_at = time.time()
             progress.advance(self.records - before)
         self.ended_at = self.ended_at or time.time()

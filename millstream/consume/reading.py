@@ -23,8 +23,6 @@ RecordFilter: TypeAlias = Callable[[Sequence[Record]], Sequence[Record]]
 
 COMMIT_SECONDS = 5.0
 """How often a group's offsets are committed, Kafka's `auto.commit.interval.ms` unless told otherwise."""
-_PART_RECORDS = 10_000
-"""Records that are decoded at a time: a few KB of a compressed batch may hold millions."""
 _WRITE_BYTES = 1024 * 1024
 """Printed text is written once it is so much, at the latest."""
 _GRACE_SECONDS = 1.0
@@ -105,7 +103,7 @@ class Reading:
         self._parts, self._upto = [], {}
         try:
             for fetched in came:
-                for part in fetched.parts(_PART_RECORDS, on_unreadable=self._on_unreadable):
+                for part in fetched.parts(on_unreadable=self._on_unreadable):
                     if sum(map(len, self._parts)) >= _WRITE_BYTES:
                         self._write_parts()
                     self._take(fetched.tp, part)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from logd.client import Fetched, TopicPartition
+from logd.errors import UnreadableBatch
 from logd.records import Record
 from millstream.consume.columns import HEADERS, KEY, OFFSET, TIMESTAMP, VALUE, RecordPrinter
 from millstream.kafka_tools.deserializers import Deserializer, find_deserializer
@@ -48,7 +49,7 @@ class TimestampTypes:
         self._appended = {
             fetched.tp: [
                 range(header.base_offset, header.next_offset)
-                for header, _ in fetched.batches()
+                for header, _ in fetched.batches(on_unreadable=_told_by_its_reader)
                 if header.attributes & _LOG_APPEND_TIME
             ]
             for fetched in came
@@ -58,6 +59,10 @@ class TimestampTypes:
         """Java's name of the type."""
         appended = any(offset in offsets for offsets in self._appended.get(tp, ()))
         return b"LogAppendTime" if appended else b"CreateTime"
+
+
+def _told_by_its_reader(unreadable: UnreadableBatch) -> None:
+    pass
 
 
 def find_formatter(name: str, properties: Mapping[str, str], types: TimestampTypes) -> RecordPrinter | None:

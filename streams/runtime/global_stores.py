@@ -28,8 +28,6 @@ from streams.topology import Subtopology, Topology
 log = logging.getLogger(__name__)
 
 CHECKPOINT = ".checkpoint"
-_PART_RECORDS = 10_000
-"""Records that are decoded at a time: a few KB of a compressed batch may hold millions."""
 
 
 class GlobalStore:
@@ -243,7 +241,7 @@ class GlobalStores:
             ) from lost
         for fetched in answers:
             store = self._by_topic[fetched.tp.topic]
-            for part in fetched.parts(_PART_RECORDS, on_unreadable=store.leave_out_batch):
+            for part in fetched.parts(on_unreadable=store.leave_out_batch):
                 await self._worker.run(store.apply, fetched.tp.partition, part.records)
                 self._positions[fetched.tp] = part.next_offset
 

@@ -6,6 +6,27 @@ from pathlib import Path
 
 from logd.records.header import CRC_POSITION, CRC_START, HEADER_SIZE, compute_crc, iter_batches
 
+HEADER_DAMAGE = {
+    "magic": (16, b"\1"),
+    "last offset delta": (23, b"\xff"),
+    "no length": (8, b"\0\0\0\5"),
+    "huge length": (8, b"\x40\0\0\0"),
+}
+"""What a batch's header has at these bytes afterwards."""
+
+
+def damage_header(folder: Path, topic: str, offset: int, damage: str) -> None:
+    """Overwrite a field of the header of the batch that begins with `offset`, in partition 0."""
+    at, wrong = HEADER_DAMAGE[damage]
+    for path in sorted((folder / f"{topic}-0").glob("*.log")):
+        data = bytearray(path.read_bytes())
+        for position, header in list(iter_batches(data)):
+            if header.base_offset == offset:
+                data[position + at : position + at + len(wrong)] = wrong
+                path.write_bytes(data)
+                return
+    raise LookupError(f"{topic}-0 has no batch that begins with offset {offset}")
+
 
 def damage_batch(folder: Path, topic: str, offset: int, *, right_crc: bool, partition: int = 0) -> None:
     """Make the body of the batch that holds `offset` rubbish; with `right_crc` its CRC is made to fit."""

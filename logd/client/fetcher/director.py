@@ -15,7 +15,9 @@ from logd.client.cluster.cluster import Client
 from logd.client.cluster.lookup import look_up_forever
 from logd.client.cluster.metadata import NO_NODE
 from logd.client.fetcher.buffer import FetchBuffer
+from logd.client.fetcher.damage import next_readable
 from logd.client.fetcher.fetch_metrics import FetchMetrics
+from logd.client.fetcher.fetched import Fetched
 from logd.client.fetcher.node import FetchSettings, NodeFetch
 from logd.client.fetcher.offsets import EARLIEST, LATEST, list_offsets
 from logd.client.fetcher.position import FetchPosition
@@ -24,6 +26,7 @@ from logd.errors import ErrorCode, KafkaError, LogTruncated, MillstreamError, Of
 
 log = logging.getLogger(__name__)
 
+DAMAGE = "its broker answers CORRUPT_MESSAGE, see the broker's log"
 CLOSE_SECONDS = 0.5
 """How long brokers are waited for that are to drop their fetch sessions; they do so by themselves later."""
 
@@ -92,6 +95,11 @@ class Director:
             held.park(None)
             held.validated()
             self._spawn(self._report_out_of_range(held), "fetch-range")
+
+    def unreadable(self, held: FetchPosition) -> None:
+        """The broker cannot read its log at this offset: find the next one it can read."""
+        held.park(None)
+        self._spawn(self._pass_over(held), "fetch-damage")
 
     def diverged(self, held: FetchPosition, epoch: int, end_offset: int) -> None:
         """The leader's log is not the one that was read up to `fetch_offset` (KIP-320).
@@ -216,7 +224,23 @@ class Director:
             held.park(error)
         self.ready.set()
 
-    # --- positions that are no more ---
+    # --- positions that cannot be read, or are no more ---
+
+    async def _pass_over(self, held: FetchPosition) -> None:
+        """Find out where the log can be read again, and hand out what names the offsets before."""
+        version, first = held.version, held.fetch_offset
+        try:
+            after = await next_readable(self._client, held.tp, held.topic_id, first)
+        except MillstreamError as error:
+            if held.version == version:
+                held.park(error)
+        else:
+            if held.version != version:
+                return
+            count = after - first
+            empty = memoryview(b"")
+            held.passed_over(Fetched(held.tp, first, after, empty, record_count=count, damage=DAMAGE))
+        self.ready.set()
 
     async def _report_out_of_range(self, held: FetchPosition) -> None:
         """Find out how far the position is off, then let `fetch` raise it."""

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-from logd.client.fetcher.parts import OnUnreadable, Part, read_parts
+from logd.client.fetcher.parts import PART_RECORDS, OnUnreadable, Part, read_parts
 from logd.errors import CorruptRecordBatch, UnreadableBatch
 from logd.records import (
     ABORT,
@@ -42,12 +42,14 @@ class Fetched:
     `high_watermark`, `last_stable_offset`, `log_start_offset`: as the broker gave them (-1: not known).
     `aborted`: (producer id, first offset) of aborted transactions, for read_committed.
     `topic_id`: 16 bytes, zeros before Fetch v13.
+    `damage`: why the broker cannot read these offsets, which `buffer` has nothing of; empty as a rule.
     """
 
     __slots__ = (
         "aborted",
         "buffer",
         "committed_only",
+        "damage",
         "high_watermark",
         "last_stable_offset",
         "leader_epoch",
@@ -74,6 +76,7 @@ class Fetched:
         aborted: tuple[tuple[int, int], ...] = (),
         topic_id: bytes = NO_UUID,
         committed_only: bool = False,
+        damage: str = "",
     ) -> None:
         self.tp = tp
         self.position = position
@@ -87,6 +90,7 @@ class Fetched:
         self.aborted = aborted
         self.topic_id = topic_id
         self.committed_only = committed_only
+        self.damage = damage
 
     def __repr__(self) -> str:
         return f"Fetched({self.tp}, {self.position} to {self.next_offset}, {len(self.buffer)} bytes)"
@@ -156,6 +160,8 @@ class Fetched:
     def _headers(self, on_unreadable: OnUnreadable | None) -> Iterator[tuple[BatchHeader, memoryview]]:
         """Yield each batch whose header makes sense. A batch's length says where the next one begins."""
         pos, due = 0, self.position
+        if self.damage:
+            _pass_over(self._unreadable(due, self.next_offset, self.damage), on_unreadable)
         while pos < len(self.buffer):
             size = _LOG_OVERHEAD + _LENGTH_AND_COUNT.unpack_from(self.buffer, pos)[0]
             batch = self.buffer[pos : pos + size]
@@ -164,21 +170,21 @@ class Fetched:
                 header = read_header(batch)
             except CorruptRecordBatch as error:
                 after = read_base_offset(self.buffer, pos) if pos < len(self.buffer) else self.next_offset
-                unreadable = UnreadableBatch(
-                    *self.tp,
-                    first_offset=due,
-                    last_offset=max(after - 1, due),
-                    record_count=max(after - due, 1),
-                    reason=str(error),
-                )
-                if on_unreadable is None:
-                    raise unreadable from error
-                on_unreadable(unreadable)
+                _pass_over(self._unreadable(due, after, str(error)), on_unreadable, error)
                 continue
             due = header.next_offset
             yield header, batch
 
-    def parts(self, max_records: int, *, on_unreadable: OnUnreadable | None = None) -> Iterator[Part]:
+    def _unreadable(self, first: int, after: int, reason: str) -> UnreadableBatch:
+        """Return the error of a batch whose header does not say which offsets it holds."""
+        count = max(after - first, 1)
+        return UnreadableBatch(
+            *self.tp, first_offset=first, last_offset=first + count - 1, record_count=count, reason=reason
+        )
+
+    def parts(
+        self, max_records: int = PART_RECORDS, *, on_unreadable: OnUnreadable | None = None
+    ) -> Iterator[Part]:
         """Yield the records in parts of bounded size; see `read_parts`."""
         return read_parts(self, max_records, on_unreadable)
 
@@ -193,6 +199,14 @@ class Fetched:
 
 def _ignore(unreadable: UnreadableBatch) -> None:
     """Leave it to who reads the batches."""
+
+
+def _pass_over(
+    unreadable: UnreadableBatch, on_unreadable: OnUnreadable | None, cause: Exception | None = None
+) -> None:
+    if on_unreadable is None:
+        raise unreadable from cause
+    on_unreadable(unreadable)
 
 
 class _Aborted:

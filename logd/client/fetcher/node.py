@@ -58,6 +58,9 @@ class FetchDirector(Protocol):
     def out_of_range(self, held: FetchPosition) -> None:
         """The broker has no such offset: look up where to go on, or what to say."""
 
+    def unreadable(self, held: FetchPosition) -> None:
+        """The broker cannot read its log at this offset: find the next one it can read."""
+
     def diverged(self, held: FetchPosition, epoch: int, end_offset: int) -> None:
         """The leader's log is not the one that was read: `epoch`, the last of ours it has, ends there."""
 
@@ -286,6 +289,9 @@ class NodeFetch:
                 held.read_from_leader()  # A replica may be behind, or ahead of what is known here.
             else:
                 self._director.out_of_range(held)
+            return
+        if code == ErrorCode.CORRUPT_MESSAGE:
+            self._director.unreadable(held)
             return
         if not is_retriable(error):
             held.park(error)

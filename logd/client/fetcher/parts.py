@@ -13,6 +13,9 @@ from logd.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from logd.client.fetcher.fetched import Fetched
 
+PART_RECORDS = 10_000
+"""How many records are objects at the same time, unless somebody says otherwise."""
+
 OnUnreadable: TypeAlias = Callable[[UnreadableBatch], None]
 """Takes note of a batch that is passed over."""
 
@@ -38,26 +41,29 @@ def read_parts(
     """
     records: list[Record] = []
     timestamp_type = 0
-    for header, batch in fetched.batches(on_unreadable=on_unreadable):
-        try:
-            check_crc(batch, 0, header)
-            timestamp_type = header.timestamp_type
-            reader = RecordReader(batch, 0, header)
-            if header.base_offset < fetched.position:
-                reader.skip_to(fetched.position)
-            while reader.remaining:
-                records += reader.records(max_records - len(records))
-                if len(records) >= max_records:
-                    after = records[-1][0] + 1 if reader.remaining else header.next_offset
-                    yield Part(records, after, timestamp_type)
-                    records = []
-        except CorruptRecordBatch as error:
-            unreadable = unreadable_batch(fetched.tp, header, error)
-            if on_unreadable is None:
-                if records:
-                    yield Part(records, records[-1][0] + 1, timestamp_type)
-                raise unreadable from error
-            on_unreadable(unreadable)
+    try:
+        for header, batch in fetched.batches(on_unreadable=on_unreadable):
+            try:
+                check_crc(batch, 0, header)
+                timestamp_type = header.timestamp_type
+                reader = RecordReader(batch, 0, header)
+                if header.base_offset < fetched.position:
+                    reader.skip_to(fetched.position)
+                while reader.remaining:
+                    records += reader.records(max_records - len(records))
+                    if len(records) >= max_records:
+                        after = records[-1][0] + 1 if reader.remaining else header.next_offset
+                        yield Part(records, after, timestamp_type)
+                        records = []
+            except CorruptRecordBatch as error:
+                unreadable = unreadable_batch(fetched.tp, header, error)
+                if on_unreadable is None:
+                    raise unreadable from error
+                on_unreadable(unreadable)
+    except UnreadableBatch:
+        if records:
+            yield Part(records, records[-1][0] + 1, timestamp_type)
+        raise
     yield Part(records, fetched.next_offset, timestamp_type)
 
 

@@ -205,6 +205,11 @@ class FetchPosition:
         self.error = error
         self._watcher.changed(self)
 
+    def passed_over(self, fetched: Fetched) -> None:
+        """Go on behind offsets that the broker cannot read; what is buffered says so."""
+        self.parked = False
+        self.put(fetched)
+
     def raise_error(self) -> MillstreamError | None:
         """The error to be raised now; it is given once."""
         self.raised, self.error = self.error, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from logd.storage.removals import Removals
 from logd.storage.segment import Segment
 from logd.storage.segments import Segments
 from logd.topic_partition import TopicPartition
+
+log = logging.getLogger(__name__)
 
 
 class LogFiles(NamedTuple):
@@ -53,6 +56,8 @@ class LogState:
     recovery_point: int
     topic_id: bytes | None
     removals: Removals = field(default_factory=Removals)
+    damage: str = ""
+    """What was logged last of a batch that cannot be read."""
     tp: TopicPartition = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,7 +120,11 @@ class LogState:
         """What to raise: a failing disk takes the folder offline, a damaged batch concerns this log alone."""
         if isinstance(error, OSError):
             return self.health.fail(f"{doing} {self.folder.name}", error)
-        return error_for(ErrorCode.CORRUPT_MESSAGE, f"{doing} {self.folder.name}: {error}")
+        text = f"{doing} {self.folder.name}: {error}"
+        if text != self.damage:
+            self.damage = text  # Readers may ask again and again.
+            log.warning("%s", text)
+        return error_for(ErrorCode.CORRUPT_MESSAGE, text)
 
     def out_of_range(self, offset: int) -> OffsetOutOfRange:
         return OffsetOutOfRange(

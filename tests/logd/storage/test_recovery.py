@@ -287,8 +287,8 @@ def test_damage_found_by_a_read_leaves_the_folder_online(store: Any) -> None:
     size = store.log.size // 3
     store.reopen(clean=True)
     with (store.log_path / LOG).open("r+b") as file:
-        file.seek(size + 16)
-        file.write(b"\x00")
+        file.seek(size + 8)
+        file.write(bytes(4))  # the second batch's length
     with pytest.raises(KafkaError) as caught:
         store.log.reader.read(2, 100)
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
