@@ -73,5 +73,8 @@ Isolation: TypeAlias = Annotated[
     typer.Option("--isolation-level", help="read_committed: without aborted transactions."),
 ]
 SkipErrors = Annotated[
-    bool, typer.Option("--skip-errors", help="Leave out what cannot be decoded, and say so; exit status 6.")
+    bool,
+    typer.Option(
+        "--skip-errors", help="Leave out what cannot be decoded or read, and say so; exit status 6."
+    ),
 ]

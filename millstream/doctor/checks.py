@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from logd.config.listeners import Endpoint
+from logd.records import reader
+from logd.uncompiled import VARIABLE
 from millstream.doctor.settings import Wanted
 from millstream.zookeeper.state import NotServing, state
 
@@ -40,6 +42,7 @@ def run_checks(wanted: Wanted) -> list[Finding]:
     """All of them."""
     return [
         java(),
+        record_core(),
         *map(port, wanted.listeners),
         file_limit(),
         *map(disk, wanted.log_dirs),
@@ -66,6 +69,16 @@ def java() -> Finding:
     version = int(found[1])
     what = f"Java {version}, {program}"
     return Finding("java", OK, what) if version >= JAVA else Finding("java", WARNING, what, remedy)
+
+
+def record_core() -> Finding:
+    """Whether records are read and written by compiled modules."""
+    if not str(reader.__file__).endswith(".py"):
+        return Finding("record core", OK, "compiled")
+    if os.environ.get(VARIABLE) == "1":
+        return Finding("record core", WARNING, f"not compiled, as {VARIABLE} says", f"unset {VARIABLE}")
+    remedy = "install a C compiler and Python's headers, then install Millstream again"
+    return Finding("record core", WARNING, "not compiled: plain Python, many times slower", remedy)
 
 
 def port(listener: Endpoint) -> Finding:

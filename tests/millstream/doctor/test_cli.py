@@ -32,9 +32,19 @@ def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_is_well(tmp_path: Path) -> None:
     found = examined(tmp_path)
-    assert list(found) == ["java", "port", "file", "disk"]
+    assert list(found) == ["java", "record", "port", "file", "disk"]
     assert (found["port"]["status"], found["port"]["found"]) == ("ok", "free")
     assert found["disk"]["status"] == "ok"
+
+
+def test_the_record_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks.reader, "__file__", "reader.abi3.so")
+    assert checks.record_core().status == checks.OK
+    monkeypatch.setattr(checks.reader, "__file__", "reader.py")
+    monkeypatch.delenv(checks.VARIABLE, raising=False)
+    assert "C compiler" in str(checks.record_core().remedy)
+    monkeypatch.setenv(checks.VARIABLE, "1")
+    assert checks.record_core().remedy == f"unset {checks.VARIABLE}"
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
