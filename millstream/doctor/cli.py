@@ -30,7 +30,7 @@ def doctor(
         list[str] | None, typer.Option("--override", metavar="KEY=VALUE", help="On top of it; repeatable.")
     ] = None,
 ) -> None:
-    """Look at Java, the record core, listeners' ports, file limits, log folders' disks, and ZooKeeper if used.
+    """Look at Java, the record core, ports, file limits, the log folders' disks, and ZooKeeper if it is used.
 
     The exit status is 7 if anything fails; a warning is none.
     """
