@@ -228,7 +228,6 @@ class RecordReader:
     the reader is of no further use.
     """
 
-    header: Any
     _pieces: Any
     _piece: Any
     _view: cython.const[cython.uchar][::1]  # type: ignore[valid-type]
@@ -271,7 +270,6 @@ class RecordReader:
         record_limit: int = DECOMPRESSED_LIMIT,
     ) -> None:
         head: Any = read_header(batch, pos) if header is None else header
-        self.header = head
         size: cython.Py_ssize_t = LOG_OVERHEAD + head.batch_length
         if size > len(batch) - pos:
             raise CorruptRecordBatch(f"batch of {size} bytes cut off after {len(batch) - pos}")
