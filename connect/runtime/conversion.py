@@ -88,6 +88,8 @@ class Conversion:
         With `on_error` records that do not convert are given to it and left out. `timestamp_type`: 0 create
         time, 1 log append time.
         """
+        if not records:
+            return []
         topic, partition = tp
         try:
             keys = _decode(self._key.to_connect_many, topic, [r[2] for r in records])
