@@ -8,7 +8,7 @@ from connect.api import schema
 from connect.api.calls import MaybeAwaitable
 from connect.api.generators import source
 from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
-from connect.api.records import Header, SinkRecord, SourceRecord
+from connect.api.records import Header, SinkRecord, SourceBatch, SourceRecord
 from connect.api.schema import Schema, Type
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.source import ConnectorContext, OffsetReader, SourceConnector, SourceTask, SourceTaskContext
@@ -38,6 +38,7 @@ __all__ = [
     "SinkRecord",
     "SinkTask",
     "SinkTaskContext",
+    "SourceBatch",
     "SourceConfig",
     "SourceConnector",
     "SourceRecord",

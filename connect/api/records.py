@@ -6,7 +6,7 @@ They are msgspec structs because a worker makes one per record: about 0.3 µs ea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 
@@ -37,6 +37,79 @@ class SourceRecord(msgspec.Struct, gc=False):
     source_offset: Mapping[str, Any] | None = None
     key_schema: Schema | None = None
     value_schema: Schema | None = None
+
+
+class SourceBatch(Sequence[SourceRecord]):
+    """Records of one topic and one source partition, as columns: cheaper than an object per record.
+
+    A task's `poll` may return a batch in place of a list. `keys` and `timestamps` are as long as `values`, or
+    None where no record has any. `source_offset` is the offset of the last record; the others have none.
+    Records that need more, as headers or a partition, go into a list.
+
+    As a sequence, a batch makes its records anew whenever they are read: changes to them are lost.
+    """
+
+    __slots__ = (
+        "key_schema",
+        "keys",
+        "source_offset",
+        "source_partition",
+        "timestamps",
+        "topic",
+        "value_schema",
+        "values",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        values: Sequence[Any],
+        *,
+        keys: Sequence[Any] | None = None,
+        timestamps: Sequence[int | None] | None = None,
+        source_partition: Mapping[str, Any] | None = None,
+        source_offset: Mapping[str, Any] | None = None,
+        key_schema: Schema | None = None,
+        value_schema: Schema | None = None,
+    ) -> None:
+        """Raises ValueError if the columns are not equally long."""
+        for name, column in (("keys", keys), ("timestamps", timestamps)):
+            if column is not None and len(column) != len(values):
+                raise ValueError(f"{len(column)} {name} for {len(values)} values")
+        self.topic = topic
+        self.values = values
+        self.keys = keys
+        self.timestamps = timestamps
+        self.source_partition = source_partition
+        self.source_offset = source_offset
+        self.key_schema = key_schema
+        self.value_schema = value_schema
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @overload
+    def __getitem__(self, index: int) -> SourceRecord: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[SourceRecord]: ...
+
+    def __getitem__(self, index: int | slice) -> SourceRecord | list[SourceRecord]:
+        if isinstance(index, slice):
+            return [self._record(i) for i in range(len(self))[index]]
+        return self._record(range(len(self))[index])
+
+    def _record(self, index: int) -> SourceRecord:
+        return SourceRecord(
+            self.topic,
+            self.values[index],
+            None if self.keys is None else self.keys[index],
+            None if self.timestamps is None else self.timestamps[index],
+            source_partition=self.source_partition,
+            source_offset=self.source_offset if index == len(self) - 1 else None,
+            key_schema=self.key_schema,
+            value_schema=self.value_schema,
+        )
 
 
 class SinkRecord(msgspec.Struct, gc=False):

@@ -61,6 +61,7 @@ class SourceTask:
     def poll(self) -> MaybeAwaitable[Sequence[SourceRecord] | None]:
         """The next records; None or empty when there is nothing now (the worker asks again after a moment).
 
+        A `SourceBatch` is cheaper than a list where all records share a topic and a source partition.
         Order matters: offsets are committed in the order records were returned.
         """
         raise NotImplementedError

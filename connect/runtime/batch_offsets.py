@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from connect.api.records import SourceRecord
+from connect.api.records import SourceBatch, SourceRecord
 from connect.stores import ConnectorOffsets
 
 _Document = Mapping[str, Any]
@@ -17,6 +17,11 @@ def last_offsets(
     """For each source partition's key the last offset in the batch, None where it has none; and whether
     records without a source partition stand behind the last offset.
     """
+    if isinstance(records, SourceBatch):
+        partition, offset = records.source_partition, records.source_offset
+        if partition is None:
+            return {}, True
+        return {offsets.key(partition): None if offset is None else offsets.encode(offset)}, False
     last: dict[int, tuple[_Document, _Document | None]] = {}
     uncovered = False
     for record in records:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from connect.api.records import Header, SinkRecord, SourceRecord
+from connect.api.records import Header, SinkRecord, SourceBatch, SourceRecord
 from connect.api.schema import Schema
 from connect.converters import (
     Converter,
@@ -53,7 +53,8 @@ class Conversion:
 
     def to_log(self, topic: str, records: Sequence[SourceRecord]) -> list[NewRecord]:
         """Records of one topic as the producer takes them, in the same order; no timestamp means now."""
-        now = time.time_ns() // 1_000_000
+        if isinstance(records, SourceBatch):
+            return self._batch_to_log(topic, records)
         keys = _encode(
             self._key.from_connect_many, topic, [r.key_schema for r in records], [r.key for r in records]
         )
@@ -63,12 +64,23 @@ class Conversion:
             [r.value_schema for r in records],
             [r.value for r in records],
         )
-        try:
-            times = [now if r.timestamp is None else operator.index(r.timestamp) for r in records]
-        except TypeError as e:
-            raise DataError(f"a timestamp for topic {topic} is no whole number of ms: {e}") from e
+        times = _times(topic, [r.timestamp for r in records])
         headers = [self._headers(topic, r.headers) if r.headers else () for r in records]
         return list(zip(times, keys, values, headers, strict=True))
+
+    def _batch_to_log(self, topic: str, batch: SourceBatch) -> list[NewRecord]:
+        none: list[None] = [None] * len(batch)
+        keys = none if batch.keys is None else batch.keys
+        times = none if batch.timestamps is None else batch.timestamps
+        return list(
+            zip(
+                _times(topic, times),
+                _encode_run(self._key.from_connect_many, topic, batch.key_schema, keys),
+                _encode_run(self._value.from_connect_many, topic, batch.value_schema, batch.values),
+                [()] * len(batch),
+                strict=True,
+            )
+        )
 
     def _headers(self, topic: str, headers: Sequence[Header]) -> Headers:
         convert = self._header.from_connect_header
@@ -153,6 +165,16 @@ class Conversion:
         return None
 
 
+def _times(topic: str, times: Sequence[int | None]) -> list[int]:
+    now = time.time_ns() // 1_000_000
+    if times.count(None) == len(times):
+        return [now] * len(times)
+    try:
+        return [now if timestamp is None else operator.index(timestamp) for timestamp in times]
+    except TypeError as e:
+        raise DataError(f"a timestamp for topic {topic} is no whole number of ms: {e}") from e
+
+
 def _encode(
     convert: Callable[[str, Schema | None, Sequence[Any]], list[bytes | None]],
     topic: str,
@@ -162,12 +184,21 @@ def _encode(
     """One call if all share a schema (or have none), else one for each run of records that do."""
     first = schemas[0]
     if schemas.count(first) == len(schemas):
-        return _checked(convert, convert(topic, first, values), _BYTES, values)
+        return _encode_run(convert, topic, first, values)
     encoded: list[bytes | None] = []
     for _, run in itertools.groupby(zip(schemas, values, strict=True), key=lambda pair: id(pair[0])):
         pairs = list(run)
         encoded += convert(topic, pairs[0][0], [value for _, value in pairs])
     return _checked(convert, encoded, _BYTES, values)
+
+
+def _encode_run(
+    convert: Callable[[str, Schema | None, Sequence[Any]], list[bytes | None]],
+    topic: str,
+    schema: Schema | None,
+    values: Sequence[Any],
+) -> list[bytes | None]:
+    return _checked(convert, convert(topic, schema, values), _BYTES, values)
 
 
 def _decode(

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from connect.api.records import SourceRecord
+from connect.api.records import SourceBatch, SourceRecord
 from connect.api.source import SourceTask, SourceTaskContext
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.runtime.batch_offsets import last_offsets
@@ -225,7 +225,9 @@ class WorkerSourceTask(WorkerTask):
         assert self._producer is not None
         count = await self._patiently(lambda: self._topics.partition_count(topic))
         converted = self._conversion.to_log(topic, records)
-        if [source.partition for source in records].count(None) == len(records):
+        if isinstance(records, SourceBatch) or [source.partition for source in records].count(None) == len(
+            records
+        ):
             return self._producer.partitioned(topic, converted, count)
         partitioned: dict[int, list[NewRecord]] = defaultdict(list)
         for source, record in zip(records, converted, strict=True):
@@ -340,6 +342,8 @@ class _Pending:
 
 
 def _by_topic(records: Sequence[SourceRecord]) -> Mapping[str, Sequence[SourceRecord]]:
+    if isinstance(records, SourceBatch):
+        return {records.topic: records}
     first = records[0].topic
     if all(record.topic == first for record in records):
         return {first: records}

@@ -32,6 +32,9 @@ _FLOAT = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 class Format(Protocol):
     """One way to read lines."""
 
+    by_line: bool
+    """True if a row is always a line, as `Lines.take` gives it."""
+
     def begin(self, lines: Iterable[str]) -> None:
         """Read what stands before the first row (a CSV header)."""
         ...
@@ -69,6 +72,8 @@ def format_of(config: FilesSourceConfig, path_name: str) -> Format:
 class TextFormat:
     """A line is a value."""
 
+    by_line = True
+
     def begin(self, lines: Iterable[str]) -> None:
         """Nothing."""
 
@@ -86,6 +91,8 @@ class TextFormat:
 
 class JsonFormat:
     """A line is a JSON document; empty lines are skipped."""
+
+    by_line = True
 
     def __init__(self) -> None:
         self._decode = msgspec.json.Decoder().decode
@@ -114,6 +121,8 @@ class JsonFormat:
 
 class CsvFormat:
     """A row is a dict of its fields; empty lines are skipped."""
+
+    by_line = False
 
     def __init__(self, config: FilesSourceConfig) -> None:
         csv.field_size_limit(max(csv.field_size_limit(), _CELL_SIZE_MAX))

@@ -131,6 +131,8 @@ class FileReader:
         """Up to a batch of rows, and the lines they end on where these are wanted."""
         assert self._lines is not None
         lines, size = self._lines, self._config.batch_size
+        if self._format.by_line:
+            return self._pull_lines(lines)
         if lines.tail:
             return self._pull_growing(lines)
         numbers: list[int] | None = None
@@ -141,6 +143,19 @@ class FileReader:
             rows, numbers = [row for row, _ in numbered], [number for _, number in numbered]
         self.ended = len(rows) < size
         self._position, self._line = lines.position, lines.line
+        return rows, numbers
+
+    def _pull_lines(self, lines: Lines) -> tuple[list[Any], list[int] | None]:
+        """Return the same where a row is a line."""
+        size, first = self._config.batch_size, self._line + 1
+        rows = lines.take(size)
+        self._position, self._line = lines.position, lines.line
+        if len(rows) < size:
+            if lines.tail:
+                self._rest(lines, rows)
+            else:
+                self.ended = True
+        numbers = None if self._config.line_field is None else list(range(first, first + len(rows)))
         return rows, numbers
 
     def _pull_growing(self, lines: Lines) -> tuple[list[Any], list[int] | None]:
@@ -154,12 +169,16 @@ class FileReader:
                 if len(rows) == self._config.batch_size:
                     break
         except EndOfFile:
-            lines.seek(self._position, self._line)
-            self._rows = self._format.rows(lines)
-            with suppress(ConnectError) if rows else nullcontext():  # the next call raises it again
-                lines.rest()
-            self.is_waiting = lines.is_resting
+            self._rest(lines, rows)
         return rows, None if self._config.line_field is None else numbers
+
+    def _rest(self, lines: Lines, rows: list[Any]) -> None:
+        """Wait for the file to grow, once its present end was read."""
+        lines.seek(self._position, self._line)
+        self._rows = self._format.rows(lines)
+        with suppress(ConnectError) if rows else nullcontext():  # the next call raises it again
+            lines.rest()
+        self.is_waiting = lines.is_resting
 
     def release(self) -> None:
         """Free what a waiting file needs only once it grows: its descriptor and the format's caches."""

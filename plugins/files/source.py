@@ -7,11 +7,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from connect.api import DataError, SourceConnector, SourceRecord, SourceTask
+from connect.api import DataError, SourceBatch, SourceConnector, SourceTask
 from plugins.files.config import FilesSourceConfig
 from plugins.files.reader import START, FileReader
 from plugins.files.share import Share, matches, plan
@@ -66,7 +65,7 @@ class FilesSourceTask(SourceTask):
             "open_files_max": OPEN_MAX + 1,
         }
 
-    def poll(self) -> list[SourceRecord]:
+    def poll(self) -> SourceBatch | None:
         """A batch of one file."""
         with self._reading:
             if self._share.is_watched and time.monotonic() >= self._look_at:
@@ -78,7 +77,7 @@ class FilesSourceTask(SourceTask):
                     return self._records(reader, values)
             if self._config.stop_at_eof:
                 self.context.finished()
-            return []
+            return None
 
     def update_offsets(self) -> list[tuple[dict[str, str], dict[str, int]]]:
         """Offsets of files that were read on without a record, as over blank lines."""
@@ -142,23 +141,25 @@ class FilesSourceTask(SourceTask):
         stored = self.context.offsets.offset(reader.partition) or START
         return reader.is_waiting and stored == reader.offset
 
-    def _records(self, reader: FileReader, values: list[Any]) -> list[SourceRecord]:
-        topic, key_field, partition = self._config.topic, self._config.key_field, reader.partition
+    def _records(self, reader: FileReader, values: list[Any]) -> SourceBatch:
+        key_field = self._config.key_field
         place = f"{reader.path}, before line {reader.offset['line'] + 1}"
         try:
             times = self._stamp(values)
         except DataError as e:
             raise DataError(f"{place}: {e}") from e
         try:
-            keys = repeat(None) if key_field is None else [value.get(key_field) for value in values]
+            keys = None if key_field is None else [value.get(key_field) for value in values]
         except AttributeError:
             raise DataError(f"{place}: a value is no object, key.field={key_field} needs one") from None
-        records = [
-            SourceRecord(topic, value, key, time, None, (), partition)
-            for value, key, time in zip(values, keys, times, strict=False)
-        ]
-        records[-1].source_offset = reader.offset
-        return records
+        return SourceBatch(
+            self._config.topic,
+            values,
+            keys=keys,
+            timestamps=times,
+            source_partition=reader.partition,
+            source_offset=reader.offset,
+        )
 
     def stop(self) -> None:
         """Close the files."""

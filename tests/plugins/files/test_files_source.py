@@ -110,6 +110,10 @@ def test_text_and_encodings(start, tmp_path):
     assert [r.value for r in start(FilesSource, config(path, encoding="latin-1")).records()] == ["twö"]
     with pytest.raises(ConnectError, match=r"x\.log, after line 0"):
         start(FilesSource, config(path)).records()
+    path.write_bytes(b"one\ntwo\ntw\xf6\nfour\n")
+    for stop in ("true", "false"):
+        with pytest.raises(ConnectError, match=r"x\.log, after line 2"):
+            start(FilesSource, config(path, stop_at_eof=stop)).records()
 
 
 @pytest.mark.parametrize(
@@ -368,3 +372,15 @@ def test_an_id_of_64_bits_keeps_its_digits(start, tmp_path):
         (int, -(2**63)),
         (float, float(2**63)),
     ]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+@pytest.mark.parametrize("stop_at_eof", ["true", "false"])
+def test_lines_are_numbered_over_batches_and_blank_lines(start, tmp_path, name, stop_at_eof):
+    rows = {"a.jsonl": '{"n": 1}\n\n{"n": 2}\n{"n": 3}\n', "a.csv": "n\n\n1\n2\n3\n"}[name]
+    (tmp_path / name).write_text(rows)
+    settings = {"line_field": "line", "batch_size": 2, "stop_at_eof": stop_at_eof}
+    run = start(FilesSource, config(tmp_path / name, **settings))
+    values = [record.value for _ in range(4) for record in run.poll()]
+    lines = {"a.jsonl": [1, 3, 4], "a.csv": [3, 4, 5]}[name]
+    assert [(int(value["n"]), value["line"]) for value in values] == list(zip((1, 2, 3), lines, strict=True))
