@@ -40,8 +40,10 @@ class Converter:
         """`from_connect` for values that share a topic and a schema; override it where a batch is cheaper."""
         return [self.from_connect(topic, schema, value) for value in values]
 
-    def to_connect_many(self, topic: str, datas: Sequence[bytes | None]) -> list[SchemaAndValue]:
-        """`to_connect` for a batch; override it where a batch is cheaper."""
+    def to_connect_many(
+        self, topic: str, datas: Sequence[bytes | None]
+    ) -> Sequence[tuple[Schema | None, Any]]:
+        """`to_connect` for a batch, as pairs of schema and value; override it where a batch is cheaper."""
         return [self.to_connect(topic, data) for data in datas]
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
 from connect.api.schema import Schema, Type, bytes_
 from connect.converters.base import Converter, SchemaAndValue
 from connect.errors import DataError
@@ -27,3 +31,9 @@ class ByteArrayConverter(Converter):
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
         """The same bytes, with an optional bytes schema."""
         return SchemaAndValue(_SCHEMA, data)
+
+    def to_connect_many(
+        self, topic: str, datas: Sequence[bytes | None]
+    ) -> Sequence[tuple[Schema | None, Any]]:
+        """Return the same bytes, with an optional bytes schema."""
+        return list(zip(itertools.repeat(_SCHEMA), datas, strict=False))

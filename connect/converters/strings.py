@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,3 +60,14 @@ class StringConverter(Converter):
             return [None if value is None else value.encode(encoding) for value in values]
         except UnicodeEncodeError:
             return super().from_connect_many(topic, schema, values)  # raises an error that names the topic
+
+    def to_connect_many(
+        self, topic: str, datas: Sequence[bytes | None]
+    ) -> Sequence[tuple[Schema | None, Any]]:
+        """Return the text of each, with an optional string schema."""
+        encoding = self._encoding
+        try:
+            texts = [None if data is None else data.decode(encoding) for data in datas]
+        except UnicodeDecodeError:
+            return super().to_connect_many(topic, datas)  # raises an error that names the topic
+        return list(zip(itertools.repeat(_SCHEMA), texts, strict=False))

@@ -22,7 +22,7 @@ from connect.runtime.worker_config import WorkerConfig
 from logd.client import TopicPartition
 from logd.records import Headers, NewRecord, Record
 
-T = TypeVar("T")
+_Column = TypeVar("_Column", bound=Sequence[Any])
 _BYTES: frozenset[type] = frozenset({bytes, type(None)})
 _VALUES: frozenset[type] = frozenset({SchemaAndValue, tuple})
 OnError: TypeAlias = Callable[[DataError, Record], None]
@@ -112,23 +112,24 @@ class Conversion:
             if complaint is None or on_error is None:
                 raise (complaint[0] if complaint else e) from e
             return self._without_errors(tp, records, timestamp_type, on_error)
-        return [
-            SinkRecord(
-                topic,
-                partition,
-                record[0],
-                value,
-                key,
-                record[1],
-                converted,
-                key_schema,
-                value_schema,
-                timestamp_type,
+        repeat = itertools.repeat
+        key_schemas, keys = zip(*keys, strict=True)
+        value_schemas, values = zip(*values, strict=True)
+        return list(
+            map(
+                SinkRecord,
+                repeat(topic),
+                repeat(partition),
+                [r[0] for r in records],
+                values,
+                keys,
+                [r[1] for r in records],
+                headers,
+                key_schemas,
+                value_schemas,
+                repeat(timestamp_type),
             )
-            for record, (key_schema, key), (value_schema, value), converted in zip(
-                records, keys, values, headers, strict=True
-            )
-        ]
+        )
 
     def _without_errors(
         self, tp: TopicPartition, records: Sequence[Record], timestamp_type: int, on_error: OnError
@@ -202,16 +203,16 @@ def _encode_run(
 
 
 def _decode(
-    convert: Callable[[str, Sequence[bytes | None]], list[SchemaAndValue]],
+    convert: Callable[[str, Sequence[bytes | None]], Sequence[tuple[Schema | None, Any]]],
     topic: str,
     datas: Sequence[bytes | None],
-) -> list[SchemaAndValue]:
+) -> Sequence[tuple[Schema | None, Any]]:
     return _checked(convert, convert(topic, datas), _VALUES, datas)
 
 
 def _checked(
-    convert: Callable[..., list[T]], converted: list[T], types: frozenset[type], given: Sequence[Any]
-) -> list[T]:
+    convert: Callable[..., Sequence[Any]], converted: _Column, types: frozenset[type], given: Sequence[Any]
+) -> _Column:
     """What a converter returned, checked here, where the error can name the converter."""
     wrong = {*map(type, converted)} - types
     if wrong or len(converted) != len(given):

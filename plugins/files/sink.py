@@ -62,13 +62,17 @@ class FilesSinkTask(SinkTask):
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Hold records; write out what a cut completes."""
-        block = self._records_max
+        size = self._records_max
+        tp: TopicPartition | None = None
         for record in records:
-            tp = TopicPartition(record.topic, record.partition)
-            held = self._held.setdefault(tp, [])
-            if held and record.offset // block != held[0].offset // block:
-                self._write_out(tp)
+            if tp is None or record.partition != tp.partition or record.topic != tp.topic:
+                tp = TopicPartition(record.topic, record.partition)
                 held = self._held.setdefault(tp, [])
+                block = (held or [record])[0].offset // size
+            if record.offset // size != block:
+                self._write_out(tp)
+                held = self._held[tp] = []
+                block = record.offset // size
             held.append(record)
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:

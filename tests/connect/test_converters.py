@@ -55,6 +55,22 @@ def test_the_envelope_as_kafka_writes_it():
     }
 
 
+@pytest.mark.parametrize("name", ["string", "bytes"])
+def test_many_values_are_read_as_each_is(name):
+    of = converter(name)
+    datas = [b"a", None, b"", "ö".encode()]
+    assert of.to_connect_many("t", datas) == [of.to_connect("t", data) for data in datas]
+    assert list(of.to_connect_many("t", [])) == []
+
+
+def test_many_values_of_another_encoding_are_an_error_that_names_the_topic():
+    with pytest.raises(DataError, match="record of topic t is not UTF-8"):
+        converter("string").to_connect_many("t", [b"a", b"\xff"])
+    (pair,) = converter("string", converter_encoding="latin-1").to_connect_many("t", [b"\xff"])
+    assert pair == converter("string", converter_encoding="latin-1").to_connect("t", b"\xff")
+    assert pair[1] == "ÿ"
+
+
 @pytest.mark.parametrize(
     ("of", "value", "payload"),
     [

@@ -51,6 +51,27 @@ def test_files_are_named_by_topic_partition_and_first_offset(tmp_path):
     }
 
 
+def test_records_of_several_partitions_in_any_order(tmp_path):
+    """One `put` may hold records of several topics and partitions; each partition is cut on its own."""
+    mixed = [
+        SinkRecord(topic, partition, offset, value={"n": offset})
+        for offset in range(7)
+        for topic in ("t", "u")
+        for partition in (0, 1)
+        if offset >= 3 * partition
+    ]
+    with SinkRun(FilesSink, {"path": str(tmp_path), "file.records.max": "5"}) as sink:
+        sink.put(mixed[:7])
+        sink.put(mixed[7:])
+        sink.flush()
+    found = {name: [row["n"] for row in rows] for name, rows in lines(tmp_path).items()}
+    assert found == {
+        f"{topic}+{partition}+{first:020}.jsonl": list(range(first, upto))
+        for topic in ("t", "u")
+        for partition, first, upto in ((0, 0, 5), (0, 5, 7), (1, 3, 5), (1, 5, 7))
+    }
+
+
 @deep
 @pytest.mark.parametrize("seed", range(20))
 def test_redelivery_after_crashes_leaves_every_record_once(tmp_path, seed):
