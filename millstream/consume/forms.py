@@ -39,18 +39,30 @@ def internal_printer(read: InternalReader) -> RecordPrinter:
     return render
 
 
-def _rows(tp: TopicPartition, records: Sequence[Record], fields: TypedFields) -> list[dict[str, JsonValue]]:
+class _Row(msgspec.Struct, gc=False):
+    """A record as JSON and YAML show it. A struct is made and written in half the time of a dict."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    headers: list[list[JsonValue]]
+    key: JsonValue
+    value: JsonValue
+
+
+def _rows(tp: TopicPartition, records: Sequence[Record], fields: TypedFields) -> list[_Row]:
     topic, partition = tp
     return [
-        {
-            "topic": topic,
-            "partition": partition,
-            "offset": record[OFFSET],
-            "timestamp": record[TIMESTAMP],
-            "headers": fields.header_pairs(record[HEADERS]) if record[HEADERS] else [],
-            "key": key,
-            "value": value,
-        }
+        _Row(
+            topic,
+            partition,
+            record[OFFSET],
+            record[TIMESTAMP],
+            fields.header_pairs(record[HEADERS]) if record[HEADERS] else [],
+            key,
+            value,
+        )
         for record, key, value in zip(
             records, fields.values(KEY, records), fields.values(VALUE, records), strict=True
         )
@@ -58,7 +70,7 @@ def _rows(tp: TopicPartition, records: Sequence[Record], fields: TypedFields) ->
 
 
 def _json(fields: TypedFields) -> RecordPrinter:
-    encode: Callable[[list[dict[str, JsonValue]]], bytes] = msgspec.json.Encoder().encode_lines
+    encode: Callable[[list[_Row]], bytes] = msgspec.json.Encoder().encode_lines
     return lambda tp, records: encode(_rows(tp, records, fields))
 
 
@@ -71,14 +83,14 @@ def _yaml(fields: TypedFields) -> RecordPrinter:
 def _plain(fields: TypedFields) -> RecordPrinter:
     def render(tp: TopicPartition, records: Sequence[Record]) -> bytes:
         place = f"{tp.topic}\t{tp.partition}".encode()
-        keys, values = (map(_line, fields.texts(each, records)) for each in (KEY, VALUE))
+        keys, values = (_in_lines(fields.texts(each, records)) for each in (KEY, VALUE))
         return b"".join(
             b"%b\t%d\t%d\t%b\t%b\t%b\n"
             % (
                 place,
                 record[OFFSET],
                 record[TIMESTAMP],
-                _line(fields.header_text(record[HEADERS])),
+                _line(fields.header_text(record[HEADERS])) if record[HEADERS] else b"",
                 key,
                 value,
             )
@@ -86,6 +98,14 @@ def _plain(fields: TypedFields) -> RecordPrinter:
         )
 
     return render
+
+
+def _in_lines(texts: list[bytes]) -> list[bytes]:
+    """Return each text in one line; most batches have nothing to escape."""
+    joined = b"".join(texts)
+    if any(plain in joined for plain, _ in _LINE):
+        return [_line(text) for text in texts]
+    return texts
 
 
 def _line(data: bytes) -> bytes:

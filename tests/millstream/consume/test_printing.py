@@ -80,6 +80,31 @@ def test_yaml_documents_and_plain_lines() -> None:
     ]
 
 
+def test_plain_lines_are_the_same_alone_and_together() -> None:
+    """Only a batch with something to escape is looked through record by record."""
+    records: list[Record] = [
+        (n, 5, key, value, headers)
+        for n, (key, value, headers) in enumerate(
+            [
+                (b"k", b"v", ()),
+                (b"k", b"back\\slash", ()),
+                (b"a\r", b"v", ()),
+                (None, b"v", (("a\tb", b"\n"),)),
+                (b"k", None, ()),
+            ]
+        )
+    ]
+    render = printer(Format.PLAIN, fields())
+    assert render(TP, records) == b"".join(render(TP, [record]) for record in records)
+    assert render(TP, records).splitlines() == [
+        b"t\t3\t0\t5\t\tk\tv",
+        b"t\t3\t1\t5\t\tk\tback\\\\slash",
+        b"t\t3\t2\t5\t\ta\\r\tv",
+        b"t\t3\t3\t5\ta\\tb=\\n\t\tv",
+        b"t\t3\t4\t5\t\tk\t",
+    ]
+
+
 @pytest.mark.parametrize("make", [lambda f: printer(Format.JSON, f), lambda f: format_printer("%k", f)])
 def test_what_is_not_of_its_type_is_named(make) -> None:
     render: RecordPrinter = make(fields(key="int"))
