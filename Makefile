@@ -31,7 +31,8 @@ test-all: venv
 # to memory and each overflow, under the tests that feed them rubbish.
 RECORD_TESTS := tests/logd/records tests/fuzz tests/logd/client/test_partitioner.py tests/logd/wire
 test-uncompiled: venv
-	MILLSTREAM_NO_EXTENSIONS=1 $(PYTEST) $(PYTEST_ARGS) $(RECORD_TESTS) tests/logd/api/test_produce_fetch.py
+	MILLSTREAM_NO_EXTENSIONS=1 $(PYTEST) $(PYTEST_ARGS) $(RECORD_TESTS) tests/logd/api/test_produce_fetch.py \
+	    tests/streams/test_folding.py tests/streams/test_state.py
 
 test-sanitized: venv
 	@PYTHON=$(BIN)/python sh .ci/sanitized $(RECORD_TESTS)

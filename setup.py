@@ -19,6 +19,7 @@ MODULES = (
     "logd.records.writer",
     "logd.records.xxh32",
     "logd.wire.produce",
+    "streams.state.entries",
 )
 DIRECTIVES = {
     "language_level": 3,

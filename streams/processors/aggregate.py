@@ -11,16 +11,16 @@ other operators see too and which may have become a part of the result, is immut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from streams.processors.record import Headers, InputRecord, Process
+from streams.processors.record import Headers, Process
 from streams.processors.table import OldValues, forward_changes
 from streams.processors.versioned import result_keeper
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import is_immutable
-from streams.state import CachedStore, ToFold, VersionedStore
+from streams.state import CachedStore, VersionedStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +31,23 @@ class Aggregation:
     first one's old value, as Kafka Streams does; None where there is no such thing. `merge(key, one, other)`:
     the result of two sessions that become one; None where sessions cannot be asked for.
     `add_to_merged`: as `add`, for what `initial` and `merge` gave for a session, None included, which Kafka
-    hands on as it is. None where `add` does the same.
+    hands on as it is. None where `add` does the same. `counts`: `add` gives one more than ``old``.
     """
 
     add: Callable[[Any, Any, Any], Any]
     initial: Callable[[], Any] = lambda: None
     merge: Callable[[Any, Any, Any], Any] | None = None
     add_to_merged: Callable[[Any, Any, Any], Any] | None = None
+    counts: bool = False
 
 
 def counting() -> Aggregation:
     """Count records."""
     return Aggregation(
-        lambda key, value, old: 1 if old is None else old + 1, lambda: 0, lambda key, one, other: one + other
+        lambda key, value, old: 1 if old is None else old + 1,
+        lambda: 0,
+        lambda key, one, other: one + other,
+        counts=True,
     )
 
 
@@ -87,70 +91,11 @@ def addition(wiring: Wiring, store: CachedStore, aggregation: Aggregation, old_v
     return _addition(wiring, store, aggregation)
 
 
-def run_addition(
-    wiring: Wiring, store: CachedStore, aggregation: Aggregation, add: Addition
-) -> Callable[[list[ToFold]], None] | None:
-    """What adds many records as ``add`` does each; None if something is forwarded with each of them."""
-    if not store.spec.cached or isinstance(store, VersionedStore):
-        return None
-    state = wiring.task
-
-    def failed_at(offset: int) -> None:
-        state.offset = offset
-
-    if store.folding_many is not None:
-        fold = store.folding_many(aggregation.add)
-        return lambda records: fold(records, failed_at)
-
-    def add_each(records: list[ToFold]) -> None:
-        offset = -1
-        try:
-            for stored_key, key, value, timestamp, headers, offset in records:  # noqa: B007
-                add(stored_key, None, key, value, timestamp, headers)
-        except Exception:
-            failed_at(offset)
-            raise
-
-    return add_each
-
-
-def with_run(
-    wiring: Wiring,
-    process: Process,
-    serialize: Callable[[Any], bytes],
-    take: Callable[[Sequence[bytes | None], list[InputRecord]], None],
-    *,
-    one_by_one: Callable[[], bool] = lambda: False,
-) -> Process:
-    """The process of an aggregation that forwards nothing before a commit: it takes runs of an input's
-    records by ``take``, which is given the bytes of their keys, too.
-
-    Where a key cannot be serialized they are processed one by one, so that those before it are; and so they
-    are while ``one_by_one`` says so.
-    """
-    state = wiring.task
-
-    def run(records: list[InputRecord]) -> None:
-        if one_by_one():
-            for timestamp, key, value, headers, state.offset in records:
-                process(key, value, timestamp, headers)
-            return
-        try:
-            keys = [None if record[1] is None else serialize(record[1]) for record in records]
-        except Exception:
-            for timestamp, key, value, headers, state.offset in records:
-                process(key, value, timestamp, headers)
-            raise
-        take(keys, records)
-
-    cast(Any, process).run = run
-    return process
-
-
 def addition_unheard(store: CachedStore, aggregation: Aggregation) -> Addition:
     """What adds a record to a result in the store, and forwards nothing."""
-    if store.folding is not None:
-        return store.folding(aggregation.add)
+    folding = store.folding(aggregation.add, counts=aggregation.counts)
+    if folding is not None:
+        return folding.add
     borrow, update, give_back, adder = store.borrow, store.update, store.give_back, aggregation.add
     known: dict[type, bool] = {}
 
@@ -253,8 +198,7 @@ def aggregate(store_name: str, aggregation: Aggregation, old_values: OldValues) 
     """One value per key."""
 
     def build(wiring: Wiring) -> Process:
-        store, metrics = wiring.table_store(store_name), wiring.metrics
-        dropped = metrics.dropped
+        store, dropped = wiring.table_store(store_name), wiring.metrics.dropped
         add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -263,19 +207,6 @@ def aggregate(store_name: str, aggregation: Aggregation, old_values: OldValues) 
             else:
                 add(serialize(key), key, key, value, timestamp, headers)
 
-        add_run = run_addition(wiring, store, aggregation, add)
-        if add_run is None:
-            return process
-
-        def take(keys: Sequence[bytes | None], records: list[InputRecord]) -> None:
-            kept = [
-                (raw, key, value, timestamp, headers, offset)
-                for raw, (timestamp, key, value, headers, offset) in zip(keys, records, strict=True)
-                if raw is not None and value is not None
-            ]
-            metrics.dropped_records_total += len(records) - len(kept)
-            add_run(kept)
-
-        return with_run(wiring, process, serialize, take)
+        return process
 
     return build

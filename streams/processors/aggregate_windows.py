@@ -3,34 +3,31 @@
 A record counts in each of its windows whose end lies behind stream time less grace (Kafka's
 KStreamWindowAggregate). One without a key is left out; one without a value is a record like others.
 
-The walk over a record's windows stands in three functions, one per way of telling results, since it is the
-whole of what happens per record: a call within it would be paid for each window of each record.
+Records that follow each other are mostly in the same windows, so these are found once for many records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
-from streams.processors.aggregate import (
-    Addition,
-    Aggregation,
-    addition,
-    addition_unheard,
-    run_addition,
-    with_run,
-)
+from streams.processors.aggregate import Addition, Aggregation, addition, addition_unheard
 from streams.processors.emit import emit_closed, spans_of_time_windows
 from streams.processors.expired import begin_anew_past_retention, tell_as_stored
 from streams.processors.idle import let_close
-from streams.processors.record import Headers, InputRecord, Process
-from streams.processors.table import OldValues
+from streams.processors.record import Headers, Process
+from streams.processors.table import OldValues, forward_changes
 from streams.processors.windows import EmitStrategy, TimeWindows, UnlimitedWindows
 from streams.processors.wiring import Operator, Wiring
-from streams.serdes import Window, Windowed
-from streams.serdes.windowed import FOREVER
-from streams.state import ToFold, WindowStore
-from streams.state.window_key import window_key, window_suffix
+from streams.serdes import Windowed
+from streams.state import WindowStore
+from streams.state.timed import Clock
+from streams.state.window_key import window_start, window_suffix
+
+AdditionToWindows: TypeAlias = Callable[[bytes, list[bytes], Any, Any, int, Headers], None]
+"""Takes the bytes of a key, the suffixes of its windows' stored keys, and the record's key, value, timestamp
+and headers.
+"""
 
 
 def aggregate_windows(
@@ -45,14 +42,15 @@ def aggregate_windows(
     """One value per key and window. ``idle_ms``: see `let_close`."""
 
     def build(wiring: Wiring) -> Process:
+        store = wiring.window_store(store_name)
         if isinstance(windows, TimeWindows):
-            spans = spans_of_time_windows(windows) if emit == "on_window_close" else None
-            let_close(wiring, wiring.window_store(store_name), windows, spans, clock or "", idle_ms)
-            if emit == "on_window_close":
-                return _on_close(wiring, store_name, windows, aggregation)
-            if windows.advance_ms == windows.size_ms:
-                return _tumbling(wiring, store_name, windows, aggregation, old_values, clock)
-        return _on_update(wiring, store_name, windows, aggregation, old_values, clock)
+            on_close = emit == "on_window_close"
+            spans = spans_of_time_windows(windows) if on_close else None
+            let_close(wiring, store, windows, spans, clock or "", idle_ms)
+            if on_close:
+                return _on_close(wiring, store, windows, aggregation)
+        add = _addition(wiring, store, aggregation, old_values, clock)
+        return _in_windows(wiring, store, store.clock(clock or ""), windows, add)
 
     return build
 
@@ -63,94 +61,74 @@ def _addition(
     aggregation: Aggregation,
     old_values: OldValues,
     clock: str | None,
-) -> Addition:
+) -> AdditionToWindows:
     """As `addition`; an operator that has a ``clock`` may be behind others that write the store."""
+    if store.spec.cached and clock is None:
+        forward_changes(wiring, store, old_values)
+        return _addition_unheard(store, aggregation)
     add = addition(wiring, store, aggregation, old_values)
-    if clock is None:
-        return add
-    tell_as_stored(store)
-    return begin_anew_past_retention(store, add)
+    if clock is not None:
+        tell_as_stored(store)
+        add = begin_anew_past_retention(store, add)
+    return _to_each(store, add)
 
 
-def _tumbling(
+def _addition_unheard(store: WindowStore[Any, Any], aggregation: Aggregation) -> AdditionToWindows:
+    folding = store.folding(aggregation.add, counts=aggregation.counts)
+    if folding is not None:
+        return folding.add_to_each
+    return _to_each(store, addition_unheard(store, aggregation))
+
+
+def _to_each(store: WindowStore[Any, Any], add: Addition) -> AdditionToWindows:
+    cached, window_of = store.spec.cached, store.window_of
+
+    def add_to_each(
+        raw: bytes, suffixes: list[bytes], key: Any, value: Any, timestamp: int, headers: Headers
+    ) -> None:
+        for suffix in suffixes:
+            windowed = None if cached else Windowed(key, window_of(suffix))
+            add(raw + suffix, windowed, key, value, timestamp, headers)
+
+    return add_to_each
+
+
+def _in_windows(
     wiring: Wiring,
-    store_name: str,
-    windows: TimeWindows,
-    aggregation: Aggregation,
-    old_values: OldValues,
-    clock: str | None,
-) -> Process:
-    """As `_on_update`, of one window per record."""
-    size, grace = windows.size_ms, windows.grace_ms
-    store = wiring.window_store(store_name)
-    time = store.clock(clock or "")
-    dropped, late = wiring.metrics.dropped, wiring.metrics.late
-    add = _addition(wiring, store, aggregation, old_values, clock)
-    serialize, cached = store.spec.key_serde.serialize, store.spec.cached
-
-    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        if key is None:
-            dropped()
-            return
-        start = timestamp - timestamp % size
-        if timestamp > time.stream_time:
-            time.stream_time = timestamp
-            if start > store.newest:
-                store.newest = start
-        elif start + size <= time.stream_time - grace:
-            late()
-            return
-        elif start > store.newest:  # time is ahead of the windows since they were closed on an idle input
-            store.newest = start
-        windowed = None if cached else Windowed(key, Window(start, start + size))
-        add(window_key(serialize(key), start), windowed, key, value, timestamp, headers)
-
-    add_run = run_addition(wiring, store, aggregation, add)
-    if add_run is None:
-        return process
-
-    def take(keys: Sequence[bytes | None], records: list[InputRecord]) -> None:
-        kept: list[ToFold] = []
-        keep, close = kept.append, time.stream_time - grace
-        suffix, suffix_of = b"", -1
-        for raw, (timestamp, key, value, headers, offset) in zip(keys, records, strict=True):
-            if raw is None:
-                dropped()
-                continue
-            start = timestamp - timestamp % size
-            if timestamp > time.stream_time:
-                time.stream_time = timestamp
-                close = timestamp - grace
-            elif start + size <= close:
-                late()
-                continue
-            if start != suffix_of:
-                suffix, suffix_of = window_suffix(start), start
-                if start > store.newest:
-                    store.newest = start
-            keep((raw + suffix, key, value, timestamp, headers, offset))
-        add_run(kept)
-
-    def may_be_past_retention() -> bool:
-        return clock is not None and time.stream_time - grace - size + 1 < store.found_from
-
-    return with_run(wiring, process, serialize, take, one_by_one=may_be_past_retention)
-
-
-def _on_update(
-    wiring: Wiring,
-    store_name: str,
+    store: WindowStore[Any, Any],
+    time: Clock,
     windows: TimeWindows | UnlimitedWindows,
-    aggregation: Aggregation,
-    old_values: OldValues,
-    clock: str | None,
+    add: AdditionToWindows,
 ) -> Process:
-    size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts()
-    store = wiring.window_store(store_name)
-    time = store.clock(clock or "")
+    size, advance, grace, starts = windows.size_ms, windows.advance_ms, windows.grace_ms, windows.starts()
     dropped, late = wiring.metrics.dropped, wiring.metrics.late
-    add = _addition(wiring, store, aggregation, old_values, clock)
-    serialize, cached = store.spec.key_serde.serialize, store.spec.cached
+    serialize = store.spec.key_serde.serialize
+    # All records of the times from `since` on and before `until` are in the same windows, whose suffixes are
+    # `same`. The first of these windows ends at `end`.
+    since = until = end = 0
+    same: list[bytes] = []
+
+    def find(timestamp: int) -> list[bytes]:
+        """The suffixes of the windows that the record still counts in."""
+        nonlocal since, until, end, same
+        close, found = time.stream_time - grace, []
+        all_starts = starts(timestamp)
+        for start in all_starts:
+            if start + size <= close:
+                late()
+                continue
+            if start > store.newest:
+                store.newest = start
+            found.append(window_suffix(start))
+        if found and len(found) == len(all_starts):
+            first, last = all_starts[0], all_starts[-1]
+            since, until, end = (
+                max(last, first + size - advance),
+                min(last + advance, first + size),
+                first + size,
+            )
+            same = found
+        return found
 
     def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -158,72 +136,31 @@ def _on_update(
             return
         if timestamp > time.stream_time:
             time.stream_time = timestamp
-        close, raw = time.stream_time - grace, serialize(key)
-        for start in starts(timestamp):
-            if start + size <= close:
-                late()
-                continue
-            if start > store.newest:
-                store.newest = start
-            windowed = None if cached else Windowed(key, Window(start, min(start + size, FOREVER)))
-            add(window_key(raw, start), windowed, key, value, timestamp, headers)
+        known = since <= timestamp < until and end > time.stream_time - grace
+        if suffixes := same if known else find(timestamp):
+            add(serialize(key), suffixes, key, value, timestamp, headers)
 
-    add_run = run_addition(wiring, store, aggregation, add)
-    if add_run is None:
-        return process
-
-    def take(keys: Sequence[bytes | None], records: list[InputRecord]) -> None:
-        kept: list[ToFold] = []
-        keep = kept.append
-        suffixes: dict[int, bytes] = {}
-        for raw, (timestamp, key, value, headers, offset) in zip(keys, records, strict=True):
-            if raw is None:
-                dropped()
-                continue
-            if timestamp > time.stream_time:
-                time.stream_time = timestamp
-            close = time.stream_time - grace
-            for start in starts(timestamp):
-                if start + size <= close:
-                    late()
-                    continue
-                suffix = suffixes.get(start)
-                if suffix is None:
-                    suffix = suffixes[start] = window_suffix(start)
-                    if start > store.newest:
-                        store.newest = start
-                keep((raw + suffix, key, value, timestamp, headers, offset))
-        add_run(kept)
-
-    def may_be_past_retention() -> bool:
-        return clock is not None and time.stream_time - grace - size + 1 < store.found_from
-
-    return with_run(wiring, process, serialize, take, one_by_one=may_be_past_retention)
+    return process
 
 
-def _on_close(wiring: Wiring, store_name: str, windows: TimeWindows, aggregation: Aggregation) -> Process:
-    size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts()
-    store = time = wiring.window_store(store_name)
-    dropped, late = wiring.metrics.dropped, wiring.metrics.late
-    add, serialize = addition_unheard(store, aggregation), store.spec.key_serde.serialize
+def _on_close(
+    wiring: Wiring, store: WindowStore[Any, Any], windows: TimeWindows, aggregation: Aggregation
+) -> Process:
     emit = emit_closed(wiring, store, spans_of_time_windows(windows))
+    add, grace = _addition_unheard(store, aggregation), windows.grace_ms
+
+    def add_and_note(
+        raw: bytes, suffixes: list[bytes], key: Any, value: Any, timestamp: int, headers: Headers
+    ) -> None:
+        add(raw, suffixes, key, value, timestamp, headers)
+        for suffix in suffixes:
+            store.recent.setdefault(window_start(suffix), {})[raw + suffix] = None
+
+    add_to_windows = _in_windows(wiring, store, store, windows, add_and_note)
 
     def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        if key is None:
-            dropped()
-            return
-        if timestamp > time.stream_time:
-            time.stream_time = timestamp
-        close, raw = time.stream_time - grace, serialize(key)
-        for start in starts(timestamp):
-            if start + size <= close:
-                late()
-                continue
-            if start > store.newest:
-                store.newest = start
-            stored_key = window_key(raw, start)
-            add(stored_key, None, key, value, timestamp, headers)
-            store.recent.setdefault(start, {})[stored_key] = None
-        emit(close, headers)
+        add_to_windows(key, value, timestamp, headers)
+        if key is not None:
+            emit(store.stream_time - grace, headers)
 
     return process

@@ -1,9 +1,7 @@
 """What flows between nodes: four arguments per record, or a `Record` for those who write processors.
 
 Operators are composed closures; a record passes them as plain arguments, which costs no allocation.
-
-An aggregation that forwards nothing before a commit takes records of its input in runs (`run_of`): a loop
-within it costs less than a call for each record. Forwarding lists elsewhere was tried, and gained nothing.
+Forwarding lists of records instead was tried, and gained nothing.
 """
 
 from __future__ import annotations
@@ -20,10 +18,6 @@ Process: TypeAlias = Callable[[Any, Any, int, Headers], None]
 """Takes key, value, timestamp (ms) and headers of one record."""
 InputRecord: TypeAlias = tuple[int, Any, Any, Headers, int]
 """Event time (ms), key, value, headers and offset of an input's record."""
-ProcessRun: TypeAlias = Callable[[list[InputRecord]], None]
-"""Takes records of an input that follow each other. If it raises, the task's offset is that of the record in
-work, and all before it are processed.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +58,6 @@ class RecordContext(NamedTuple):
 
 def discard(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
     """What a node without children forwards to."""
-
-
-def run_of(process: Process) -> ProcessRun | None:
-    """What takes runs of records, if the process has a way to (`aggregate.with_run`)."""
-    run: ProcessRun | None = getattr(process, "run", None)
-    return run
 
 
 def fan_out(children: list[Process]) -> Process:

@@ -196,6 +196,8 @@ class UnlimitedWindows:
         """As long as there is."""
         return FOREVER
 
+    advance_ms = size_ms
+
     @property
     def grace_ms(self) -> int:
         """Nothing is late."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import index, itemgetter
+from operator import index
 from typing import NamedTuple
 
 from logd.client import Fetched, TopicPartition
@@ -35,7 +35,7 @@ from logd.records import (
 from streams.errors import ProcessingError, RegistryUnavailable, SerializationError, StreamsError
 from streams.graph import SourceNode, TimestampExtractor
 from streams.processors.metrics import NodeMetrics
-from streams.processors.record import InputRecord, Process, run_of
+from streams.processors.record import InputRecord, Process
 from streams.processors.wiring import RawRecord, TaskState, no_raw_record
 from streams.runtime.input_buffer import InputBuffer
 from streams.serdes import Serde
@@ -47,7 +47,6 @@ BadInput = Callable[[str, SerializationError, Exception, RawRecord], None]
 """Takes node, problem, its cause and the record that cannot be deserialized; raises unless it is left out."""
 
 _MISSING = object()
-_TIME_OF = itemgetter(0)
 RECORD_OVERHEAD = 200
 """About what a decoded record takes besides its bytes: the tuples, and the objects in them."""
 PART_RECORDS = 10_000
@@ -146,7 +145,6 @@ class InputQueue:
         self.end = end
         self.idle_since: int | None = None
         self._process = head
-        self._process_run = run_of(head)
         self._metrics = metrics
         if metrics.record_e2e_latency is None:
             metrics.record_e2e_latency = Windowed()
@@ -403,19 +401,9 @@ class InputQueue:
         records = self._chunk[begin : begin + limit]
         done = 0
         try:
-            if self._process_run is not None:
-                records = _up_to(bound, records)
-                state.stream_time = max(state.stream_time, max(map(_TIME_OF, records)))
-                try:
-                    self._process_run(records)
-                except Exception:
-                    done = sum(record[4] < state.offset for record in records)
-                    raise
-                done, records = len(records), []
-            else:
-                self._in_hand = records
-                if state.breaks_off:
-                    records.clear()
+            self._in_hand = records
+            if state.breaks_off:
+                records.clear()
             for timestamp, key, value, headers, offset in records:
                 if bound is not None and timestamp > bound and done:
                     break
@@ -526,14 +514,6 @@ class InputQueue:
             problem = SerializationError(f"{type(serde).__name__}: {error}", *self.tp, offset)
             problems.setdefault(offset, (problem, error))  # a key and its value are one bad record
             return _MISSING
-
-
-def _up_to(bound: int | None, records: list[InputRecord]) -> list[InputRecord]:
-    """The first one, and those behind it up to the first one above the bound."""
-    if bound is None:
-        return records
-    beyond = (n for n, record in enumerate(records) if record[0] > bound and n)
-    return records[: next(beyond, len(records))]
 
 
 def _among(records: Iterable[Record], problems: _Problems) -> Iterator[_Bad]:

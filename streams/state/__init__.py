@@ -8,7 +8,7 @@ from pathlib import Path
 from streams.errors import StateError
 from streams.state.backend import Backend, MemoryBackend
 from streams.state.cache import CachedStore, Changed, Pending
-from streams.state.entries import Entry, ToFold
+from streams.state.entries import Entry
 from streams.state.join_buffer import JoinBufferStore
 from streams.state.join_window import JoinWindowStore
 from streams.state.key_value import KeyValueStore
@@ -112,7 +112,6 @@ __all__ = [
     "StoreKind",
     "StoreSpec",
     "TimedStore",
-    "ToFold",
     "VersionedRecord",
     "VersionedStore",
     "WaitingStore",

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 from logd.records import Headers
 from streams.state.backend import Backend
-from streams.state.entries import Entry, Serialized, ValueEntries, entries_for
+from streams.state.entries import Add, Entry, Folding, Serialized, ValueEntries, entries_for
 from streams.state.sorted_keys import SortedKeys
 from streams.state.spec import StoreSpec
 
@@ -99,9 +99,11 @@ class CachedStore:
         self.update: Update = entries.put
         self.borrow: Callable[[bytes], Entry | None] = entries.borrow
         self.give_back: Update = entries.give_back
-        self.folding = entries.folding if isinstance(entries, ValueEntries) else None
-        """Both in one, where values cannot be changed in place."""
-        self.folding_many = entries.folding_many if isinstance(entries, ValueEntries) else None
+
+    def folding(self, add: Add, *, counts: bool = False) -> Folding | None:
+        """An aggregation over the store's values; None where they may be changed in place."""
+        entries = self._entries
+        return Folding(entries, add, counts=counts) if isinstance(entries, ValueEntries) else None
 
     def _load(self, key: bytes) -> Serialized | None:
         stored = self.backend.get(key)

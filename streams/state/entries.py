@@ -7,13 +7,19 @@ is put, and each lookup makes a new one.
 
 An aggregation need not pay that for each record: it may `borrow` the value, change it in place and
 `give_back` that very object, which is serialized once per commit.
+
+This module is compiled by Cython. It also runs as plain Python, only slower.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
+
+try:
+    from logd import without_cython as cython
+except ModuleNotFoundError:
+    import cython  # type: ignore[no-redef]  # never run: it tells Cython that the name is its own
 
 from logd.records import Headers
 from streams.errors import SerializationError
@@ -31,11 +37,7 @@ Fold = Callable[[bytes, Any, Any, Any, int, Headers], None]
 """Takes key bytes, one more form of the key (which it makes no use of), and what a record is of, its value,
 timestamp and headers.
 """
-ToFold = tuple[bytes, Any, Any, int, Headers, int]
-"""Key bytes, what a record is of, its value, timestamp, headers, and its offset."""
-FoldMany = Callable[[list[ToFold], Callable[[int], None]], None]
-"""Takes what to fold, and what is told the offset of the one that failed, before its error is raised."""
-Load = Callable[[bytes], Serialized | None]
+Load = Callable[[bytes], "Serialized | None"]
 """From a key to what the backend has of it."""
 
 FORGOTTEN_MAX = 1000
@@ -44,7 +46,8 @@ FORGOTTEN_MAX = 1000
 _UNKNOWN: Any = object()
 
 
-def _is_absent(entry: tuple[Any, int] | None) -> bool:
+@cython.cfunc
+def _is_absent(entry: Any) -> cython.bint:
     """Whether an entry says that there is no value; `_UNKNOWN` says nothing."""
     return entry is None or (entry is not _UNKNOWN and entry[0] is None)
 
@@ -84,176 +87,162 @@ class Codec:
             ) from error
 
 
-class Entries(ABC):
-    """Entries by key.
+@cython.cclass
+class Entries:
+    """Entries by key: `ValueEntries` or `SerializedEntries`."""
 
-    `dirty`: the keys changed since the last flush, in the order of their last changes, each with the headers
-    of the record that it came by. `first_changed`: the same keys in the order of their first changes. `new`:
-    those of them that were absent at the last flush, as far as that is known without a look at the backend.
-    """
+    _codec: Any
+    _dirty: dict[bytes, Headers]
+    _first_changed: list[bytes]
+    _new: set[bytes]
+    _load: Any
 
     def __init__(self, codec: Codec, load: Load) -> None:
-        self.codec = codec
-        self.dirty: dict[bytes, Headers] = {}
-        self.first_changed: list[bytes] = []
-        self.new: set[bytes] = set()
+        self._codec = codec
+        self._dirty = {}
+        self._first_changed = []
+        self._new = set()
         self._load = load
+
+    @property
+    def codec(self) -> Codec:
+        """What turns values into bytes and back."""
+        codec: Codec = self._codec
+        return codec
+
+    @property
+    def dirty(self) -> dict[bytes, Headers]:
+        """The keys changed since the last flush, in the order of their last changes, each with the headers of
+        the record that changed it last.
+        """
+        return self._dirty
+
+    @property
+    def first_changed(self) -> list[bytes]:
+        """The dirty keys in the order of their first changes."""
+        return self._first_changed
+
+    @property
+    def new(self) -> set[bytes]:
+        """The dirty keys that were absent at the last flush, as far as that is known without asking the
+        backend.
+        """
+        return self._new
 
     def take_dirty(self) -> tuple[dict[bytes, Headers], set[bytes]]:
         """The dirty keys, which are none from now on, and which of them are new; `flush` each."""
-        taken = self.dirty, self.new
-        self.dirty, self.first_changed, self.new = {}, [], set()
+        taken = self._dirty, self._new
+        self._dirty, self._first_changed, self._new = {}, [], set()
         return taken
 
-    @abstractmethod
     def lookup(self, key: bytes) -> Entry | None:
         """Value and timestamp of a key, None if absent. Changing the value in place changes nothing here."""
+        raise NotImplementedError
 
-    @abstractmethod
     def timestamp(self, key: bytes) -> int | None:
         """The timestamp of a key's value, None if it is absent; cheaper than `lookup` where that decodes."""
+        raise NotImplementedError
 
-    @abstractmethod
     def borrow(self, key: bytes) -> Entry | None:
         """As `lookup`, for a caller who may `give_back` the value."""
+        raise NotImplementedError
 
-    @abstractmethod
     def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         """Set a key (value None deletes it). Changing the value in place afterwards changes nothing here."""
+        raise NotImplementedError
 
-    @abstractmethod
     def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         """Set a key to the object borrowed, changed in place; nobody else may hold it or a part of it."""
+        raise NotImplementedError
 
-    @abstractmethod
     def flush(self, keys: Iterable[bytes], *, with_values: bool) -> list[Flushed]:
         """What there is of dirty keys, in their order; values are the caller's, and None unless wanted."""
+        raise NotImplementedError
 
-    @abstractmethod
     def set_absent(self, key: bytes) -> None:
         """Have a key deleted without making it dirty."""
+        raise NotImplementedError
 
     def forget(self, key: bytes) -> None:
         """Undo all that was done since the last flush to a key that was absent then."""
-        self.dirty.pop(key, None)
-        if len(self.first_changed) > 2 * len(self.dirty) + FORGOTTEN_MAX:
-            self.first_changed = list(self.dirty)
-            self.new &= self.dirty.keys()
+        self._dirty.pop(key, None)
+        if len(self._first_changed) > 2 * len(self._dirty) + FORGOTTEN_MAX:
+            self._first_changed = list(self._dirty)
+            self._new.intersection_update(self._dirty)
 
-    @abstractmethod
     def keep_dirty(self) -> None:
         """Forget all entries but those that are dirty."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        raise NotImplementedError
 
-    @abstractmethod
     def __contains__(self, key: object) -> bool:
         """Whether the key is in memory, be it as absent."""
+        raise NotImplementedError
 
 
+@cython.cclass
 class ValueEntries(Entries):
     """Immutable values, kept as they are."""
 
+    _entries: dict[bytes, Entry | None]
+
     def __init__(self, codec: Codec, load: Load) -> None:
         super().__init__(codec, load)
-        self._entries: dict[bytes, Entry | None] = {}
+        self._entries = {}
 
     def lookup(self, key: bytes) -> Entry | None:
-        entry = self._entries.get(key, _UNKNOWN)
+        entry: Entry | None = self._lookup(key)
+        return entry
+
+    @cython.cfunc
+    def _lookup(self, key: bytes) -> Any:
+        entry: Any = self._entries.get(key, _UNKNOWN)
         if entry is _UNKNOWN:
             entry = self._entries[key] = self._loaded(key)
         return entry if entry is not None and entry[0] is not None else None
 
-    def _loaded(self, key: bytes) -> Entry | None:
+    @cython.cfunc
+    def _loaded(self, key: bytes) -> Any:
         stored = self._load(key)
-        return None if stored is None else (self.codec.decode(stored[0]), stored[1])  # type: ignore[arg-type]
+        return None if stored is None else (self._codec.decode(stored[0]), stored[1])
 
-    borrow = lookup
+    def borrow(self, key: bytes) -> Entry | None:
+        entry: Entry | None = self._lookup(key)
+        return entry
 
     def timestamp(self, key: bytes) -> int | None:
-        entry = self.lookup(key)
+        entry = self._lookup(key)
         return None if entry is None else entry[1]
 
     def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
-        dirty, entries = self.dirty, self._entries
+        self._put(key, value, timestamp, headers)
+
+    def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
+        self._put(key, value, timestamp, headers)
+
+    @cython.cfunc
+    def _put(self, key: bytes, value: Any, timestamp: Any, headers: Any) -> Any:
+        dirty: dict[bytes, Headers] = self._dirty
         if dirty.pop(key, None) is None:  # the last change decides the order, as in Kafka's cache
-            self.first_changed.append(key)
-            if _is_absent(entries.get(key, _UNKNOWN)):
-                self.new.add(key)
+            self._first_changed.append(key)
+            if _is_absent(self._entries.get(key, _UNKNOWN)):
+                self._new.add(key)
         dirty[key] = headers
-        entries[key] = (value, timestamp)
-
-    give_back = put
-
-    def folding(self, add: Add) -> Fold:
-        """A function that sets a key to ``add(of, value, old)``, old being None if it is absent, with the
-        later one of both timestamps: `lookup` and `put` in one, for aggregations, which do nothing else for
-        each record.
-        """
-
-        def fold(key: bytes, told_as: Any, of: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            entries, dirty = self._entries, self.dirty
-            entry = entries.get(key, _UNKNOWN)
-            if entry is _UNKNOWN:
-                entry = self._loaded(key)
-            if entry is None or entry[0] is None:
-                new, was_absent = add(of, value, None), True
-            else:
-                old, newest = entry
-                new, was_absent = add(of, value, old), False
-                if newest > timestamp and new is not None:
-                    timestamp = newest
-            if dirty.pop(key, None) is None:
-                self.first_changed.append(key)
-                if was_absent:
-                    self.new.add(key)
-            dirty[key] = headers
-            entries[key] = (new, timestamp)
-
-        return fold
-
-    def folding_many(self, add: Add) -> FoldMany:
-        """As `folding`, of many records."""
-
-        def fold_many(records: list[ToFold], fail: Callable[[int], None]) -> None:
-            entries, dirty, new_keys, first_changed = self._entries, self.dirty, self.new, self.first_changed
-            known, pop, load = entries.get, dirty.pop, self._loaded
-            offset = -1
-            try:
-                for key, of, value, timestamp, headers, offset in records:  # noqa: B007
-                    entry = known(key, _UNKNOWN)
-                    if entry is _UNKNOWN:
-                        entry = load(key)
-                    if entry is None or entry[0] is None:
-                        new, was_absent = add(of, value, None), True
-                    else:
-                        old, newest = entry
-                        new, was_absent = add(of, value, old), False
-                        if newest > timestamp and new is not None:
-                            timestamp = newest
-                    if pop(key, None) is None:
-                        first_changed.append(key)
-                        if was_absent:
-                            new_keys.add(key)
-                    dirty[key] = headers
-                    entries[key] = (new, timestamp)
-            except Exception:
-                fail(offset)
-                raise
-
-        return fold_many
+        self._entries[key] = (value, timestamp)
 
     def flush(self, keys: Iterable[bytes], *, with_values: bool) -> list[Flushed]:
-        entries, serialize = self._entries, self.codec.serialize
+        entries: dict[bytes, Entry | None] = self._entries
+        serialize: Any = self._codec.serialize
         found: list[Flushed] = []
-        append = found.append
         for key in keys:
-            value, timestamp = entries[key] or (None, 0)
+            entry = entries[key]
+            value, timestamp = (None, 0) if entry is None else entry
             try:
-                append((None if value is None else serialize(value), value, timestamp))
+                found.append((None if value is None else serialize(value), value, timestamp))
             except Exception as error:
-                raise self.codec.refusal(key, value, error) from error
+                raise self._codec.refusal(key, value, error) from error
         return found
 
     def set_absent(self, key: bytes) -> None:
@@ -261,11 +250,11 @@ class ValueEntries(Entries):
 
     def forget(self, key: bytes) -> None:
         self._entries.pop(key, None)
-        super().forget(key)
+        Entries.forget(self, key)
 
     def keep_dirty(self) -> None:
         entries = self._entries
-        self._entries = {key: entries[key] for key in self.dirty}
+        self._entries = {key: entries[key] for key in self._dirty}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -274,13 +263,69 @@ class ValueEntries(Entries):
         return key in self._entries
 
 
+@cython.cclass
+class Folding:
+    """An aggregation over the values of a store: `lookup` and `put` in one, which is all it does per record.
+
+    A key is set to ``add(of, value, old)``, where ``old`` is None if the key is absent, with the later one of
+    both timestamps. ``counts``: the sum is one more than ``old``, and ``add`` is not called.
+    """
+
+    _store: ValueEntries
+    _add: Any
+    _counts: cython.bint
+
+    def __init__(self, entries: ValueEntries, add: Add, *, counts: bool) -> None:
+        self._store = entries
+        self._add = add
+        self._counts = counts
+
+    def add(self, key: bytes, told_as: Any, of: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        """Add a record to one key: a `Fold`."""
+        self._fold(key, of, value, timestamp, headers)
+
+    def add_to_each(
+        self, begin: bytes, ends: list[bytes], of: Any, value: Any, timestamp: int, headers: Headers
+    ) -> None:
+        """Add a record to all keys that begin with ``begin`` and end with one of ``ends``."""
+        for end in ends:
+            self._fold(begin + end, of, value, timestamp, headers)
+
+    @cython.cfunc
+    def _fold(self, key: bytes, of: Any, value: Any, timestamp: Any, headers: Any) -> Any:
+        store: ValueEntries = self._store
+        entry: Any = store._entries.get(key, _UNKNOWN)
+        old: Any = None
+        if entry is _UNKNOWN:
+            entry = store._loaded(key)
+        if entry is not None:
+            old = entry[0]
+        if not self._counts:
+            new = self._add(of, value, old)
+        else:
+            new = 1 if old is None else old + 1
+        if old is not None and new is not None and entry[1] > timestamp:
+            timestamp = entry[1]
+        dirty: dict[bytes, Headers] = store._dirty
+        if dirty.pop(key, None) is None:
+            store._first_changed.append(key)
+            if old is None:
+                store._new.add(key)
+        dirty[key] = headers
+        store._entries[key] = (new, timestamp)
+
+
+@cython.cclass
 class SerializedEntries(Entries):
     """Values as their bytes, except those that were given back and not looked up by anybody else since."""
 
+    _entries: dict[bytes, Serialized | None]
+    _given_back: dict[bytes, Entry]
+
     def __init__(self, codec: Codec, load: Load) -> None:
         super().__init__(codec, load)
-        self._entries: dict[bytes, Serialized | None] = {}
-        self._given_back: dict[bytes, Entry] = {}
+        self._entries = {}
+        self._given_back = {}
 
     def lookup(self, key: bytes) -> Entry | None:
         if key in self._given_back:
@@ -288,7 +333,7 @@ class SerializedEntries(Entries):
         entry = self._serialized(key)
         if entry is None or entry[0] is None:
             return None
-        return self.codec.decode(entry[0]), entry[1]
+        return self._codec.decode(entry[0]), entry[1]
 
     def _serialized(self, key: bytes) -> Serialized | None:
         entry = self._entries.get(key, _UNKNOWN)
@@ -304,7 +349,7 @@ class SerializedEntries(Entries):
         return self._given_back.get(key) or self.lookup(key)
 
     def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
-        data = None if value is None else self.codec.encode(key, value)
+        data = None if value is None else self._codec.encode(key, value)
         self._mark(key, headers)
         self._entries[key] = (data, timestamp)
         self._given_back.pop(key, None)
@@ -315,20 +360,20 @@ class SerializedEntries(Entries):
 
     def _mark(self, key: bytes, headers: Headers) -> None:
         """Note that a key is about to change. The last change decides its place, as in Kafka's cache."""
-        if self.dirty.pop(key, None) is None:
-            self.first_changed.append(key)
+        if self._dirty.pop(key, None) is None:
+            self._first_changed.append(key)
             if _is_absent(self._entries.get(key, _UNKNOWN)):
-                self.new.add(key)
-        self.dirty[key] = headers
+                self._new.add(key)
+        self._dirty[key] = headers
 
     def _serialize(self, key: bytes) -> Any:
         """Keep the bytes of a value that was given back instead of it; returns the value."""
         value, timestamp = self._given_back.pop(key)
-        self._entries[key] = (self.codec.encode(key, value), timestamp)
+        self._entries[key] = (self._codec.encode(key, value), timestamp)
         return value
 
     def flush(self, keys: Iterable[bytes], *, with_values: bool) -> list[Flushed]:
-        entries, given_back, decode = self._entries, self._given_back, self.codec.decode
+        entries, given_back, decode = self._entries, self._given_back, self._codec.decode
         found: list[Flushed] = []
         for key in keys:
             value = self._serialize(key) if key in given_back else None
@@ -345,12 +390,12 @@ class SerializedEntries(Entries):
     def forget(self, key: bytes) -> None:
         self._given_back.pop(key, None)
         self._entries.pop(key, None)
-        super().forget(key)
+        Entries.forget(self, key)
 
     def keep_dirty(self) -> None:
         # What was given back is dirty, and was borrowed before, so its key is among the entries.
         entries = self._entries
-        self._entries = {key: entries[key] for key in self.dirty}
+        self._entries = {key: entries[key] for key in self._dirty}
 
     def __len__(self) -> int:
         return len(self._entries)  # it was borrowed before, so its key is there

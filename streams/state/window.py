@@ -22,6 +22,8 @@ class WindowStore(TimedStore, Generic[K, V]):
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
         super().__init__(spec, backend, window_start, SUFFIX.size)
         self._windows = Windows(spec.window_size_ms)
+        self.window_of: Callable[[bytes], Window] = self._windows.__getitem__
+        """From the suffix of a stored key to its window."""
         self.encode_key = self._encode_key
         self.decode_key = self._key_decoder()
 

@@ -9,7 +9,7 @@ from types import FunctionType
 
 from streams.graph import ProcessorNode, SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
-from streams.processors.record import Process, fan_out, run_of
+from streams.processors.record import Process, fan_out
 from streams.processors.wiring import TaskState, Wiring
 from streams.state import CachedStore, KeyValueStore
 from streams.topology.failures import Failures, Handlers
@@ -109,9 +109,8 @@ def _start(state: TaskState, stores: Mapping[str, CachedStore]) -> None:
 
 def _named(process: Process, node: str) -> Process:
     """Let tracebacks call the function by its node's name; records pay nothing for it."""
-    for function in (process, run_of(process)):
-        if isinstance(function, FunctionType):
-            function.__code__ = function.__code__.replace(co_name=node, co_qualname=node)
+    if isinstance(process, FunctionType):
+        process.__code__ = process.__code__.replace(co_name=node, co_qualname=node)
     return process
 
 

@@ -83,7 +83,8 @@ def test_the_sources_run_without_cython() -> None:
 def test_without_a_compiler_one_line_says_so(compiler: str, tmp_path: Path) -> None:
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(ROOT / "logd", tmp_path / "logd", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     done = subprocess.run(
         [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"],
         cwd=tmp_path,

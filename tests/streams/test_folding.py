@@ -1,5 +1,5 @@
-"""Records taken in runs give what they give one by one: state, positions, counts, output, and the record that
-an error names.
+"""An aggregation that is folded into its store gives what it gives by a lookup and an update per record:
+state, positions, counts, output, and the record that an error names.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from logd.client import TopicPartition
 from streams import KGroupedStream, KTable, StreamsBuilder, TimeWindows
 from streams.errors import ProcessingError
-from streams.runtime import queue
 from streams.runtime.task import Task, TaskId
-from streams.state import open_store
+from streams.state import CachedStore, open_store
+from streams.state.entries import Folding
 
 BAD = 7
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
@@ -99,16 +99,15 @@ def outcome(way: str, a: Given, b: Given) -> dict[str, Any]:
         told["changes"], told["positions"] = flush.changes, flush.positions
     except ProcessingError as error:
         told["error at the commit"] = str(error)
-    if told["error"] is None:  # a run has counted, and seen the time of, those behind the bad one as well
-        told["counts"], told["stream time"] = task.metrics, task.stream_time
+    told["counts"], told["stream time"] = task.metrics, task.stream_time
     told["output"] = task.take_output()
     return told
 
 
 @contextmanager
-def one_by_one() -> Iterator[None]:
+def not_folded() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queue, "run_of", lambda process: None)
+        patch.setattr(CachedStore, "folding", lambda store, add, counts=False: None)
         yield
 
 
@@ -118,19 +117,22 @@ RECORDS = st.lists(st.tuples(st.integers(0, 60), KEYS, st.none() | st.integers(0
 
 @pytest.mark.parametrize("way", WAYS)
 @given(a=RECORDS, b=RECORDS)
-def test_they_are_as_one_by_one(way: str, a: Given, b: Given) -> None:
-    in_runs = outcome(way, a, b)
-    with one_by_one():
-        alone = outcome(way, a, b)
-    assert in_runs == alone
+def test_they_are_as_by_lookup_and_update(way: str, a: Given, b: Given) -> None:
+    folded = outcome(way, a, b)
+    with not_folded():
+        updated = outcome(way, a, b)
+    assert folded == updated
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_there_are_runs(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of these is processed by itself."""
-    monkeypatch.setattr("streams.processors.aggregate_windows.window_key", None)
-    found = []
-    of = queue.run_of
-    monkeypatch.setattr(queue, "run_of", lambda process: found.append(of(process)) or of(process))
+def test_values_that_cannot_change_are_folded(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Folding | None] = []
+    folding = CachedStore.folding
+
+    def noted(store: CachedStore, add: Callable[[Any, Any, Any], Any], *, counts: bool) -> Folding | None:
+        made.append(folding(store, add, counts=counts))
+        return made[-1]
+
+    monkeypatch.setattr(CachedStore, "folding", noted)
     outcome(way, [(1, "a", 1)], [])
-    assert None not in found and len(found) == 2
+    assert {each is not None for each in made} == {"mutable" not in way and way != "aggregate"}
