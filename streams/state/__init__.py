@@ -7,8 +7,8 @@ from pathlib import Path
 
 from streams.errors import StateError
 from streams.state.backend import Backend, MemoryBackend
-from streams.state.cache import CachedStore, Changed, Pending
-from streams.state.entries import Entry
+from streams.state.cache import CachedStore
+from streams.state.entries import Changed, Entry, Pending
 from streams.state.join_buffer import JoinBufferStore
 from streams.state.join_window import JoinWindowStore
 from streams.state.key_value import KeyValueStore

@@ -22,12 +22,21 @@ from __future__ import annotations
 
 import heapq
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from logd.records import Headers
 from streams.state.backend import Backend
-from streams.state.entries import Add, Entry, Folding, Serialized, ValueEntries, entries_for
+from streams.state.entries import (
+    Add,
+    Changed,
+    Entry,
+    Folding,
+    Pending,
+    Serialized,
+    ValueEntries,
+    entries_for,
+)
 from streams.state.sorted_keys import SortedKeys
 from streams.state.spec import StoreSpec
 
@@ -38,10 +47,6 @@ ENTRY_OVERHEAD_BYTES = 250
 OBJECT_FACTOR = 4
 """A value as Python objects takes about this many times its serialized size."""
 
-Changed = tuple[bytes, Any, Any, int, Headers]
-"""A changed key's bytes, its value, the one it had at the last commit (None if nobody asked for it), and
-timestamp and headers of the last change.
-"""
 Listener = Callable[[list[Changed]], None]
 """Hears at each commit of what changed."""
 
@@ -50,10 +55,6 @@ class Update(Protocol):
     """Sets a key's value and timestamp; the headers of its record go on to a listener."""
 
     def __call__(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None: ...
-
-
-Pending = dict[bytes, Serialized]
-"""Key to serialized value (None: deleted) and timestamp."""
 
 
 class Unwritten(Protocol):
@@ -240,25 +241,29 @@ class CachedStore:
         if self.listener is not None:  # once all is pending, because a listener may scan this very store
             self.listener(changes)
 
-    def _taken(self, dirty: Mapping[bytes, Headers], new: Set[bytes]) -> list[Changed]:
+    def _taken(self, dirty: dict[bytes, Headers], new: set[bytes]) -> list[Changed]:
         """Bring what changed into `pending`; what the listener is to hear of it."""
-        pending, has_listener = self.pending, self.listener is not None
-        self.pending_new |= new - pending.keys() if pending else new
-        changes: list[Changed] = []
-        total = 0
-        flushed = self._entries.flush(dirty, with_values=has_listener)
-        for (key, headers), (data, value, timestamp) in zip(dirty.items(), flushed, strict=True):
-            is_new = key in new
-            if data is None and self.is_table and (is_new or self._drained(key) is None):
-                continue  # Deleted, and never told of: neither the changelog nor anybody else has it.
-            if has_listener:
-                old = self._drained_value(key) if self.tells_old_values and not is_new else None
-                changes.append((key, value, old, timestamp, headers))
-            pending[key] = (data, timestamp)
-            total += len(data or b"")
+        pending, changes = self.pending, list[Changed]()
+        if pending:
+            self.pending_new |= new - pending.keys()
+        else:
+            self.pending_new = new  # nobody else has the set
+        size = self._entries.flush(
+            dirty,
+            new,
+            pending,
+            changes=None if self.listener is None else changes,
+            # Deleted, and never told of: neither the changelog nor anybody else has it.
+            is_told=self._is_drained if self.is_table else None,
+            old_value=self._drained_value if self.tells_old_values else None,
+        )
         if dirty:
-            self._mean_bytes = total // len(dirty)
+            self._mean_bytes = size // len(dirty)
         return changes
+
+    def _is_drained(self, key: bytes) -> bool:
+        """Whether a key had a value after the last `drain`."""
+        return self._drained(key) is not None
 
     def _drained(self, key: bytes) -> bytes | None:
         """The bytes a key had after the last `drain`."""

@@ -13,8 +13,8 @@ This module is compiled by Cython. It also runs as plain Python, only slower.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 try:
     from logd import without_cython as cython
@@ -25,12 +25,18 @@ from logd.records import Headers
 from streams.errors import SerializationError
 from streams.state.spec import StoreSpec
 
+Key: TypeAlias = bytes
+"""A key's bytes. By this name Cython does not check the type, which a subclass of `bytes` would not pass."""
 Entry = tuple[Any, int]
 """A value (None: deleted) and its timestamp."""
 Serialized = tuple[bytes | None, int]
 """A value's bytes (None: deleted) and its timestamp."""
-Flushed = tuple[bytes | None, Any, int]
-"""A value's bytes (None: deleted), the value, and its timestamp."""
+Pending = dict[bytes, Serialized]
+"""Key to serialized value (None: deleted) and timestamp."""
+Changed = tuple[bytes, Any, Any, int, Headers]
+"""A changed key's bytes, its value, the one it had at the last commit (None if nobody asked for it), and
+timestamp and headers of the last change.
+"""
 Add = Callable[[Any, Any, Any], Any]
 """From what a record is of, its value and the old one to the new one."""
 Fold = Callable[[bytes, Any, Any, Any, int, Headers], None]
@@ -62,14 +68,14 @@ class Codec:
         """The serde's own; `encode` has its errors name the store."""
         self._deserialize = spec.value_serde.deserialize
 
-    def encode(self, key: bytes, value: Any) -> bytes:
+    def encode(self, key: Key, value: Any) -> bytes:
         """The bytes of a value; SerializationError if the serde does not take it."""
         try:
             return self.serialize(value)
         except Exception as error:
             raise self.refusal(key, value, error) from error
 
-    def refusal(self, key: bytes, value: Any, error: Exception) -> SerializationError:
+    def refusal(self, key: Key, value: Any, error: Exception) -> SerializationError:
         """What to raise where `serialize` has raised this."""
         return SerializationError(
             f"store {self._name} cannot keep {value!r} under key {key!r}: {error}", self._changelog
@@ -135,35 +141,68 @@ class Entries:
         self._dirty, self._first_changed, self._new = {}, [], set()
         return taken
 
-    def lookup(self, key: bytes) -> Entry | None:
+    def lookup(self, key: Key) -> Entry | None:
         """Value and timestamp of a key, None if absent. Changing the value in place changes nothing here."""
         raise NotImplementedError
 
-    def timestamp(self, key: bytes) -> int | None:
+    def timestamp(self, key: Key) -> int | None:
         """The timestamp of a key's value, None if it is absent; cheaper than `lookup` where that decodes."""
         raise NotImplementedError
 
-    def borrow(self, key: bytes) -> Entry | None:
+    def borrow(self, key: Key) -> Entry | None:
         """As `lookup`, for a caller who may `give_back` the value."""
         raise NotImplementedError
 
-    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
+    def put(self, key: Key, value: Any, timestamp: int, headers: Headers = ()) -> None:
         """Set a key (value None deletes it). Changing the value in place afterwards changes nothing here."""
         raise NotImplementedError
 
-    def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
+    def give_back(self, key: Key, value: Any, timestamp: int, headers: Headers = ()) -> None:
         """Set a key to the object borrowed, changed in place; nobody else may hold it or a part of it."""
         raise NotImplementedError
 
-    def flush(self, keys: Iterable[bytes], *, with_values: bool) -> list[Flushed]:
-        """What there is of dirty keys, in their order; values are the caller's, and None unless wanted."""
+    def flush(
+        self,
+        taken: dict[bytes, Headers],
+        new: set[bytes],
+        pending: Pending,
+        *,
+        changes: list[Changed] | None,
+        is_told: Callable[[bytes], bool] | None,
+        old_value: Callable[[bytes], Any] | None,
+    ) -> int:
+        """Bring the keys that `take_dirty` gave into ``pending``, and append them to ``changes`` if there is
+        a list; returns how many bytes the values have.
+
+        ``is_told``: asked about each deleted key that is not new; one that is not told of, as those that are
+        new, is left out. ``old_value``: gives what ``changes`` tell as the value before, of keys that are not
+        new.
+        """
+        size: cython.Py_ssize_t = 0
+        with_values: cython.bint = changes is not None
+        for key, headers in taken.items():
+            data, value, timestamp = self._flushed(key, with_values)
+            is_new: cython.bint = key in new
+            if data is None and is_told is not None and (is_new or not is_told(key)):
+                continue
+            if changes is not None:
+                old = None if is_new or old_value is None else old_value(key)
+                changes.append((key, value, old, timestamp, headers))
+            pending[key] = (data, timestamp)
+            if data is not None:
+                size += len(data)
+        return size
+
+    @cython.cfunc
+    def _flushed(self, key: Key, with_value: cython.bint) -> Any:
+        """Return a key's bytes, value and timestamp; the value is the caller's, and None unless wanted."""
         raise NotImplementedError
 
-    def set_absent(self, key: bytes) -> None:
+    def set_absent(self, key: Key) -> None:
         """Have a key deleted without making it dirty."""
         raise NotImplementedError
 
-    def forget(self, key: bytes) -> None:
+    def forget(self, key: Key) -> None:
         """Undo all that was done since the last flush to a key that was absent then."""
         self._dirty.pop(key, None)
         if len(self._first_changed) > 2 * len(self._dirty) + FORGOTTEN_MAX:
@@ -192,38 +231,38 @@ class ValueEntries(Entries):
         super().__init__(codec, load)
         self._entries = {}
 
-    def lookup(self, key: bytes) -> Entry | None:
+    def lookup(self, key: Key) -> Entry | None:
         entry: Entry | None = self._lookup(key)
         return entry
 
     @cython.cfunc
-    def _lookup(self, key: bytes) -> Any:
+    def _lookup(self, key: Key) -> Any:
         entry: Any = self._entries.get(key, _UNKNOWN)
         if entry is _UNKNOWN:
             entry = self._entries[key] = self._loaded(key)
         return entry if entry is not None and entry[0] is not None else None
 
     @cython.cfunc
-    def _loaded(self, key: bytes) -> Any:
+    def _loaded(self, key: Key) -> Any:
         stored = self._load(key)
         return None if stored is None else (self._codec.decode(stored[0]), stored[1])
 
-    def borrow(self, key: bytes) -> Entry | None:
+    def borrow(self, key: Key) -> Entry | None:
         entry: Entry | None = self._lookup(key)
         return entry
 
-    def timestamp(self, key: bytes) -> int | None:
+    def timestamp(self, key: Key) -> int | None:
         entry = self._lookup(key)
         return None if entry is None else entry[1]
 
-    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
+    def put(self, key: Key, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._put(key, value, timestamp, headers)
 
-    def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
+    def give_back(self, key: Key, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._put(key, value, timestamp, headers)
 
     @cython.cfunc
-    def _put(self, key: bytes, value: Any, timestamp: Any, headers: Any) -> Any:
+    def _put(self, key: Key, value: Any, timestamp: Any, headers: Any) -> Any:
         dirty: dict[bytes, Headers] = self._dirty
         if dirty.pop(key, None) is None:  # the last change decides the order, as in Kafka's cache
             self._first_changed.append(key)
@@ -232,23 +271,20 @@ class ValueEntries(Entries):
         dirty[key] = headers
         self._entries[key] = (value, timestamp)
 
-    def flush(self, keys: Iterable[bytes], *, with_values: bool) -> list[Flushed]:
-        entries: dict[bytes, Entry | None] = self._entries
-        serialize: Any = self._codec.serialize
-        found: list[Flushed] = []
-        for key in keys:
-            entry = entries[key]
-            value, timestamp = (None, 0) if entry is None else entry
-            try:
-                found.append((None if value is None else serialize(value), value, timestamp))
-            except Exception as error:
-                raise self._codec.refusal(key, value, error) from error
-        return found
+    @cython.cfunc
+    def _flushed(self, key: Key, with_value: cython.bint) -> Any:
+        entry: Any = self._entries[key]
+        if entry is None or entry[0] is None:
+            return None, None, 0 if entry is None else entry[1]
+        try:
+            return self._codec.serialize(entry[0]), entry[0], entry[1]
+        except Exception as error:
+            raise self._codec.refusal(key, entry[0], error) from error
 
-    def set_absent(self, key: bytes) -> None:
+    def set_absent(self, key: Key) -> None:
         self._entries[key] = None
 
-    def forget(self, key: bytes) -> None:
+    def forget(self, key: Key) -> None:
         self._entries.pop(key, None)
         Entries.forget(self, key)
 
@@ -280,19 +316,19 @@ class Folding:
         self._add = add
         self._counts = counts
 
-    def add(self, key: bytes, told_as: Any, of: Any, value: Any, timestamp: int, headers: Headers) -> None:
+    def add(self, key: Key, told_as: Any, of: Any, value: Any, timestamp: int, headers: Headers) -> None:
         """Add a record to one key: a `Fold`."""
         self._fold(key, of, value, timestamp, headers)
 
     def add_to_each(
-        self, begin: bytes, ends: list[bytes], of: Any, value: Any, timestamp: int, headers: Headers
+        self, begin: Key, ends: list[bytes], of: Any, value: Any, timestamp: int, headers: Headers
     ) -> None:
         """Add a record to all keys that begin with ``begin`` and end with one of ``ends``."""
         for end in ends:
             self._fold(begin + end, of, value, timestamp, headers)
 
     @cython.cfunc
-    def _fold(self, key: bytes, of: Any, value: Any, timestamp: Any, headers: Any) -> Any:
+    def _fold(self, key: Key, of: Any, value: Any, timestamp: Any, headers: Any) -> Any:
         store: ValueEntries = self._store
         entry: Any = store._entries.get(key, _UNKNOWN)
         old: Any = None
@@ -327,7 +363,7 @@ class SerializedEntries(Entries):
         self._entries = {}
         self._given_back = {}
 
-    def lookup(self, key: bytes) -> Entry | None:
+    def lookup(self, key: Key) -> Entry | None:
         if key in self._given_back:
             self._serialize(key)
         entry = self._serialized(key)
@@ -335,30 +371,30 @@ class SerializedEntries(Entries):
             return None
         return self._codec.decode(entry[0]), entry[1]
 
-    def _serialized(self, key: bytes) -> Serialized | None:
+    def _serialized(self, key: Key) -> Serialized | None:
         entry = self._entries.get(key, _UNKNOWN)
         if entry is _UNKNOWN:
             entry = self._entries[key] = self._load(key)
         return entry  # type: ignore[no-any-return]
 
-    def timestamp(self, key: bytes) -> int | None:
+    def timestamp(self, key: Key) -> int | None:
         entry = self._given_back.get(key) or self._serialized(key)
         return None if entry is None or entry[0] is None else entry[1]
 
-    def borrow(self, key: bytes) -> Entry | None:
+    def borrow(self, key: Key) -> Entry | None:
         return self._given_back.get(key) or self.lookup(key)
 
-    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
+    def put(self, key: Key, value: Any, timestamp: int, headers: Headers = ()) -> None:
         data = None if value is None else self._codec.encode(key, value)
         self._mark(key, headers)
         self._entries[key] = (data, timestamp)
         self._given_back.pop(key, None)
 
-    def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
+    def give_back(self, key: Key, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._mark(key, headers)
         self._given_back[key] = (value, timestamp)
 
-    def _mark(self, key: bytes, headers: Headers) -> None:
+    def _mark(self, key: Key, headers: Headers) -> None:
         """Note that a key is about to change. The last change decides its place, as in Kafka's cache."""
         if self._dirty.pop(key, None) is None:
             self._first_changed.append(key)
@@ -366,28 +402,25 @@ class SerializedEntries(Entries):
                 self._new.add(key)
         self._dirty[key] = headers
 
-    def _serialize(self, key: bytes) -> Any:
+    def _serialize(self, key: Key) -> Any:
         """Keep the bytes of a value that was given back instead of it; returns the value."""
         value, timestamp = self._given_back.pop(key)
         self._entries[key] = (self._codec.encode(key, value), timestamp)
         return value
 
-    def flush(self, keys: Iterable[bytes], *, with_values: bool) -> list[Flushed]:
-        entries, given_back, decode = self._entries, self._given_back, self._codec.decode
-        found: list[Flushed] = []
-        for key in keys:
-            value = self._serialize(key) if key in given_back else None
-            data, timestamp = entries[key] or (None, 0)
-            if with_values and value is None and data is not None:
-                value = decode(data)
-            found.append((data, value, timestamp))
-        return found
+    @cython.cfunc
+    def _flushed(self, key: Key, with_value: cython.bint) -> Any:
+        value = self._serialize(key) if key in self._given_back else None
+        data, timestamp = self._entries[key] or (None, 0)
+        if with_value and value is None and data is not None:
+            value = self._codec.decode(data)
+        return data, value, timestamp
 
-    def set_absent(self, key: bytes) -> None:
+    def set_absent(self, key: Key) -> None:
         self._given_back.pop(key, None)
         self._entries[key] = None
 
-    def forget(self, key: bytes) -> None:
+    def forget(self, key: Key) -> None:
         self._given_back.pop(key, None)
         self._entries.pop(key, None)
         Entries.forget(self, key)
