@@ -1,4 +1,4 @@
-"""What one connection has received and not served yet: mostly nothing, and then no buffer of its own.
+"""A connection's received bytes that are not served yet. Mostly there are none, and then it has no buffer.
 
     window, shared by all ──(a part is left)──▶ own ──(a larger request)──▶ lent
          ▲                                       │                           │

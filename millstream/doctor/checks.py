@@ -72,7 +72,7 @@ def java() -> Finding:
 
 
 def record_core() -> Finding:
-    """Whether records are read and written by compiled modules."""
+    """Look whether records are read and written by compiled modules."""
     if not str(reader.__file__).endswith(".py"):
         return Finding("record core", OK, "compiled")
     if os.environ.get(VARIABLE) == "1":

@@ -262,7 +262,7 @@ class CachedStore:
         return changes
 
     def _is_drained(self, key: bytes) -> bool:
-        """Whether a key had a value after the last `drain`."""
+        """Return True if a key had a value after the last `drain`."""
         return self._drained(key) is not None
 
     def _drained(self, key: bytes) -> bytes | None:

@@ -112,7 +112,7 @@ class Entries:
 
     @property
     def codec(self) -> Codec:
-        """What turns values into bytes and back."""
+        """The codec that turns values into bytes and back."""
         codec: Codec = self._codec
         return codec
 

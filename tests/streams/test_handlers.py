@@ -272,7 +272,7 @@ DAMAGE = {"crc": (-1, "CRC"), "magic": (16, "magic")}
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_of_a_batch_that_cannot_be_read(damage: str) -> None:
-    """It is left out and counted as so many records as its header says, when its turn comes."""
+    """The batch is left out when its turn comes, and counted as the records that its header says."""
     seen: list[ErrorContext] = []
     task, data = task_reading(seen), three_batches([1] * 6)
     at, said = DAMAGE[damage]

@@ -12,7 +12,7 @@ HEADER_DAMAGE = {
     "no length": (8, b"\0\0\0\5"),
     "huge length": (8, b"\x40\0\0\0"),
 }
-"""What a batch's header has at these bytes afterwards."""
+"""By name of the damage: a position in a batch's header, and the bytes that it has there afterwards."""
 
 
 def damage_header(folder: Path, topic: str, offset: int, damage: str) -> None:

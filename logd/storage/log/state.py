@@ -57,7 +57,7 @@ class LogState:
     topic_id: bytes | None
     removals: Removals = field(default_factory=Removals)
     damage: str = ""
-    """What was logged last of a batch that cannot be read."""
+    """The text that was logged last about a batch that cannot be read."""
     tp: TopicPartition = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a connection holds of what it has received: nothing of its own, unless something is left."""
+"""A connection has a buffer of its own only while received bytes are left over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from logd.server.receive_buffers import READ_WINDOW, ReceiveBuffers
 
 
 def receive(received: ReceiveBuffer, data: bytes, *, may_receive: bool = True) -> None:
-    """As much as there is room for, again and again; nothing is served."""
+    """Receive as much as there is room for, again and again. Nothing is served meanwhile."""
     while data:
         room = received.room() if received.filled else received.view
         size = min(len(room), len(data))

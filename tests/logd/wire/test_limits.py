@@ -140,7 +140,7 @@ def test_a_tagged_field_of_a_message_that_has_some() -> None:
 
 
 def closes(port: int, count: int) -> bool:
-    """Whether a broker closes the connection on a Metadata request that names so many topics."""
+    """Return True if a broker closes the connection on a Metadata request that names `count` topics."""
     body = struct.pack(">hhih", 3, 1, 7, -1) + plain(count) + b"\0\0" * count
     with RawClient(port) as client:
         client.send(struct.pack(">i", len(body)) + body)
