@@ -86,13 +86,13 @@ class Truncation:
             raise self._health.error()
         try:
             self._left = self._run()
-        except CorruptRecordBatch as error:
-            raise error_for(ErrorCode.CORRUPT_MESSAGE, f"truncating {name}: {error}") from error
-        except OSError as error:
-            if self._is_gone:
+        except (OSError, CorruptRecordBatch) as error:
+            if self._is_gone:  # What was read may be of a new log of the same name.
                 logger.debug("%s went away while it was truncated", name)
                 return
-            raise self._health.fail(f"truncating {name}", error) from error
+            if isinstance(error, OSError):
+                raise self._health.fail(f"truncating {name}", error) from error
+            raise error_for(ErrorCode.CORRUPT_MESSAGE, f"truncating {name}: {error}") from error
 
     @property
     def _is_gone(self) -> bool:
