@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from logd.api.dispatch import serve
 from logd.broker.broker import Broker, wall_clock_ms
+from logd.broker.broker_metrics import BrokerMetrics
 from logd.config.zookeeper import ZooKeeperConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.server.server import Server
@@ -89,6 +90,7 @@ class EmbeddedBroker:
         try:
             self._server.bind()  # before the log folders are touched, which may take long to recover
             await self.broker.start()
+            BrokerMetrics(self.broker).add_to(self.broker.metrics)
         except BaseException:
             await self._server.close()
             raise

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from millstream.completion.variable import COMPLETE
 from millstream.kafka_tools.table import KAFKA_TOOLS
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "millstream.commands"
-COMPLETE = "_MILLSTREAM_COMPLETE"
-"""The variable by which a shell asks for what may come next."""
 
 
 class Own(NamedTuple):

@@ -27,7 +27,8 @@ from streams.processors.windows import Duration, milliseconds
 from streams.runtime.coroutine_thread import CoroutineThread
 from streams.runtime.global_processor import GlobalProcessor
 from streams.runtime.global_stores import GlobalStore
-from streams.runtime.task import Task, TaskId
+from streams.runtime.task import Task
+from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import (

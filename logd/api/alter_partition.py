@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from logd.api.cluster_member import controlling
 from logd.api.context import RequestContext
 from logd.broker.broker import Broker
-from logd.broker.cluster.asked import controlling
 from logd.errors import KafkaError
 from logd.metadata.controller.alter_partition import UNKNOWN_EPOCH, Altered, NewIsr
 from logd.metadata.image import PartitionImage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from logd.api.cluster_member import controlling
 from logd.api.context import RequestContext
-from logd.broker.cluster.asked import controlling
 from logd.errors import KafkaError
 from logd.topic_partition import TopicPartition
 from logd.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse, ReportedTopic

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from logd.api.cluster_member import member_of
 from logd.api.context import RequestContext
-from logd.broker.cluster.asked import member_of
 from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 
 REQUEST = ClusterUpdateRequest

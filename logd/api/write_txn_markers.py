@@ -13,7 +13,7 @@ from collections.abc import Awaitable
 from typing import TypeAlias
 
 from logd.api.context import RequestContext
-from logd.broker.transactions.markers import Outcome
+from logd.broker.transactions.marker_outcome import Outcome
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity

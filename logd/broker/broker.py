@@ -11,7 +11,6 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from logd.broker.broker_metrics import BrokerMetrics
 from logd.broker.catalog import TopicCatalog, new_topic_id
 from logd.broker.cluster_view import ClusterView
 from logd.broker.compaction import Compaction
@@ -163,7 +162,6 @@ class Broker:
             await self._open_alone()
         else:
             await self._open_among_others(self.shared)
-        BrokerMetrics(self).add_to(self.metrics)
         if isinstance(self._executor, JobPool):
             self.metrics.add("millstream", "jobs", self._executor.statistics)
 

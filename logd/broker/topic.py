@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from logd.broker.fencing import check_leader_epoch
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.broker.cluster_view import ClusterView
     from logd.broker.partition import Partition
     from logd.config.topic import TopicConfig
     from logd.metadata.image import TopicImage
@@ -19,6 +18,16 @@ TRANSACTION_STATE = "__transaction_state"
 INTERNAL_TOPICS = frozenset((GROUP_OFFSETS, TRANSACTION_STATE))
 
 
+class Absences(Protocol):
+    """The errors for partitions that this broker does not lead, or does not have."""
+
+    def not_leader(self, tp: TopicPartition) -> KafkaError:
+        """Return the error for a partition that another broker leads."""
+
+    def absence(self, tp: TopicPartition) -> KafkaError:
+        """Return the error for a partition that is not open here."""
+
+
 class Topic:
     """``image`` is the topic as it is in the cluster, ``partitions`` what is held here, by index: None for a
     partition that no log folder serves, or that is on other brokers. ``is_internal``: a coordinator's.
@@ -26,7 +35,7 @@ class Topic:
 
     __slots__ = ("_cluster", "config", "image", "is_deleted", "is_internal", "name", "partitions", "topic_id")
 
-    def __init__(self, image: TopicImage, config: TopicConfig, cluster: ClusterView) -> None:
+    def __init__(self, image: TopicImage, config: TopicConfig, cluster: Absences) -> None:
         self._cluster = cluster
         self.image = image
         self.name = image.name

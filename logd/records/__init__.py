@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 from logd.first_use import at_first_use
 
 if TYPE_CHECKING:
-    from logd.records.build import (
-        Headers,
-        NewRecord,
-        Record,
-        build_batch,
-        rebuild_batch,
-        restamp,
-    )
+    from logd.records.build import build_batch, rebuild_batch, restamp
     from logd.records.columns import ArrowColumns, BinaryColumn, Columns
     from logd.records.compression import DECOMPRESSED_LIMIT, Codec, compress, decompress
     from logd.records.control import (
@@ -44,6 +37,7 @@ if TYPE_CHECKING:
         whole_batches_size,
     )
     from logd.records.reader import Checked, RecordReader, Span, decode_columns, decode_records
+    from logd.records.record import Headers, NewRecord, Record
     from logd.records.slice import FileSlice
     from logd.records.validate import check_produced, check_records
     from logd.records.writer import estimate_sizes

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from logd.records.compression import Codec, compress
 from logd.records.crc import crc32c
@@ -29,13 +28,8 @@ from logd.records.header import (
     BatchHeader,
     Buffer,
 )
+from logd.records.record import NewRecord, Record
 from logd.records.writer import encode_kept, encode_records
-
-Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
-NewRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
-"""Timestamp ms, key, value, headers."""
-Record: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers]
-"""Offset, timestamp ms, key, value, headers."""
 
 
 def build_batch(

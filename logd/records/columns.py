@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
-from logd.records.build import Headers, Record
+from logd.records.record import Headers, Record
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ except ModuleNotFoundError:
     import cython  # type: ignore[no-redef]  # never run: it tells Cython that the name is its own
 
 if TYPE_CHECKING:
-    from logd.records.build import NewRecord
+    from logd.records.record import NewRecord
 
 SEED = cython.declare(cython.uint, 0x9747B28C)
 M = cython.declare(cython.uint, 0x5BD1E995)

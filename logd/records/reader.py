@@ -26,7 +26,6 @@ from array import array
 from typing import Any, NamedTuple, TypeAlias
 
 from logd.errors import CorruptRecordBatch
-from logd.records.build import Record
 from logd.records.columns import ArrowColumns, BinaryColumn, Columns
 from logd.records.compression import DECOMPRESSED_LIMIT, pieces
 from logd.records.header import (
@@ -38,6 +37,7 @@ from logd.records.header import (
     Buffer,
     read_header,
 )
+from logd.records.record import Record
 
 try:
     from logd import without_cython as cython

@@ -16,7 +16,7 @@ except ModuleNotFoundError:
     import cython  # type: ignore[no-redef]  # never run: it tells Cython that the name is its own
 
 if TYPE_CHECKING:
-    from logd.records.build import NewRecord, Record
+    from logd.records.record import NewRecord, Record
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Ended, Given, Old, Option, Options
+from millstream.kafka_tools.arguments import ZOOKEEPER, Ended, Given, Old, Options
 from millstream.kafka_tools.java_errors import COMMON, JavaError
 from millstream.kafka_tools.java_integers import parse_long
 from millstream.kafka_tools.log import log_error
+from millstream.kafka_tools.option import Option
 from millstream.kafka_tools.properties import key_values, merge, read_texts, tell_without_effect
 from millstream.kafka_tools.running import (
     HELP,

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options
+from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Options
 from millstream.kafka_tools.java_errors import COMMON, JavaError
 from millstream.kafka_tools.log import log_error
+from millstream.kafka_tools.option import Option
 from millstream.kafka_tools.properties import (
     check_servers,
     key_values,

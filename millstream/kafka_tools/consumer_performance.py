@@ -8,8 +8,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options, option_error
+from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Options, option_error
 from millstream.kafka_tools.java_errors import JavaError, illegal_argument
+from millstream.kafka_tools.option import Option
 from millstream.kafka_tools.properties import key_values
 from millstream.kafka_tools.running import (
     HELP,

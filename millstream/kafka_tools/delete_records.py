@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Option, Options
+from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Options
 from millstream.kafka_tools.java_errors import JavaError, admin_operation, command_failed
+from millstream.kafka_tools.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
     HELP,

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options
+from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Options
 from millstream.kafka_tools.java_errors import JavaError, terse
 from millstream.kafka_tools.java_integers import parse_integer, parse_long
+from millstream.kafka_tools.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
     HELP,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options, option_error
+from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Options, option_error
 from millstream.kafka_tools.java_errors import (
     JavaError,
     admin_operation,
@@ -15,6 +15,7 @@ from millstream.kafka_tools.java_errors import (
 )
 from millstream.kafka_tools.json_document import parse_json
 from millstream.kafka_tools.json_file import read_file
+from millstream.kafka_tools.option import Option
 from millstream.kafka_tools.running import HELP, VERSION, Cluster, failed, read_arguments, tell, tool
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Option, Options
+from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Options
 from millstream.kafka_tools.java_errors import JavaError, terse
 from millstream.kafka_tools.java_integers import integer_or_java_error
+from millstream.kafka_tools.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
     HELP,

@@ -62,8 +62,8 @@ from streams.runtime.sink_topics import SinkTopics, find_sinks
 from streams.runtime.standbys import Standbys
 from streams.runtime.status import State, StateListener, Status
 from streams.runtime.stored import look_after_a_kill, stored_offsets
-from streams.runtime.task import TaskId
 from streams.runtime.task_facts import task_facts
+from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames
 from streams.runtime.transactions import Transactions
 from streams.runtime.watch import watch_partitions

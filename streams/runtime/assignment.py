@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from streams.runtime.balance import balance
 from streams.runtime.replicas import place_standbys
-from streams.runtime.task import TaskId
+from streams.runtime.task_id import TaskId
 
 ACCEPTABLE_RECOVERY_LAG = 10_000
 MAX_WARMUP_REPLICAS = 2

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from streams.runtime.task import TaskId
+from streams.runtime.task_id import TaskId
 
 
 class Holder(Protocol):

@@ -21,7 +21,7 @@ from typing import IO
 import msgspec
 
 from streams.errors import StateError, StateFolderLocked
-from streams.runtime.task import TaskId
+from streams.runtime.task_id import TaskId
 
 _TASK = re.compile(r"\d+_\d+")
 _ASIDE = ".deleted-"

@@ -48,7 +48,8 @@ from streams.runtime.refusals import FOR_THEIR_SIZE
 from streams.runtime.resets import position_after_loss
 from streams.runtime.running import RunningTask, close_all
 from streams.runtime.standbys import Standbys
-from streams.runtime.task import Clock, TaskId
+from streams.runtime.task import Clock
+from streams.runtime.task_id import TaskId
 from streams.runtime.thread_metrics import ThreadMetrics
 from streams.runtime.turns import Turns
 from streams.runtime.worker import Worker

@@ -29,7 +29,8 @@ from streams.runtime.restore_listener import RestoreListeners
 from streams.runtime.running import RunningTask
 from streams.runtime.sink_topics import SinkTopics
 from streams.runtime.source_stores import sources_of
-from streams.runtime.task import Clock, Task, TaskId
+from streams.runtime.task import Clock, Task
+from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames
 from streams.runtime.worker import Worker
 from streams.state import CachedStore, RocksMemory, open_store

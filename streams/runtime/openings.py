@@ -15,7 +15,7 @@ from logd.backoff import Backoff
 from logd.client import TopicPartition
 from streams.runtime.opener import TaskOpener
 from streams.runtime.running import RunningTask
-from streams.runtime.task import TaskId
+from streams.runtime.task_id import TaskId
 from streams.runtime.worker import Worker
 from streams.state import CachedStore
 

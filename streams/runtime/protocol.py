@@ -20,7 +20,7 @@ from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSu
 from streams.errors import StreamsError, TopologyError
 from streams.queries.hosts import HostInfo
 from streams.runtime.assignment import Member, Rules, Share, assign_tasks
-from streams.runtime.task import TaskId
+from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames, count_tasks, internal_topics
 from streams.topology import (
     Matched,

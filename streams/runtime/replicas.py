@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from streams.runtime.task import TaskId
+from streams.runtime.task_id import TaskId
 
 
 class Keeper(Protocol):

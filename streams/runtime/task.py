@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from logd.client import TopicPartition
 from logd.records import Record
@@ -25,6 +24,7 @@ from streams.processors.wiring import TaskState
 from streams.runtime.idle import IdleWatch
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
+from streams.runtime.task_id import TaskId
 from streams.state import CachedStore, Pending
 from streams.topology import Handlers, Row, Rows, Subtopology, Written, WrittenInOrder, wire
 
@@ -36,22 +36,6 @@ RUN_MS = 20
 
 Clock = Callable[[], int]
 """Milliseconds since the epoch."""
-
-
-class TaskId(NamedTuple):
-    """Which part of which sub-topology."""
-
-    subtopology: int
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.subtopology}_{self.partition}"
-
-    @classmethod
-    def parse(cls, text: str) -> TaskId:
-        """The inverse of str()."""
-        subtopology, partition = text.split("_")
-        return cls(int(subtopology), int(partition))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from streams.runtime.opener import TaskOpener
 from streams.runtime.restore import StoreRestore
 from streams.runtime.restore_listener import progress
 from streams.runtime.standbys import Standbys
-from streams.runtime.task import TaskId
+from streams.runtime.task_id import TaskId
 from streams.topology import Topology
 
 

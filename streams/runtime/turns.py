@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.running import RunningTask
-from streams.runtime.task import Clock, TaskId
+from streams.runtime.task import Clock
+from streams.runtime.task_id import TaskId
 
 WAITING_TURNS_MAX = 20
 """After so many turns with a task waiting, the others give up what they decoded, to decode it again later."""

@@ -36,7 +36,8 @@ from streams.runtime.loop import TaskLoop, _is_retriable
 from streams.runtime.output import Output
 from streams.runtime.positions import read_cut
 from streams.runtime.running import RunningTask
-from streams.runtime.task import Task, TaskId
+from streams.runtime.task import Task
+from streams.runtime.task_id import TaskId
 from streams.runtime.transactions import Transactions
 from streams.runtime.worker import Worker
 from streams.state import open_store

@@ -16,7 +16,7 @@ from streams.queries import HostInfo, KeyQueryMetadata
 from streams.runtime.assignment import Rules, Share
 from streams.runtime.hosts import Hosts
 from streams.runtime.protocol import HostTasks, MemberState, StreamsProtocol, hosts_of
-from streams.runtime.task import TaskId
+from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames
 
 FIRST, SECOND = TaskId(0, 0), TaskId(0, 1)

@@ -19,7 +19,8 @@ from streams import StreamsBuilder
 from streams.runtime import queue as queue_module
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.running import RunningTask
-from streams.runtime.task import Task, TaskId
+from streams.runtime.task import Task
+from streams.runtime.task_id import TaskId
 from streams.runtime.turns import WAITING_TURNS_MAX, Turns
 from tests.streams import inflating
 from tests.streams.running import make_topics, run

@@ -12,7 +12,7 @@ import pytest
 from logd.backoff import Backoff
 from logd.errors import RequestTimedOut
 from streams.runtime.openings import Openings
-from streams.runtime.task import TaskId
+from streams.runtime.task_id import TaskId
 from streams.runtime.worker import Worker
 
 ID = TaskId(0, 0)

@@ -23,7 +23,7 @@ from streams.runtime import restore
 from streams.runtime.assignment import Rules
 from streams.runtime.protocol import MemberState, StreamsProtocol
 from streams.runtime.standbys import Standbys
-from streams.runtime.task import TaskId
+from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames
 from tests.streams.running import NewName, copy, make_topics, run, start, until
 from tests.support import depth, java

@@ -10,7 +10,7 @@ import pytest
 
 from streams.errors import StateFolderLocked
 from streams.runtime.folder import StateFolder
-from streams.runtime.task import TaskId
+from streams.runtime.task_id import TaskId
 from tests.streams.counting import application, contents, expected, make_events, prepare
 from tests.streams.running import NewName, copy, make_topics, run, until
 from tests.support.depth import deep

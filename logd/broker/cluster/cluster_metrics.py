@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from logd.metrics.metrics import Metrics, Values
 
 if TYPE_CHECKING:
-    from logd.broker.broker import Broker
+    from logd.broker.cluster.host import HostBroker
     from logd.broker.cluster.shared import Shared
 
 
 class ClusterMetrics:
     """Reads one broker that has been equipped."""
 
-    def __init__(self, broker: Broker, shared: Shared) -> None:
+    def __init__(self, broker: HostBroker, shared: Shared) -> None:
         self._broker = broker
         self._shared = shared
 

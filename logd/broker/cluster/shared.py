@@ -44,7 +44,7 @@ from logd.wire import Message
 from logd.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 if TYPE_CHECKING:
-    from logd.broker.broker import Broker
+    from logd.broker.cluster.host import HostBroker
     from logd.broker.groups.groups import Groups
     from logd.broker.transactions.transactions import Transactions
 
@@ -79,7 +79,7 @@ class Shared:
         self.follower_quota: ReplicationQuota
         """What may be copied of partitions that are throttled; `equip` comes first."""
 
-    async def open(self, broker: Broker, folders: Mapping[Path, FolderIdentity]) -> str:
+    async def open(self, broker: HostBroker, folders: Mapping[Path, FolderIdentity]) -> str:
         """Reach ZooKeeper; the id of the cluster that is kept there, a new one for new log folders.
 
         ConfigError, Unreachable, NotAllowed, BadZnode, UnfinishedMove, ForeignBroker; FolderMismatch where a
@@ -137,7 +137,7 @@ class Shared:
 
     # What coordinators need of the others (`logd.broker.peers`, `producer_id_blocks`)
 
-    def others(self, broker: Broker) -> Cluster:
+    def others(self, broker: HostBroker) -> Cluster:
         """Who leads what, and a way to ask."""
         return Cluster(_Leaders(broker), self)
 
@@ -162,7 +162,7 @@ class Shared:
 
     # Life among the others
 
-    def equip(self, broker: Broker) -> None:
+    def equip(self, broker: HostBroker) -> None:
         """Give the broker's partitions what they need of the others."""
         peers = PeerConnections(broker.node_id, lambda: self._brokers(broker), listener_of(broker))
         member = self._member = Member(
@@ -207,12 +207,12 @@ class Shared:
         self._assignment = Assignment(broker.node_id, leading, fetchers, _Coordinators(broker))
         broker.catalog.join(self._assignment, topics_deleted=lambda names: _forget_topics(broker, names))
 
-    def _brokers(self, broker: Broker) -> Mapping[int, BrokerImage]:
+    def _brokers(self, broker: HostBroker) -> Mapping[int, BrokerImage]:
         """Those alive: the controller knows it before it tells, also itself."""
         controller = self.member.controller_image
         return (controller or broker.image).brokers
 
-    def _fetcher(self, broker: Broker, member: Member, leader: int) -> ReplicaFetcher:
+    def _fetcher(self, broker: HostBroker, member: Member, leader: int) -> ReplicaFetcher:
         return ReplicaFetcher(
             leader,
             node_id=broker.node_id,
@@ -240,7 +240,7 @@ class Shared:
         if (controlling := self.member.if_controlling) is not None:
             controlling.settings_changed()
 
-    async def hand_over(self, broker: Broker) -> None:
+    async def hand_over(self, broker: HostBroker) -> None:
         """Have others lead what is led here, as far as they can: before connections are closed."""
         member, leading = self._member, broker.leading
         if member is None or leading is None or member.epoch < 0:  # it has not come so far
@@ -274,7 +274,7 @@ def _refuse_foreign(folders: Mapping[Path, FolderIdentity], cluster_id: str | No
 class _Leaders:
     """See `logd.broker.peers.Leaders`."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: HostBroker) -> None:
         self.broker_id = broker.node_id
         self._broker = broker
 
@@ -295,7 +295,7 @@ class _Leaders:
 class _Coordinators:
     """Tells the coordinators which partitions of their topics are led here, and what leaders have changed."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: HostBroker) -> None:
         self._broker = broker
         self._led: set[TopicPartition] = set()
 
@@ -320,18 +320,18 @@ def _tell(coordinator: Groups | Transactions, partition: Partition, is_leader: b
         coordinator.resigned(partition.index, partition.leader_epoch)
 
 
-def _applied(broker: Broker, changes: list[Change]) -> None:
+def _applied(broker: HostBroker, changes: list[Change]) -> None:
     broker.transactions.leaders_changed()
     if broker.leading is not None:
         broker.leading.heard(changes)
 
 
-def _forget_topics(broker: Broker, names: list[str]) -> None:
+def _forget_topics(broker: HostBroker, names: list[str]) -> None:
     broker.groups.topics_deleted(names)
     broker.transactions.topics_deleted(names)
 
 
-def listener_of(broker: Broker) -> str:
+def listener_of(broker: HostBroker) -> str:
     """The listener by which brokers talk to each other. ConfigError."""
     names = [endpoint.listener for endpoint in broker.endpoints]
     wanted = broker.config.inter_broker_listener_name
@@ -344,7 +344,7 @@ def listener_of(broker: Broker) -> str:
     return wanted.upper()
 
 
-def registration_of(broker: Broker) -> Registration:
+def registration_of(broker: HostBroker) -> Registration:
     """What a broker says of itself in ZooKeeper."""
     return Registration(
         endpoints=tuple(

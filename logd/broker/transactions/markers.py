@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from logd.broker.fencing import check_leader_epoch
 from logd.broker.topic import GROUP_OFFSETS
+from logd.broker.transactions.marker_outcome import OVERTAKEN, Outcome
 from logd.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -20,27 +21,10 @@ if TYPE_CHECKING:
     from logd.topic_partition import TopicPartition
     from logd.transactions import ProducerIdentity
 
-OVERTAKEN = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
-"""A later instance of the producer, or of the coordinator, has ended this transaction there."""
-
 ANY_TOPIC = bytes(16)
 """The id of a topic whose coordinator says none."""
 
 log = logging.getLogger("logd.broker")
-
-
-class Outcome(NamedTuple):
-    """The content of a marker: how a transaction ended, and which one.
-
-    Up to transaction version 1 a producer's transactions end under one epoch: `transaction_number` tells them
-    apart. It grows from one to the next within a coordinator epoch; -1 where the coordinator says none.
-    """
-
-    identity: ProducerIdentity
-    commit: bool
-    coordinator_epoch: int
-    transaction_version: int
-    transaction_number: int = -1
 
 
 class Markers:

@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from logd.errors import CorruptRecordBatch, UnreadableBatch
 from logd.records import BatchHeader, Record, RecordReader, check_crc
 from logd.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from logd.client.fetcher.fetched import Fetched
 
 PART_RECORDS = 10_000
 """How many records are objects at the same time, unless somebody says otherwise."""
 
 OnUnreadable: TypeAlias = Callable[[UnreadableBatch], None]
 """Takes note of a batch that is passed over."""
+
+
+class Batches(Protocol):
+    """Batches of one partition, as `Fetched` has them."""
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+
+    @property
+    def position(self) -> int:
+        """The offset that was asked for; the first batch may begin before it."""
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch."""
+
+    def batches(
+        self, *, on_unreadable: OnUnreadable | None = None
+    ) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Yield each batch with its header."""
 
 
 class Part(NamedTuple):
@@ -32,7 +50,7 @@ class Part(NamedTuple):
 
 
 def read_parts(
-    fetched: Fetched, max_records: int, on_unreadable: OnUnreadable | None = None
+    fetched: Batches, max_records: int, on_unreadable: OnUnreadable | None = None
 ) -> Iterator[Part]:
     """Yield what was fetched in parts of at most `max_records` records. The last part may have none.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options
+from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Options
 from millstream.kafka_tools.configs.entities import (
     BROKER,
     CLIENT,
@@ -17,6 +17,7 @@ from millstream.kafka_tools.configs.entities import (
     entity_types,
 )
 from millstream.kafka_tools.java_errors import JavaError, illegal_argument
+from millstream.kafka_tools.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
     HELP,

@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from millstream.kafka_tools.arguments import Given, Old, Option, Options
+from millstream.kafka_tools.arguments import Given, Old, Options
+from millstream.kafka_tools.option import Option
 from millstream.kafka_tools.running import COMMAND_CONFIG, HELP, VERSION, read_arguments, tell
 
 if TYPE_CHECKING:

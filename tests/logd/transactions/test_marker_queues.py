@@ -16,8 +16,9 @@ from logd.broker.peer_queue import IN_FLIGHT_MAX
 from logd.broker.peers import NO_LEADER, Cluster, Leadership
 from logd.broker.transactions import marker_queues
 from logd.broker.transactions import partition as txn_partition
+from logd.broker.transactions.marker_outcome import Outcome
 from logd.broker.transactions.marker_queues import MarkerDelayed, MarkerQueues
-from logd.broker.transactions.markers import Markers, Outcome
+from logd.broker.transactions.markers import Markers
 from logd.broker.transactions.partition import TxnPartition
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
 from logd.topic_partition import TopicPartition

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from logd.broker.transactions import partition as txn_partition
-from logd.broker.transactions.markers import Outcome
+from logd.broker.transactions.marker_outcome import Outcome
 from logd.broker.transactions.partition import MARKERS_PER_TURN, TxnPartition
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.kafka_tools.arguments import Ended, Given, Old, Option, Options
+from millstream.kafka_tools.arguments import Ended, Given, Old, Options
 from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.option import Option
 
 OPTIONS = Options(
     "For tests.",

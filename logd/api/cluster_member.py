@@ -1,4 +1,4 @@
-"""What a request of another broker is for: this one as a member, which it is once it has been equipped."""
+"""This broker as a member of its cluster, for the handlers of requests that other brokers send."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def member_of(broker: Broker) -> Member:
-    """The broker among the others. KafkaError(INVALID_REQUEST) for one that is by itself."""
+    """The broker among the others. KafkaError(INVALID_REQUEST) for one that is that is standalone."""
     if broker.shared is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "this broker is in no cluster of several")
     return broker.shared.member

@@ -1,0 +1,46 @@
+"""`HostBroker`: what membership of a cluster needs of the broker that joins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from logd.broker.catalog import TopicCatalog
+    from logd.broker.closest import Closest
+    from logd.broker.cluster.leading import Leading
+    from logd.broker.cluster_view import ClusterView
+    from logd.broker.controller_link import ControllerLink
+    from logd.broker.groups.groups import Groups
+    from logd.broker.housekeeping import Housekeeping
+    from logd.broker.log_dirs import LogDirs
+    from logd.broker.transactions.transactions import Transactions
+    from logd.broker.truncation import Truncations
+    from logd.config.broker import BrokerConfig
+    from logd.config.listeners import Endpoint
+    from logd.metadata.image import ClusterImage
+
+
+class HostBroker(Protocol):
+    """A broker with its log directories open. `Shared.equip` sets the last three attributes."""
+
+    node_id: int
+    config: BrokerConfig
+    image: ClusterImage
+    endpoints: list[Endpoint]
+    loop: asyncio.AbstractEventLoop
+    catalog: TopicCatalog
+    cluster: ClusterView
+    groups: Groups
+    transactions: Transactions
+    log_dirs: LogDirs
+    housekeeping: Housekeeping
+    truncations: Truncations
+    now_ms: Callable[[], int]
+    controller_link: ControllerLink | None
+    leading: Leading | None
+    closest: Closest | None
+
+    def controller_changed(self, broker_id: int) -> None:
+        """Take note that another broker is the controller; -1: nobody is known to be."""
