@@ -22,7 +22,7 @@ import msgspec
 
 from benchmarks.nodes import SESSION_MS, TICK_MS
 from benchmarks.report import Report
-from logd.broker.cluster.publisher import encoded
+from logd.broker.cluster.controller.publisher import encoded
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.placement import Start
@@ -31,8 +31,8 @@ from logd.metadata.differences import differences
 from logd.metadata.image import BrokerImage, Change, ClusterImage, Endpoint
 from logd.metadata.zookeeper.cluster import prepare
 from logd.metadata.zookeeper.election import Elected, elect
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from logd.metadata.zookeeper.store import ZooKeeperStore
 from millstream.zookeeper.ensemble import Ensemble
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.report import Report
-from logd.broker.flusher import Flusher
-from logd.broker.partition import Partition
+from logd.broker.background.flusher import Flusher
+from logd.broker.partition.partition import Partition
 from logd.config.topic import TopicConfig
 from logd.records import build_batch
 from logd.records.header import assign_offset

@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.report import Report
 from logd.client import Fetched, TopicPartition
 from logd.records import build_batch
-from streams.runtime.restore import StoreRestore
+from streams.runtime.restore.restore import StoreRestore
 from streams.serdes import Long, String
 from streams.state import CachedStore, RocksMemory, StoreSpec, open_store
 

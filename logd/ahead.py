@@ -11,11 +11,11 @@ from importlib import import_module
 from typing import Final
 
 MODULES: Final = (
-    "logd.api.decoded",
-    "logd.api.fetch",
-    "logd.api.produce",
-    "logd.broker.cleaner_process",
-    "logd.broker.partition",
+    "logd.api.dispatch.decoded",
+    "logd.api.fetch.fetch",
+    "logd.api.produce.produce",
+    "logd.broker.background.cleaner_process",
+    "logd.broker.partition.partition",
     "logd.broker.transactions.log",
     "logd.broker.transactions.marker_queues",
     "logd.broker.transactions.partition",
@@ -23,7 +23,7 @@ MODULES: Final = (
     "logd.metadata.shared_images",
     "logd.records.control",
     "logd.storage.log.compaction",
-    "logd.storage.log.future",
+    "logd.storage.future_log",
     "logd.storage.log.loader",
     "logd.transactions.shard",
     "logd.wire",

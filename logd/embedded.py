@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from logd.api.dispatch import serve
+from logd.api.dispatch.dispatch import serve
 from logd.broker.broker import Broker, wall_clock_ms
 from logd.broker.broker_metrics import BrokerMetrics
 from logd.config.zookeeper import ZooKeeperConfig
@@ -18,8 +18,8 @@ from logd.errors import ErrorCode, KafkaError
 from logd.server.server import Server
 
 if TYPE_CHECKING:
-    from logd.api.dispatch import Serving
-    from logd.broker.cluster.shared import Shared
+    from logd.api.dispatch.dispatch import Serving
+    from logd.broker.cluster.membership import Shared
     from logd.config.broker import BrokerConfig
     from logd.errors import MillstreamError
     from logd.storage.disk import Disk
@@ -54,8 +54,8 @@ def shared_of(config: BrokerConfig, failed: Callable[[MillstreamError], None]) -
     """
     if not config.is_among_others:
         return None
-    from logd.broker.cluster.shared import Shared
-    from logd.broker.zookeeper_settings import zookeeper_settings
+    from logd.broker.cluster.membership import Shared
+    from logd.broker.cluster.zookeeper_settings import zookeeper_settings
 
     return Shared(zookeeper_settings(ZooKeeperConfig.of(config.given)), failed=failed)
 
@@ -105,7 +105,7 @@ class EmbeddedBroker:
 
     async def _join(self, shared: Shared) -> None:
         """Serve clients only once the controller has said what there is."""
-        from logd.api.joining import for_brokers_only
+        from logd.api.dispatch.not_joined import for_brokers_only
 
         self._server.intercept(for_brokers_only)
         self._server.accept()

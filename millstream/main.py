@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from millstream.completion.variable import COMPLETE
+from millstream.commands.completion.variable import COMPLETE
 from millstream.kafka_tools.table import KAFKA_TOOLS
 
 if TYPE_CHECKING:
@@ -39,47 +39,58 @@ OWN = {
     "logd": Own("logd.cli:app", "The log daemon: a broker every Kafka client can talk to."),
     "connect": Own("connect.cli:app", "The Connect worker: runs source and sink plugins."),
     "streams": Own("streams.cli:app", "Describe and run stream topologies."),
-    "mirror": Own("millstream.mirror.cli:app", "Copy topics between clusters, and prove the copies equal."),
-    "cluster": Own(
-        "millstream.cluster.cli:app", "The cluster: its id and controller, its brokers, and what they speak."
+    "mirror": Own(
+        "millstream.commands.mirror.cli:app", "Copy topics between clusters, and prove the copies equal."
     ),
-    "broker": Own("millstream.broker.cli:app", "Brokers: list them, and have them stop."),
+    "cluster": Own(
+        "millstream.commands.cluster.cli:app",
+        "The cluster: its id and controller, its brokers, and what they speak.",
+    ),
+    "broker": Own("millstream.commands.broker.cli:app", "Brokers: list them, and have them stop."),
     "topic": Own(
-        "millstream.topic.cli:app",
+        "millstream.commands.topic.cli:app",
         "Topics: create, list, describe, grow and delete them, and ask for their offsets.",
     ),
     "group": Own(
-        "millstream.group.cli:app",
+        "millstream.commands.group.cli:app",
         "Groups of consumers: their members, offsets and lag; set offsets, delete.",
     ),
     "config": Own(
-        "millstream.config.cli:app",
+        "millstream.commands.config.cli:app",
         "Settings of topics, brokers and groups: describe, alter and delete them.",
     ),
     "log-dirs": Own(
-        "millstream.log_dirs.cli:app", "Brokers' log folders: what is in them and how much room they have."
+        "millstream.commands.log_dirs.cli:app",
+        "Brokers' log folders: what is in them and how much room they have.",
     ),
     "partition": Own(
-        "millstream.partition.cli:app", "Partitions: elect their leaders, move them to other brokers."
+        "millstream.commands.partition.cli:app",
+        "Partitions: elect their leaders, move them to other brokers.",
     ),
-    "produce": Own("millstream.produce.cli:app", "Write records to a topic: lines, JSON lines, files."),
+    "produce": Own(
+        "millstream.commands.produce.cli:app", "Write records to a topic: lines, JSON lines, files."
+    ),
     "consume": Own(
-        "millstream.consume.cli:app", "Print records of topics: lines, JSON lines, a format of your own."
+        "millstream.commands.consume.cli:app",
+        "Print records of topics: lines, JSON lines, a format of your own.",
     ),
-    "bench": Own("millstream.bench.cli:app", "Measure how fast records are written and read."),
+    "bench": Own("millstream.commands.bench.cli:app", "Measure how fast records are written and read."),
     "txn": Own(
-        "millstream.txn.cli:app", "Transactions: list and describe them, find and abort those that hang."
+        "millstream.commands.txn.cli:app",
+        "Transactions: list and describe them, find and abort those that hang.",
     ),
-    "profile": Own("millstream.profile.cli:app", "Named clusters with their security settings."),
-    "completion": Own("millstream.completion.cli:app", "Completion for bash, zsh and fish."),
+    "profile": Own("millstream.commands.profile.cli:app", "Named clusters with their security settings."),
+    "completion": Own("millstream.commands.completion.cli:app", "Completion for bash, zsh and fish."),
     "doctor": Own(
-        "millstream.doctor.cli:app", "Look at this machine: Java, ports, file limits, disk, ZooKeeper."
+        "millstream.commands.doctor.cli:app",
+        "Look at this machine: Java, ports, file limits, disk, ZooKeeper.",
     ),
     "test-broker": Own(
         "millstream.testing.cli:app", "A broker for the time of a command: for tests in any language."
     ),
     "zookeeper": Own(
-        "millstream.zookeeper.cli:app", "ZooKeeper servers on this machine, for development and tests."
+        "millstream.commands.zookeeper.cli:app",
+        "ZooKeeper servers on this machine, for development and tests.",
     ),
     "dump-log": Own("logd.dump_log.cli:app", "Print a log's files as Kafka's DumpLogSegments does."),
     **{

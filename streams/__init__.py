@@ -45,10 +45,10 @@ from streams.dsl import (
 from streams.errors import StreamsError, TopologyError
 from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue, log_and_fail
 from streams.processors.custom import FixedKeyProcessor, FixedKeyRecord, Processor, ProcessorContext
-from streams.processors.join_windows import JoinWindows
 from streams.processors.record import Record, RecordContext
-from streams.processors.transform_values import ValueTransformer
-from streams.processors.windows import (
+from streams.processors.tables.transform_values import ValueTransformer
+from streams.processors.windowing.join_windows import JoinWindows
+from streams.processors.windowing.windows import (
     EmitStrategy,
     SessionWindows,
     SlidingWindows,
@@ -56,7 +56,7 @@ from streams.processors.windows import (
     UnlimitedWindows,
 )
 from streams.runtime.app import KafkaStreams
-from streams.runtime.restore_listener import StateRestoreListener
+from streams.runtime.restore.restore_listener import StateRestoreListener
 from streams.runtime.status import State
 from streams.serdes import Serde, Window, Windowed
 from streams.state import VersionedRecord

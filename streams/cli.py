@@ -34,8 +34,8 @@ from logd.errors import MillstreamError
 from streams.config import StreamsConfig
 from streams.dsl import StreamsBuilder
 from streams.runtime.app import KafkaStreams
-from streams.runtime.event_loop import run_in_new_loop
 from streams.runtime.status import State
+from streams.runtime.threads.event_loop import run_in_new_loop
 from streams.tools import commands
 from streams.tools.commands import end
 from streams.tools.properties import (

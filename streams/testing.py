@@ -23,12 +23,12 @@ from streams.graph import SinkNode, SourceNode
 from streams.handlers import ExceptionHandler, log_and_fail
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Record
-from streams.processors.windows import Duration, milliseconds
-from streams.runtime.coroutine_thread import CoroutineThread
-from streams.runtime.global_processor import GlobalProcessor
-from streams.runtime.global_stores import GlobalStore
-from streams.runtime.task import Task
+from streams.processors.windowing.windows import Duration, milliseconds
+from streams.runtime.restore.global_stores import GlobalStore
+from streams.runtime.task.global_processor import GlobalProcessor
+from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
+from streams.runtime.threads.coroutine_thread import CoroutineThread
 from streams.runtime.topics import TopicNames
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import (

@@ -18,8 +18,8 @@ from logd.client import TopicPartition
 from streams import KafkaStreams, StateRestoreListener, StreamsBuilder, Topology
 from streams.cli import GC_THRESHOLD
 from streams.config import StreamsConfig
-from streams.runtime.event_loop import run_in_new_loop
 from streams.runtime.status import State
+from streams.runtime.threads.event_loop import run_in_new_loop
 
 
 def table() -> Topology:

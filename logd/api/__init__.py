@@ -1,6 +1,5 @@
-"""Kafka's APIs, one file each: the versions served on top, then the handler.
+"""Kafka's APIs: requests dispatched, handled and answered.
 
-A module here has ``REQUEST`` (the message class), and ``handle(request, context)``, plain or ``async``,
-which returns the response message. ``logd.api.table`` maps API keys to modules and holds the served ranges,
-so that a module is imported at its first request only.
+``table`` maps API keys to modules of ``handlers`` and holds the served ranges, so that a module is imported
+at its first request only. Fetch and Produce have folders of their own.
 """

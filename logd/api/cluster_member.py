@@ -8,7 +8,7 @@ from logd.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
-    from logd.broker.cluster.controlling import Controlling
+    from logd.broker.cluster.controller.controller_role import Controlling
     from logd.broker.cluster.member import Member
 
 

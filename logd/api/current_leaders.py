@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.broker.cluster_view import ClusterView, Node
-    from logd.broker.topic import Topic
+    from logd.broker.topics.cluster_view import ClusterView, Node
+    from logd.broker.topics.topic import Topic
     from logd.config.listeners import Endpoint
 
 Find: TypeAlias = "Callable[[Any], Topic | None]"

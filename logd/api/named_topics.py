@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from logd.api.context import RequestContext
-from logd.broker.topic import Topic
+from logd.api.request.context import RequestContext
+from logd.broker.topics.topic import Topic
 
 TOPIC_IDS_FROM: Final = 10
 

@@ -1,4 +1,4 @@
-"""The APIs served: key, module in ``logd.api`` and the range of versions.
+"""The APIs served: key, module in ``logd.api.handlers`` and the range of versions.
 
 ApiVersions answers from ``APIS`` without importing any of the modules.
 """

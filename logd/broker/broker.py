@@ -11,28 +11,28 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from logd.broker.catalog import TopicCatalog, new_topic_id
-from logd.broker.cluster_view import ClusterView
-from logd.broker.compaction import Compaction
-from logd.broker.config_layers import ConfigLayers
-from logd.broker.fetch_sessions import FetchSessions, random_id
-from logd.broker.found_logs import FoundLogs
+from logd.broker.background.compaction import Compaction
+from logd.broker.background.housekeeping import Housekeeping
+from logd.broker.background.log_dir_moves import Moves
+from logd.broker.background.truncation import Truncations
+from logd.broker.coordinators.producer_ids import ProducerIds
+from logd.broker.fetching.cold_reads import Warmer
+from logd.broker.fetching.fetch_sessions import FetchSessions, random_id
+from logd.broker.fetching.response_cache import KnownAnswers
 from logd.broker.groups.groups import Groups
-from logd.broker.housekeeping import Housekeeping
-from logd.broker.internal_topics import overrides_of, partitions_of, replicas_of
-from logd.broker.journal_folder import journal_folder
-from logd.broker.known_answers import KnownAnswers
-from logd.broker.log_dirs import LogDirs
-from logd.broker.log_dirs_opening import LogDirsOpening
-from logd.broker.moves import Moves
-from logd.broker.pool import JobPool, Validator, to_its_end
-from logd.broker.producer_ids import ProducerIds
-from logd.broker.replicas import Replicas
-from logd.broker.timeouts import Timeouts
+from logd.broker.log_dirs.journal_folder import journal_folder
+from logd.broker.log_dirs.log_dirs import LogDirs
+from logd.broker.log_dirs.opening import LogDirsOpening
+from logd.broker.topics.catalog import TopicCatalog, new_topic_id
+from logd.broker.topics.cluster_view import ClusterView
+from logd.broker.topics.config_layers import ConfigLayers
+from logd.broker.topics.internal_topics import overrides_of, partitions_of, replicas_of
+from logd.broker.topics.recovered_logs import FoundLogs
+from logd.broker.topics.replicas import Replicas
 from logd.broker.transactions.transactions import Transactions
-from logd.broker.truncation import Truncations
-from logd.broker.wakeups import Wakeups
-from logd.broker.warming import Warmer
+from logd.broker.work.pool import JobPool, Validator, to_its_end
+from logd.broker.work.timeouts import Timeouts
+from logd.broker.work.wakeups import Wakeups
 from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import ClusterImage
@@ -41,12 +41,12 @@ from logd.storage import StorageError
 from logd.storage.disk import PosixDisk
 
 if TYPE_CHECKING:
-    from logd.broker.closest import Closest
-    from logd.broker.cluster.leading import Leading
-    from logd.broker.cluster.shared import Shared
-    from logd.broker.controller_link import ControllerLink, RemoteCreations
-    from logd.broker.partition import Partition
-    from logd.broker.topic import Topic
+    from logd.broker.cluster.controller_link import ControllerLink, RemoteCreations
+    from logd.broker.cluster.membership import Shared
+    from logd.broker.cluster.replica_selector import Closest
+    from logd.broker.cluster.replication.led_partitions import Leading
+    from logd.broker.partition.partition import Partition
+    from logd.broker.topics.topic import Topic
     from logd.config.broker import BrokerConfig
     from logd.config.listeners import Endpoint
     from logd.config.topic import TopicConfig
@@ -191,7 +191,7 @@ class Broker:
 
     async def _open_among_others(self, shared: Shared) -> None:
         """The same where the metadata is shared: what is held here is told later, after `Shared.join`."""
-        from logd.broker.logs_at_hand import LogsAtHand  # among other brokers only
+        from logd.broker.topics.unassigned_logs import LogsAtHand  # among other brokers only
 
         LogDirsOpening.refuse_journals(map(Path, self.config.log_dirs))
         folders = LogDirsOpening.identities(map(Path, self.config.log_dirs), self.node_id)
@@ -391,7 +391,7 @@ class Broker:
         configs, link = self._overrides_of(name), self.controller_link
         if link is None or link.is_active:
             return await self.catalog.create(name, partitions, configs, replication_factor=factor)
-        from logd.broker.controller_link import RemoteCreations, topic_to_create
+        from logd.broker.cluster.controller_link import RemoteCreations, topic_to_create
 
         if self._remote_creations is None:
             self._remote_creations = RemoteCreations()

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from logd.first_use import at_first_use
-from logd.metadata.holdings import Holdings
+from logd.metadata.broker_index import Holdings
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:

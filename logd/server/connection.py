@@ -22,17 +22,17 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from logd.api.answer import NotYet, Refused
-from logd.api.context import RequestContext
+from logd.api.request.answer import NotYet, Refused
+from logd.api.request.context import RequestContext
 from logd.api.table import PRODUCE
-from logd.broker.delayed import Delayed
+from logd.broker.fetching.delayed import Delayed
 from logd.server.output import FLUSH_AT, Output
 from logd.server.receive_buffer import LENGTH, ReceiveBuffer
 from logd.server.receive_buffers import READ_WINDOW
 
 if TYPE_CHECKING:
-    from logd.api.answer import Answer
-    from logd.api.dispatch import Answered, Serving
+    from logd.api.dispatch.dispatch import Answered, Serving
+    from logd.api.request.answer import Answer
     from logd.broker.broker import Broker
     from logd.config.listeners import Endpoint
     from logd.server.output import Part

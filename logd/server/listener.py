@@ -7,15 +7,15 @@ import socket
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from logd.api.dispatch import serve
-from logd.broker.rounds import Rounds, report
+from logd.api.dispatch.dispatch import serve
+from logd.broker.work.periodic import Rounds, report
 from logd.server.acceptor import Acceptor
 from logd.server.connection import HELD_MAX, Connection
 from logd.server.errors import CannotListen
 from logd.server.output import FLUSH_AT
 
 if TYPE_CHECKING:
-    from logd.api.dispatch import Serving
+    from logd.api.dispatch.dispatch import Serving
     from logd.broker.broker import Broker
     from logd.config.listeners import Endpoint
     from logd.server.receive_buffers import ReceiveBuffers

@@ -10,7 +10,7 @@ from logd.server.listener import Listener
 from logd.server.receive_buffers import ReceiveBuffers
 
 if TYPE_CHECKING:
-    from logd.api.dispatch import Serving
+    from logd.api.dispatch.dispatch import Serving
     from logd.broker.broker import Broker
 
 

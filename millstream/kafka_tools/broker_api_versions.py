@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import Old, Options
-from millstream.kafka_tools.java_apis import APIS, Api
-from millstream.kafka_tools.java_errors import JavaError
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.java.java_apis import APIS, Api
+from millstream.kafka_tools.java.java_errors import JavaError
+from millstream.kafka_tools.options.arguments import Old, Options
+from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import HELP, VERSION, Cluster, failed, read_arguments, tool
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import Ended, Options
 from millstream.kafka_tools.broker_api_versions import tell_versions
-from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java.java_errors import JavaError
+from millstream.kafka_tools.options.arguments import Ended, Options
 from millstream.kafka_tools.running import Cluster, failed, tool
 
 if TYPE_CHECKING:
-    from millstream.kafka_tools.argparse4j import Parser
+    from millstream.kafka_tools.options.argparse4j import Parser
     from millstream.terminal.session import Session
 
 OPTIONS = Options("The Kafka cluster tool.", [])
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> Parser:
-    from millstream.kafka_tools.argparse4j import Parser, integer
+    from millstream.kafka_tools.options.argparse4j import Parser, integer
 
     parser = Parser("kafka-cluster", OPTIONS.purpose)
     commands = parser.add_subparsers(dest="command")

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Options
-from millstream.kafka_tools.java_errors import JavaError, admin_operation, command_failed
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.java.java_errors import JavaError, admin_operation, command_failed
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Options
+from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
     HELP,
@@ -77,8 +77,8 @@ def _execute(given: Given) -> None:
 
 def _offsets(text: str) -> dict[TopicPartition, int]:
     from logd.client import TopicPartition
-    from millstream.kafka_tools.java_order import partition_order
-    from millstream.kafka_tools.json_document import parse_json
+    from millstream.kafka_tools.java.java_order import partition_order
+    from millstream.kafka_tools.options.json_document import parse_json
 
     document = parse_json(text, "The input string is not a valid JSON")
     version = document.get("version")
@@ -102,7 +102,7 @@ async def _delete(session: Session, before: Mapping[TopicPartition, int]) -> Non
     import asyncio
 
     from logd.errors import MillstreamError
-    from millstream.kafka_tools.java_errors import java_error
+    from millstream.kafka_tools.java.java_errors import java_error
 
     tps = sorted(before)
     answers = await asyncio.gather(

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Options
-from millstream.kafka_tools.java_errors import JavaError, terse
-from millstream.kafka_tools.java_integers import parse_integer, parse_long
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.java.java_errors import JavaError, terse
+from millstream.kafka_tools.java.java_integers import parse_integer, parse_long
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Old, Options
+from millstream.kafka_tools.options.option import Option
+from millstream.kafka_tools.options.topic_filter import INTERNAL, TopicFilter
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
     HELP,
@@ -21,7 +22,6 @@ from millstream.kafka_tools.running import (
     tell_notes,
     tool,
 )
-from millstream.kafka_tools.topic_filter import INTERNAL, TopicFilter
 
 if TYPE_CHECKING:
     from logd.client import TopicPartition
@@ -203,7 +203,7 @@ async def _one_by_one(
 ) -> dict[TopicPartition, int]:
     """Those that can be had, where one of them cannot."""
     from logd.errors import KafkaError
-    from millstream.kafka_tools.java_errors import of_answer
+    from millstream.kafka_tools.java.java_errors import of_answer
 
     offsets = {}
     for tp in tps:

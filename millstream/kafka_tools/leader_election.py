@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Options, option_error
-from millstream.kafka_tools.java_errors import (
+from millstream.kafka_tools.java.java_errors import (
     JavaError,
     admin_operation,
     command_failed,
     java_error,
     of_answer,
 )
-from millstream.kafka_tools.json_document import parse_json
-from millstream.kafka_tools.json_file import read_file
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Old, Options, option_error
+from millstream.kafka_tools.options.json_document import parse_json
+from millstream.kafka_tools.options.json_file import read_file
+from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import HELP, VERSION, Cluster, failed, read_arguments, tell, tool
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _failed(message: str) -> JavaError:
 def _tell(kind: str, results: dict[TopicPartition, KafkaError | None]) -> None:
     """What became of each partition; JavaError where some have no leader."""
     from logd.errors import ErrorCode
-    from millstream.kafka_tools.java_order import hash_order, partition_hash
+    from millstream.kafka_tools.java.java_order import hash_order, partition_hash
 
     order = hash_order(results, partition_hash)
     done = [str(tp) for tp in order if results[tp] is None]

@@ -6,10 +6,10 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Options
-from millstream.kafka_tools.java_errors import JavaError, terse
-from millstream.kafka_tools.java_integers import integer_or_java_error
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.java.java_errors import JavaError, terse
+from millstream.kafka_tools.java.java_integers import integer_or_java_error
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Options
+from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
     HELP,
@@ -75,14 +75,14 @@ def _split(text: str | None) -> list[str]:
 
 
 def _joined(brokers: Collection[int]) -> str:
-    from millstream.kafka_tools.java_order import integer_order
+    from millstream.kafka_tools.java.java_order import integer_order
 
     return ",".join(map(str, integer_order(brokers)))
 
 
 def _document(found: Mapping[int, Sequence[LogDir]], topics: Collection[str]) -> dict[str, Any]:
     """What is printed, its keys in Java's order."""
-    from millstream.kafka_tools.java_order import integer_order, string_order
+    from millstream.kafka_tools.java.java_order import integer_order, string_order
 
     brokers = []
     for broker in integer_order(found):
@@ -93,8 +93,8 @@ def _document(found: Mapping[int, Sequence[LogDir]], topics: Collection[str]) ->
 
 
 def _folder(folder: LogDir, topics: Collection[str]) -> dict[str, Any]:
-    from millstream.kafka_tools.java_errors import of_answer
-    from millstream.kafka_tools.java_order import hash_order, partition_hash
+    from millstream.kafka_tools.java.java_errors import of_answer
+    from millstream.kafka_tools.java.java_order import hash_order, partition_hash
 
     chosen = [tp for tp in folder.replicas if not topics or tp.topic in topics]
     return {

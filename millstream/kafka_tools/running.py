@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from millstream.kafka_tools.arguments import Ended, Given, Options
-from millstream.kafka_tools.java_errors import COMMON, JavaError, java_error
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.java.java_errors import COMMON, JavaError, java_error
+from millstream.kafka_tools.options.arguments import Ended, Given, Options
+from millstream.kafka_tools.options.option import Option
 
 if TYPE_CHECKING:
     from millstream.terminal.servers import Servers

@@ -1,6 +1,6 @@
 """`kafka-transactions`: transactions and their producers, as TransactionsCommand has them.
 
-What it asks is the work of `millstream.txn`; forceTerminateTransaction fences the id's producer.
+What it asks is the work of `millstream.commands.txn`; forceTerminateTransaction fences the id's producer.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import Ended, Options
-from millstream.kafka_tools.java_errors import JavaError, java_error
+from millstream.kafka_tools.java.java_errors import JavaError, java_error
+from millstream.kafka_tools.options.arguments import Ended, Options
 from millstream.kafka_tools.running import VERSION_SHOWN, Cluster, tool
 
 if TYPE_CHECKING:
     from logd.client import ActiveProducer, TopicPartition
-    from millstream.kafka_tools.argparse4j import Parser
+    from millstream.kafka_tools.options.argparse4j import Parser
     from millstream.terminal.session import Session
 
 OPTIONS = Options(
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> Parser:
-    from millstream.kafka_tools.argparse4j import Parser, integer, long, short
+    from millstream.kafka_tools.options.argparse4j import Parser, integer, long, short
 
     parser = Parser("kafka-transactions.sh", OPTIONS.purpose)
     parser.add_argument("-v", "--version", action="store_true", help="Tell the version, and end.")
@@ -104,8 +104,8 @@ def _check(given: Namespace) -> None:
 
 async def _list(session: Session, given: Namespace) -> None:
     from logd.errors import MillstreamError
+    from millstream.commands.txn.cli import LISTED
     from millstream.kafka_tools.pretty_table import print_table
-    from millstream.txn.cli import LISTED
 
     longer = -1 if given.duration_filter is None else given.duration_filter
     try:
@@ -120,8 +120,8 @@ async def _list(session: Session, given: Namespace) -> None:
 
 async def _describe(session: Session, given: Namespace) -> None:
     from logd.errors import ErrorCode, KafkaError, MillstreamError
+    from millstream.commands.txn.cli import DESCRIBED, UNKNOWN
     from millstream.kafka_tools.pretty_table import print_table
-    from millstream.txn.cli import DESCRIBED, UNKNOWN
 
     name = given.transactional_id
     try:
@@ -152,8 +152,8 @@ async def _describe(session: Session, given: Namespace) -> None:
 
 async def _describe_producers(session: Session, given: Namespace) -> None:
     from logd.client import TopicPartition
+    from millstream.commands.txn.cli import PRODUCERS, UNKNOWN
     from millstream.kafka_tools.pretty_table import print_table
-    from millstream.txn.cli import PRODUCERS, UNKNOWN
 
     tp = TopicPartition(given.topic, given.partition)
     place = "leader" if given.broker_id is None else f"broker {given.broker_id}"
@@ -222,9 +222,9 @@ async def _abort(session: Session, given: Namespace) -> None:
 
 async def _find_hanging(session: Session, given: Namespace) -> None:
     from logd.errors import MillstreamError
+    from millstream.commands.txn.cli import HANGING, MINUTE_MS
+    from millstream.commands.txn.hanging import find_hanging
     from millstream.kafka_tools.pretty_table import print_table
-    from millstream.txn.cli import HANGING, MINUTE_MS
-    from millstream.txn.hanging import find_hanging
 
     now_ms = _now_ms()
     try:

@@ -13,8 +13,8 @@ import typer
 from millstream.terminal.status import NotAllowed, NotFound, Unreachable
 
 if TYPE_CHECKING:
-    from logd.metadata.zookeeper.session import Session as ZooKeeper
-    from logd.metadata.zookeeper.znodes import Endpoint
+    from logd.metadata.zookeeper.session.session import Session as ZooKeeper
+    from logd.metadata.zookeeper.znodes.znodes import Endpoint
     from millstream.terminal.servers import Servers
 
 CONNECT = "zookeeper.connect"
@@ -51,11 +51,11 @@ async def zookeeper(connect: str, file: Path | None) -> AsyncIterator[ZooKeeper]
     """A session, ended in the end. ConfigError, Unreachable, also where ZooKeeper goes away meanwhile,
     NotAllowed; NotFound without the chroot, which is not created here.
     """
-    from logd.broker.zookeeper_settings import zookeeper_settings
+    from logd.broker.cluster.zookeeper_settings import zookeeper_settings
     from logd.config.properties import read_properties
     from logd.config.zookeeper import ZooKeeperConfig
     from logd.metadata.zookeeper import errors
-    from logd.metadata.zookeeper.session import Session
+    from logd.metadata.zookeeper.session.session import Session
 
     given = {} if file is None else read_properties(file, "--zk-tls-config-file")
     settings = zookeeper_settings(ZooKeeperConfig.of({**PATIENCE, **given, CONNECT: connect}))
@@ -91,8 +91,8 @@ async def registered(session: ZooKeeper, servers: Servers) -> Servers:
 
 async def _endpoints(session: ZooKeeper) -> list[Endpoint]:
     """Those of all brokers; one whose registration cannot be read has none."""
-    from logd.metadata.zookeeper import paths, znodes
     from logd.metadata.zookeeper.errors import BadZnode
+    from logd.metadata.zookeeper.znodes import paths, znodes
 
     ids = [name for name in await session.find_children(paths.BROKER_IDS) if name.isdecimal()]
     values = await session.find_all([f"{paths.BROKER_IDS}/{name}" for name in ids])

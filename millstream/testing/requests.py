@@ -7,15 +7,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from logd.api.answer import Refused
+from logd.api.request.answer import Refused
 from logd.api.table import FIND_COORDINATOR
 from millstream.testing.errors import BrokerError
 from millstream.testing.request import Request
 
 if TYPE_CHECKING:
-    from logd.api.answer import Answer
-    from logd.api.context import RequestContext
-    from logd.api.dispatch import Outcome, Serving
+    from logd.api.dispatch.dispatch import Outcome, Serving
+    from logd.api.request.answer import Answer
+    from logd.api.request.context import RequestContext
     from logd.wire import ApiKey
 
 KEPT = 200

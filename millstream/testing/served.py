@@ -15,10 +15,10 @@ from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker, shared_of
 from logd.server.errors import CannotListen
 from logd.storage.disk import remove_folder
+from millstream.free_ports import candidates
 from millstream.testing.clock import ClockedLoop
 from millstream.testing.disk import TroubledDisk
 from millstream.testing.errors import BrokerError
-from millstream.testing.ports import candidates
 from millstream.testing.requests import Requests
 from millstream.testing.settings import broker_settings
 

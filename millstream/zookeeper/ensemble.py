@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from logd.errors import ConfigError, MillstreamError
-from millstream.testing.ports import candidates
+from millstream.free_ports import candidates
 from millstream.zookeeper.server import Server
 
 READY_SECONDS = 60.0

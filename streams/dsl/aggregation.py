@@ -12,8 +12,8 @@ from streams.dsl.grouping import Grouping
 from streams.dsl.options import Materialized, as_materialized
 from streams.dsl.table import Table
 from streams.errors import TopologyError
-from streams.processors import aggregate as aggregations
-from streams.processors.top import Ranking, best_of_stream
+from streams.processors.aggregates import aggregate as aggregations
+from streams.processors.aggregates.top import Ranking, best_of_stream
 from streams.serdes import ListOf, Long, SerdeLike
 
 K = TypeVar("K")

@@ -10,11 +10,11 @@ from streams.dsl.options import StreamJoined, keeping
 from streams.dsl.stream import Stream
 from streams.dsl.windowing import check_idle_timeout
 from streams.errors import TopologyError
-from streams.processors import stateless
-from streams.processors.asof import AsOf
-from streams.processors.asof_join import AsOfJoin, join_left, join_right
-from streams.processors.joiner import with_key
-from streams.processors.windows import Duration, milliseconds
+from streams.processors.joins.asof import AsOf
+from streams.processors.joins.asof_join import AsOfJoin, join_left, join_right
+from streams.processors.joins.joiner import with_key
+from streams.processors.stateless import stateless
+from streams.processors.windowing.windows import Duration, milliseconds
 from streams.serdes import Serde
 from streams.serdes.buffered import BufferedSerde
 from streams.state import StoreSpec

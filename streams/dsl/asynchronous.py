@@ -8,16 +8,16 @@ from typing import Any, get_args
 from streams.dsl.arity import coroutine_takes_key
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
-from streams.processors.asynchronous import (
+from streams.processors.coroutines import Context
+from streams.processors.stateless.asynchronous import (
     Arguments,
     Calling,
     call_for_many_values,
     call_for_records,
     call_for_values,
 )
-from streams.processors.coroutines import Context
-from streams.processors.in_flight import Ordered
-from streams.processors.windows import Duration, milliseconds
+from streams.processors.stateless.in_flight import Ordered
+from streams.processors.windowing.windows import Duration, milliseconds
 
 PREFIX = "KSTREAM-ASYNC-"
 

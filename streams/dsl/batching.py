@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 from streams.dsl.arity import takes_key
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
-from streams.processors import arrow
-from streams.processors.batches import in_batches, of_records, of_values
+from streams.processors.stateless import arrow
+from streams.processors.stateless.batches import in_batches, of_records, of_values
 
 BatchForm = Literal["list", "arrow"]
 PREFIX = "KSTREAM-BATCH-"

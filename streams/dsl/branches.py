@@ -11,7 +11,7 @@ from typing import Any
 
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
-from streams.processors import stateless
+from streams.processors.stateless import stateless
 
 Predicate = Callable[[Any, Any], bool]
 

@@ -17,8 +17,8 @@ from streams.dsl.table import StoreOnDemand, Table, always_told, put_in_store
 from streams.dsl.windowing import NO_WINDOWS, Windowing
 from streams.errors import TopologyError
 from streams.graph import ProcessorNode
-from streams.processors.aggregate import aggregating
-from streams.processors.stateless import pass_through
+from streams.processors.aggregates.aggregate import aggregating
+from streams.processors.stateless.stateless import pass_through
 from streams.processors.wiring import Operator
 from streams.serdes import SerdeLike
 from streams.state import StoreSpec

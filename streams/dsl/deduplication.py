@@ -8,8 +8,8 @@ from typing import Any
 from streams.dsl.options import Materialized, keeping
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
-from streams.processors.deduplicate import deduplicate
-from streams.processors.windows import Duration, milliseconds
+from streams.processors.windowing.deduplicate import deduplicate
+from streams.processors.windowing.windows import Duration, milliseconds
 from streams.serdes import Long, MessagePack, SerdeLike, serde_for
 from streams.serdes.key_and_id import KeyAndId
 from streams.state import StoreSpec

@@ -13,9 +13,9 @@ from streams.dsl.stream import Stream
 from streams.dsl.table import Table, table_of_updates
 from streams.errors import TopologyError
 from streams.graph import Names, SinkNode, SourceNode, StreamPartitioner, checked
-from streams.processors import foreign_key as operators
-from streams.processors.joiner import Joiner, with_key
-from streams.processors.versioned import latest_only
+from streams.processors.joins import foreign_key as operators
+from streams.processors.joins.joiner import Joiner, with_key
+from streams.processors.tables.versioned import latest_only
 from streams.serdes import Bytes, Serde, serde_for
 from streams.serdes.foreign_key import ResponseSerde, SubscriptionSerde
 from streams.state import StoreSpec

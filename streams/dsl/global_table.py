@@ -1,7 +1,7 @@
 """`GlobalTable`: a topic that every instance holds whole, its nodes, and the join of a stream with it.
 
 A `GlobalKTable` (`nouns.global_ktable`) holds one. No task runs its nodes: who keeps the store is the runtime
-(`streams.runtime.global_stores`).
+(`streams.runtime.restore.global_stores`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from streams.dsl.options import Consumed, Materialized
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
 from streams.graph import SourceNode
-from streams.processors.joiner import with_key
-from streams.processors.lookup_join import join_selected
-from streams.processors.stateless import pass_through
-from streams.processors.table import StoreView
+from streams.processors.joins.joiner import with_key
+from streams.processors.joins.lookup_join import join_selected
+from streams.processors.stateless.stateless import pass_through
+from streams.processors.tables.table import StoreView
 from streams.state import StoreSpec
 
 

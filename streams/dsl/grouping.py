@@ -9,7 +9,7 @@ from streams.dsl.stream import Stream
 from streams.dsl.table import Table, always_told, put_in_store
 from streams.dsl.windowing import NO_WINDOWS, Windowing
 from streams.graph.names import RepartitionNames
-from streams.processors.aggregate import Aggregation
+from streams.processors.aggregates.aggregate import Aggregation
 from streams.serdes import SerdeLike, serde_for
 from streams.state import StoreSpec
 

@@ -20,8 +20,8 @@ from streams.graph import (
     SourceNode,
     StreamPartitioner,
 )
-from streams.processors.stateless import drop_null_keys
-from streams.processors.windows import milliseconds
+from streams.processors.stateless.stateless import drop_null_keys
+from streams.processors.windowing.windows import milliseconds
 from streams.processors.wiring import Operator
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreKind, StoreSpec

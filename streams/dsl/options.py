@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from streams.errors import TopologyError
 from streams.graph import OffsetReset, StreamPartitioner, TimestampExtractor, checked
-from streams.processors.windows import Duration, milliseconds
+from streams.processors.windowing.windows import Duration, milliseconds
 from streams.serdes import SerdeLike
 
 Options = TypeVar("Options")

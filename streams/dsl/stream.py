@@ -20,8 +20,8 @@ from streams.graph import (
     TopicChooser,
     checked,
 )
-from streams.processors import stateless
-from streams.processors.printer import Printer
+from streams.processors.stateless import stateless
+from streams.processors.stateless.printer import Printer
 from streams.processors.wiring import Operator
 from streams.serdes import Serde
 from streams.state import StoreSpec

@@ -12,10 +12,10 @@ from streams.dsl.options import StreamJoined, keeping
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
 from streams.graph import Names, StreamJoin
-from streams.processors import stateless
-from streams.processors.join_windows import JoinWindows
-from streams.processors.self_join import join_self
-from streams.processors.stream_join import JoinSide, join_inner, join_outer, keep_records
+from streams.processors.joins.self_join import join_self
+from streams.processors.joins.stream_join import JoinSide, join_inner, join_outer, keep_records
+from streams.processors.stateless import stateless
+from streams.processors.windowing.join_windows import JoinWindows
 from streams.serdes import Serde
 from streams.state import StoreSpec
 from streams.state.outer_join import UnmatchedKeys, UnmatchedValues

@@ -10,8 +10,8 @@ from streams.dsl.table import Table
 from streams.dsl.windowing import check_idle_timeout
 from streams.errors import TopologyError
 from streams.graph import Graph, ProcessorNode
-from streams.processors.suppress import Holding, SuppressedView, suppress
-from streams.processors.windows import Duration, milliseconds
+from streams.processors.tables.suppress import Holding, SuppressedView, suppress
+from streams.processors.windowing.windows import Duration, milliseconds
 from streams.serdes.buffered import BufferedSerde
 from streams.state import StoreSpec
 

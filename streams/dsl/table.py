@@ -14,9 +14,9 @@ from streams.dsl.options import Joined, Materialized
 from streams.dsl.stream import Stream
 from streams.dsl.versioned_join import join_versioned
 from streams.graph import Graph, ProcessorNode
-from streams.processors.change import new_values
-from streams.processors.lookup_join import join_selected, record_key
-from streams.processors.table import (
+from streams.processors.joins.lookup_join import join_selected, record_key
+from streams.processors.tables.change import new_values
+from streams.processors.tables.table import (
     DerivedView,
     OldValues,
     Step,
@@ -27,7 +27,7 @@ from streams.processors.table import (
     table_source,
     versioned,
 )
-from streams.processors.transform_values import Supplier, TransformedView, transform_values
+from streams.processors.tables.transform_values import Supplier, TransformedView, transform_values
 from streams.processors.wiring import Operator
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreSpec

@@ -10,9 +10,9 @@ from streams.dsl.options import Grouped, Materialized
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, always_told, put_in_store
 from streams.graph import SinkNode, SourceNode, checked
-from streams.processors.aggregate import Aggregation
-from streams.processors.grouped_table import aggregate_changes, regroup
-from streams.processors.versioned import latest_only
+from streams.processors.aggregates.aggregate import Aggregation
+from streams.processors.aggregates.grouped_table import aggregate_changes, regroup
+from streams.processors.tables.versioned import latest_only
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.serdes.change import ChangeSerde
 

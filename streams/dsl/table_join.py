@@ -10,11 +10,11 @@ from streams.dsl.options import Materialized
 from streams.dsl.table import StoreOnDemand, Table
 from streams.errors import TopologyError
 from streams.graph import ProcessorNode
-from streams.processors.joiner import with_key
-from streams.processors.stateless import pass_through
-from streams.processors.table import OldValues, StoreView
-from streams.processors.table_join import JoinedView, join_updates, keep_joined
-from streams.processors.versioned import latest_only
+from streams.processors.joins.joiner import with_key
+from streams.processors.joins.table_join import JoinedView, join_updates, keep_joined
+from streams.processors.stateless.stateless import pass_through
+from streams.processors.tables.table import OldValues, StoreView
+from streams.processors.tables.versioned import latest_only
 from streams.serdes import serde_for
 
 

@@ -11,10 +11,10 @@ from streams.dsl.arity import joiner_takes_key
 from streams.dsl.options import Joined
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
-from streams.processors.joiner import with_key
-from streams.processors.table import AsOfView
-from streams.processors.versioned_join import join_as_of, join_buffered
-from streams.processors.windows import milliseconds
+from streams.processors.joins.joiner import with_key
+from streams.processors.joins.versioned_join import join_as_of, join_buffered
+from streams.processors.tables.table import AsOfView
+from streams.processors.windowing.windows import milliseconds
 from streams.processors.wiring import Operator
 from streams.state.join_buffer import join_buffer_spec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streams.dsl.options import Materialized, keeping
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
-from streams.processors.fill_windows import Filling, fill_windows
+from streams.processors.windowing.fill_windows import Filling, fill_windows
 from streams.serdes import TimeWindowed
 from streams.serdes.started import StartAndValue
 from streams.state import StoreSpec

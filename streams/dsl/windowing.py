@@ -7,12 +7,12 @@ from typing import Any, TypeAlias, get_args
 
 from streams.dsl.options import Materialized
 from streams.errors import TopologyError
-from streams.processors.aggregate import Aggregation, aggregate
-from streams.processors.aggregate_sessions import aggregate_sessions
-from streams.processors.aggregate_sliding import aggregate_sliding
-from streams.processors.aggregate_windows import aggregate_windows
-from streams.processors.table import OldValues
-from streams.processors.windows import (
+from streams.processors.aggregates.aggregate import Aggregation, aggregate
+from streams.processors.aggregates.aggregate_sessions import aggregate_sessions
+from streams.processors.aggregates.aggregate_sliding import aggregate_sliding
+from streams.processors.aggregates.aggregate_windows import aggregate_windows
+from streams.processors.tables.table import OldValues
+from streams.processors.windowing.windows import (
     Duration,
     EmitStrategy,
     SessionWindows,

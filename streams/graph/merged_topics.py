@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from streams.graph.graph import Graph, Repartition
 from streams.graph.names import RepartitionNames
 from streams.graph.node import Node, ProcessorNode, SinkNode, SourceNode
-from streams.processors.stateless import drop_null_keys
+from streams.processors.stateless.stateless import drop_null_keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from streams.errors import TopologyError
 from streams.processors.punctuation import PunctuationType
 from streams.processors.record import Headers, Process, Record
-from streams.processors.windows import Duration, milliseconds
+from streams.processors.windowing.windows import Duration, milliseconds
 from streams.processors.wiring import Operator, Wiring
 from streams.state import CachedStore
 

@@ -34,40 +34,40 @@ from streams.queries import (
 )
 from streams.queries.query import Query
 from streams.runtime.app_metrics import AppMetrics
-from streams.runtime.assignment import Rules
+from streams.runtime.assignment.assignment import Rules
+from streams.runtime.assignment.hosts import Hosts, Partitioner
+from streams.runtime.assignment.partition_watcher import watch_partitions
+from streams.runtime.assignment.probing import Probing
+from streams.runtime.assignment.protocol import StreamsProtocol, count_partitions
 from streams.runtime.built import Buildable, built_for
-from streams.runtime.changes import ChangelogWriter
 from streams.runtime.cleaner import clean_state
-from streams.runtime.commit import Committer
+from streams.runtime.commit.changelog_writer import ChangelogWriter
+from streams.runtime.commit.commit import Committer
+from streams.runtime.commit.output import Output
+from streams.runtime.commit.producers import guarantee_of, producer_for
+from streams.runtime.commit.purge import Purge, RepartitionPurge
+from streams.runtime.commit.refusals import metadata_limit
+from streams.runtime.commit.sink_topics import SinkTopics, find_sinks
+from streams.runtime.commit.transactions import Transactions
 from streams.runtime.contact import say_if_nobody_answers, watch_brokers
-from streams.runtime.coroutines import LoopCoroutines
-from streams.runtime.event_loop import run_in_new_loop
 from streams.runtime.folder import StateFolder
-from streams.runtime.global_stores import GlobalStores
-from streams.runtime.hang import watch_worker
-from streams.runtime.hosts import Hosts, Partitioner
-from streams.runtime.idle_ends import IdleEnds, upstream_of
-from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.local_queries import LocalQueries
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
-from streams.runtime.output import Output
-from streams.runtime.probing import Probing
-from streams.runtime.producers import guarantee_of, producer_for
-from streams.runtime.protocol import StreamsProtocol, count_partitions
-from streams.runtime.purge import Purge, RepartitionPurge
-from streams.runtime.refusals import metadata_limit
-from streams.runtime.restore_listener import RestoreListeners, StateRestoreListener, progress
-from streams.runtime.sink_topics import SinkTopics, find_sinks
+from streams.runtime.restore.global_stores import GlobalStores
+from streams.runtime.restore.local_state_offsets import look_after_a_kill, stored_offsets
+from streams.runtime.restore.restore_listener import RestoreListeners, StateRestoreListener, progress
 from streams.runtime.standbys import Standbys
 from streams.runtime.status import State, StateListener, Status
-from streams.runtime.stored import look_after_a_kill, stored_offsets
+from streams.runtime.task.idle_ends import IdleEnds, upstream_of
+from streams.runtime.task.input_buffer import InputBuffer
 from streams.runtime.task_facts import task_facts
 from streams.runtime.task_id import TaskId
+from streams.runtime.threads.coroutines import LoopCoroutines
+from streams.runtime.threads.event_loop import run_in_new_loop
+from streams.runtime.threads.poll_interval_watchdog import watch_worker
+from streams.runtime.threads.worker import Worker
 from streams.runtime.topics import TopicNames
-from streams.runtime.transactions import Transactions
-from streams.runtime.watch import watch_partitions
-from streams.runtime.worker import Worker
 from streams.state import CachedStore, RocksMemory, check_installed
 from streams.topology import Topology, own_topology, read_topics
 

@@ -13,14 +13,14 @@ from logd.metrics.metrics import Metrics, Read, Values
 from logd.metrics.windowed import Windowed, in_ms
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
-from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
-from streams.runtime.restore import StoreRestore
-from streams.runtime.restore_listener import progress
-from streams.runtime.running import RunningTask
+from streams.runtime.restore.restore import StoreRestore
+from streams.runtime.restore.restore_listener import progress
 from streams.runtime.standbys import Standbys, StandbyTask
 from streams.runtime.status import State, Status
+from streams.runtime.task.input_buffer import InputBuffer
+from streams.runtime.task.running import RunningTask
 from streams.state import CachedStore, SessionStore, VersionedStore, WindowStore
 from streams.topology import Topology
 

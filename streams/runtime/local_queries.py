@@ -21,13 +21,13 @@ from streams.queries.query import Query
 from streams.queries.reading import UnknownQuery, read
 from streams.queries.result import FailureReason, QueryResult, StateQueryResult
 from streams.queries.view import VIEWS, StoreView
-from streams.runtime.global_stores import GlobalStores
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
+from streams.runtime.restore.global_stores import GlobalStores
 from streams.runtime.standbys import Standbys
 from streams.runtime.status import State, Status
-from streams.runtime.task import Task
-from streams.runtime.worker import Worker
+from streams.runtime.task.task import Task
+from streams.runtime.threads.worker import Worker
 from streams.state import CachedStore
 from streams.topology import Subtopology, Topology
 

@@ -33,26 +33,26 @@ from logd.errors import (
 from streams.config import StreamsConfig
 from streams.errors import StateCorrupted, TaskLost
 from streams.processors.metrics import NodeMetrics
-from streams.runtime.commit import COMMITS_UNDER_WAY_MAX, Committer, late
-from streams.runtime.coroutines import LoopCoroutines
+from streams.runtime.assignment.protocol import RUNS_HERE, Assignment, MemberState
+from streams.runtime.commit.commit import COMMITS_UNDER_WAY_MAX, Committer, late
+from streams.runtime.commit.output import RECORDS_FAULT, SENDS_MAX, Output
+from streams.runtime.commit.purge import Purge, RepartitionPurge
+from streams.runtime.commit.refusals import FOR_THEIR_SIZE
 from streams.runtime.folder import StateFolder
-from streams.runtime.idle_ends import IdleEnds
-from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.opener import TaskOpener
 from streams.runtime.openings import Openings
-from streams.runtime.output import RECORDS_FAULT, SENDS_MAX, Output
-from streams.runtime.protocol import RUNS_HERE, Assignment, MemberState
-from streams.runtime.purge import Purge, RepartitionPurge
-from streams.runtime.queue import InputQueue
-from streams.runtime.refusals import FOR_THEIR_SIZE
-from streams.runtime.resets import position_after_loss
-from streams.runtime.running import RunningTask, close_all
 from streams.runtime.standbys import Standbys
-from streams.runtime.task import Clock
+from streams.runtime.task.idle_ends import IdleEnds
+from streams.runtime.task.input_buffer import InputBuffer
+from streams.runtime.task.queue import InputQueue
+from streams.runtime.task.resets import position_after_loss
+from streams.runtime.task.running import RunningTask, close_all
+from streams.runtime.task.task import Clock
+from streams.runtime.task.task_scheduler import Turns
 from streams.runtime.task_id import TaskId
 from streams.runtime.thread_metrics import ThreadMetrics
-from streams.runtime.turns import Turns
-from streams.runtime.worker import Worker
+from streams.runtime.threads.coroutines import LoopCoroutines
+from streams.runtime.threads.worker import Worker
 
 log = logging.getLogger(__name__)
 

@@ -20,19 +20,19 @@ from streams.config import StreamsConfig
 from streams.errors import StateError, StreamsError
 from streams.graph import SourceNode
 from streams.processors.coroutines import Coroutines
+from streams.runtime.assignment.protocol import changelogs_of, count_partitions
+from streams.runtime.commit.positions import Cut, read_cut
+from streams.runtime.commit.sink_topics import SinkTopics
 from streams.runtime.folder import StateFolder
-from streams.runtime.input_buffer import InputBuffer
-from streams.runtime.positions import Cut, read_cut
-from streams.runtime.protocol import changelogs_of, count_partitions
-from streams.runtime.restore import Source, StoreRestore, restore_stores
-from streams.runtime.restore_listener import RestoreListeners
-from streams.runtime.running import RunningTask
-from streams.runtime.sink_topics import SinkTopics
-from streams.runtime.source_stores import sources_of
-from streams.runtime.task import Clock, Task
+from streams.runtime.restore.restore import Source, StoreRestore, restore_stores
+from streams.runtime.restore.restore_listener import RestoreListeners
+from streams.runtime.restore.source_stores import sources_of
+from streams.runtime.task.input_buffer import InputBuffer
+from streams.runtime.task.running import RunningTask
+from streams.runtime.task.task import Clock, Task
 from streams.runtime.task_id import TaskId
+from streams.runtime.threads.worker import Worker
 from streams.runtime.topics import TopicNames
-from streams.runtime.worker import Worker
 from streams.state import CachedStore, RocksMemory, open_store
 from streams.topology import Handlers, Topology
 

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from logd.backoff import Backoff
 from logd.client import TopicPartition
 from streams.runtime.opener import TaskOpener
-from streams.runtime.running import RunningTask
+from streams.runtime.task.running import RunningTask
 from streams.runtime.task_id import TaskId
-from streams.runtime.worker import Worker
+from streams.runtime.threads.worker import Worker
 from streams.state import CachedStore
 
 log = logging.getLogger(__name__)

@@ -19,10 +19,10 @@ from logd.errors import MillstreamError, OffsetOutOfRange
 from streams.queries.position import Position
 from streams.runtime.folder import StateFolder
 from streams.runtime.opener import TaskOpener
-from streams.runtime.restore import StoreRestore, begin_behind_loss, begin_restores
-from streams.runtime.task import Clock
+from streams.runtime.restore.restore import StoreRestore, begin_behind_loss, begin_restores
+from streams.runtime.task.task import Clock
 from streams.runtime.task_id import TaskId
-from streams.runtime.worker import Worker
+from streams.runtime.threads.worker import Worker
 from streams.state import CachedStore
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from typing import Any
 
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
-from streams.runtime.restore import StoreRestore
-from streams.runtime.restore_listener import progress
+from streams.runtime.restore.restore import StoreRestore
+from streams.runtime.restore.restore_listener import progress
 from streams.runtime.standbys import Standbys
 from streams.runtime.task_id import TaskId
 from streams.topology import Topology

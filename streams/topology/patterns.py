@@ -1,7 +1,8 @@
 """Sources that read topics by a pattern: which topics these are. No I/O: names of topics come in.
 
-Whoever runs a topology with patterns has one of its own (`own_topology`), whose sources are told again and
-again which topics there are; the group's leader says it for all instances (`streams.runtime.protocol`).
+An application that runs a topology with patterns has a copy of its own (`own_topology`). Its sources are
+given the topics that exist, again at each assignment. The group's leader decides these for all instances
+(`streams.runtime.assignment.protocol`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from logd.broker.partition import Partition
+from logd.broker.partition.partition import Partition
 from logd.records import BatchHeader, Record, decode_records, iter_batches
 
 Batch = tuple[BatchHeader, list[Record]]

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
-from logd.api.context import RequestContext
-from logd.api.dispatch import serve
+from logd.api.dispatch.dispatch import serve
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
@@ -267,7 +267,7 @@ def repeatable(seed: int, deaths: Sequence[str] = ()) -> Iterator[None]:
         mock.patch("uuid.uuid4", side_effect=lambda: uuid.UUID(int=rng.getrandbits(128), version=4)),
         mock.patch("logd.storage.folder.new_uuid", side_effect=lambda: rng.randbytes(16)),
         mock.patch("logd.storage.names.unique", side_effect=lambda: rng.randbytes(16).hex()),
-        mock.patch("logd.broker.catalog.new_topic_id", topic_id),
+        mock.patch("logd.broker.topics.catalog.new_topic_id", topic_id),
         mock.patch("logd.broker.broker.new_topic_id", topic_id),
         mock.patch("logd.storage.folder.CLOSED_AT_ONCE", 1 << 30),
         mock.patch("logd.storage.folder.read_ahead", lambda folders: folders),

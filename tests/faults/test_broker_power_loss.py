@@ -150,7 +150,10 @@ def test_a_mistake_that_the_broker_only_logs_is_found(crash_at: int | None, tmp_
     async def mistaken(self: object) -> None:
         raise KeyError("planted")
 
-    with repeatable(3), mock.patch("logd.broker.housekeeping.Housekeeping._flush_is_due", mistaken):
+    with (
+        repeatable(3),
+        mock.patch("logd.broker.background.housekeeping.Housekeeping._flush_is_due", mistaken),
+    ):
         history = History(tmp_path / "disk", 3)
         with pytest.raises(KeyError, match="planted") as raised:
             history.live(crash_at)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from logd.broker.partition import Partition
+from logd.broker.partition.partition import Partition
 from logd.errors import KafkaError
 from logd.records import build_batch, build_end_marker, iter_batches
 from tests.faults.actors import Unexpected

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 
-from logd.broker.topic import GROUP_OFFSETS, INTERNAL_TOPICS
+from logd.broker.topics.topic import GROUP_OFFSETS, INTERNAL_TOPICS
 from logd.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

@@ -76,7 +76,8 @@ def test_a_subcommand_is_loaded_alone() -> None:
 
 def test_commands_about_records_begin_without_what_they_seldom_need() -> None:
     script = (
-        "import sys, millstream.produce.cli, millstream.consume.cli, millstream.bench.cli\n"
+        "import sys, millstream.commands.produce.cli, millstream.commands.consume.cli\n"
+        "import millstream.commands.bench.cli\n"
         "seldom = {'rich.table', 'yaml', 'fastavro', 'google.protobuf', 'connect', 'logd.groups'}\n"
         "assert not seldom & set(sys.modules), seldom & set(sys.modules)\n"
     )

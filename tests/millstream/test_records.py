@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from millstream.consume.cli import app as consuming
-from millstream.produce.cli import app as producing
+from millstream.commands.consume.cli import app as consuming
+from millstream.commands.produce.cli import app as producing
 from millstream.terminal.status import Status
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess

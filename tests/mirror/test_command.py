@@ -21,7 +21,7 @@ from tests.support.logd_process import free_port
 from tests.support.waiting import wait_for
 
 NewName = Callable[[], str]
-COMMAND = "import mirror.cli as cli, millstream.mirror.cli; cli.REPORT_SECONDS = 0.05; cli.app()"
+COMMAND = "import mirror.cli as cli, millstream.commands.mirror.cli; cli.REPORT_SECONDS = 0.05; cli.app()"
 LINE = re.compile(
     r"^dc1->dc2: (?P<records>[\d,]+) records, [\d,.]+ MB(?P<rates>, [\d,]+ records/s, [\d,.]+ MB/s)?, "
     r"(?P<partitions>\d+) partitions, lag (?P<lag>[\d,]+) records, (?P<seconds>[\d,.]+) s$",

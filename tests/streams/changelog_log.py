@@ -14,7 +14,7 @@ import pytest
 
 from logd.client import Fetched, TopicPartition
 from logd.records import Headers, build_batch
-from streams.runtime import restore
+from streams.runtime.restore import restore
 
 TP = TopicPartition("app-s-changelog", 0)
 TOPIC_ID = b"0123456789abcdef"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from logd.client import BatchProducer, GroupMember
-from streams.runtime.task import Task
+from streams.runtime.task.task import Task
 from tests.faults.streams.kill_points import Point, at_call
 from tests.support.tracebacks import assert_no_tracebacks
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams import StreamsBuilder, TopologyError
-from streams.processors.asof import Direction
+from streams.processors.joins.asof import Direction
 from streams.testing import TopologyTestDriver
 from tests.support import depth
 

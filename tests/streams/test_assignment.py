@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams import SessionWindows, StreamsBuilder, TimeWindows, Topology, TopologyError, UnlimitedWindows
-from streams.runtime.assignment import Member, Plan, Rules, Share, assign_tasks
+from streams.runtime.assignment.assignment import Member, Plan, Rules, Share, assign_tasks
 from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames, internal_topics
 from streams.topology import partition_counts

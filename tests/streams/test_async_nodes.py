@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from streams import Processor, ProcessorContext, Record, StreamsBuilder, TopologyError, log_and_continue
 from streams.errors import ProcessingError
 from streams.processors.coroutines import Call
-from streams.processors.in_flight import Ordered
-from streams.runtime.task import Task
+from streams.processors.stateless.in_flight import Ordered
+from streams.runtime.task.task import Task
 from streams.testing import TopologyTestDriver
 from streams.topology import Handlers
 from tests.streams.test_task import A, give, make

@@ -13,7 +13,7 @@ import pytest
 
 from streams import Record, StreamsBuilder, TopologyError, log_and_continue
 from streams.errors import ProcessingError
-from streams.runtime.task import Task
+from streams.runtime.task.task import Task
 from streams.testing import TopologyTestDriver
 from streams.topology import Handlers
 from tests.streams.running import NewName, make_topics, produce, run, start

@@ -28,18 +28,18 @@ from logd.errors import (
 from logd.records import Codec, read_header
 from streams import StreamsBuilder
 from streams.errors import CommitRefused, TaskLost
-from streams.runtime import guarantees
-from streams.runtime.changes import ChangelogWriter
-from streams.runtime.commit import Committer
-from streams.runtime.guarantees import AtLeastOnce, Commit, ExactlyOnce
+from streams.runtime.commit import guarantees
+from streams.runtime.commit.changelog_writer import ChangelogWriter
+from streams.runtime.commit.commit import Committer
+from streams.runtime.commit.guarantees import AtLeastOnce, Commit, ExactlyOnce
+from streams.runtime.commit.output import Output
+from streams.runtime.commit.positions import read_cut
+from streams.runtime.commit.transactions import Transactions
 from streams.runtime.loop import TaskLoop, _is_retriable
-from streams.runtime.output import Output
-from streams.runtime.positions import read_cut
-from streams.runtime.running import RunningTask
-from streams.runtime.task import Task
+from streams.runtime.task.running import RunningTask
+from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
-from streams.runtime.transactions import Transactions
-from streams.runtime.worker import Worker
+from streams.runtime.threads.worker import Worker
 from streams.state import open_store
 
 IN, CHANGELOG = TopicPartition("in", 0), TopicPartition("counts-changelog", 0)

@@ -14,9 +14,9 @@ import pytest
 
 from streams.errors import TaskLost
 from streams.processors.coroutines import Call
-from streams.runtime.coroutines import LoopCoroutines
-from streams.runtime.hang import hanging
-from streams.runtime.worker import Worker
+from streams.runtime.threads.coroutines import LoopCoroutines
+from streams.runtime.threads.poll_interval_watchdog import hanging
+from streams.runtime.threads.worker import Worker
 from tests.streams.running import until
 
 Test = Callable[[LoopCoroutines, deque[Call]], Awaitable[None]]

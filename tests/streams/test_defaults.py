@@ -25,7 +25,7 @@ from streams import (
     log_and_skip_on_invalid_timestamp,
     wallclock_timestamp,
 )
-from streams.runtime.task import Task
+from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.serdes import Integer, Long, String, serde_for
 from streams.state import StoreSpec

@@ -16,7 +16,7 @@ from logd.client.group.coordinator import ask_coordinator
 from logd.client.producer.transaction_coordinator import TransactionCoordinator
 from logd.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from streams import KafkaStreams, State, StreamsBuilder, StreamsError
-from streams.runtime.transactions import transactional_id
+from streams.runtime.commit.transactions import transactional_id
 from tests.faults.streams.audit import read
 from tests.streams.running import make_topics, produce, run, until
 from tests.support import depth

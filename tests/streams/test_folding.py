@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from logd.client import TopicPartition
 from streams import KGroupedStream, KTable, StreamsBuilder, TimeWindows
 from streams.errors import ProcessingError
-from streams.runtime.task import Task
+from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.state import CachedStore, open_store
 from streams.state.entries import Folding

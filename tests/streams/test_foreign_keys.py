@@ -13,7 +13,7 @@ import pytest
 
 from logd.client import TopicPartition
 from streams import Materialized, StreamsBuilder, TimeWindows, Window, Windowed
-from streams.runtime.task import Task
+from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.serdes import String
 from streams.serdes.foreign_key import (

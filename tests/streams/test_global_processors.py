@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streams import Processor, Record, StreamsBuilder, StreamsError, Topology, TopologyError
-from streams.runtime.global_checkpoint import read_checkpoint
+from streams.runtime.restore.global_checkpoint import read_checkpoint
 from streams.state import KeyValueStore, StoreSpec
 from streams.testing import TopologyTestDriver
 from tests.streams.running import NewName, make_topics, produce, run, start

@@ -11,8 +11,8 @@ import pytest
 from logd.client import Admin, BatchProducer, Client, NewTopic, TopicPartition
 from streams import KafkaStreams, StreamsBuilder, TopologyError, log_and_continue
 from streams.queries import KeyValueView
-from streams.runtime import global_stores
-from streams.runtime.global_checkpoint import read_checkpoint, write_checkpoint
+from streams.runtime.restore import global_stores
+from streams.runtime.restore.global_checkpoint import read_checkpoint, write_checkpoint
 from tests.streams import counting
 from tests.streams.running import NewName, run
 from tests.support.logd_process import LogdProcess

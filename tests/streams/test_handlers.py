@@ -27,8 +27,8 @@ from streams import (
 from streams.errors import ProcessingError, SerializationError
 from streams.handlers import answering
 from streams.processors.wiring import TaskState
-from streams.runtime import queue as queue_module
-from streams.runtime.task import Task
+from streams.runtime.task import queue as queue_module
+from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.testing import TopologyTestDriver
 from streams.topology import Handlers

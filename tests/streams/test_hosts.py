@@ -13,9 +13,9 @@ from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSu
 from streams import StreamsBuilder, StreamsConfig, Topology
 from streams.errors import InvalidStateStore, UnknownStateStore
 from streams.queries import HostInfo, KeyQueryMetadata
-from streams.runtime.assignment import Rules, Share
-from streams.runtime.hosts import Hosts
-from streams.runtime.protocol import HostTasks, MemberState, StreamsProtocol, hosts_of
+from streams.runtime.assignment.assignment import Rules, Share
+from streams.runtime.assignment.hosts import Hosts
+from streams.runtime.assignment.protocol import HostTasks, MemberState, StreamsProtocol, hosts_of
 from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames
 

@@ -23,11 +23,11 @@ from streams import (
     UnlimitedWindows,
 )
 from streams.processors.metrics import NodeMetrics
-from streams.runtime import idle_ends
-from streams.runtime.idle import IdleWatch
-from streams.runtime.idle_ends import IdleEnds, Upstream
-from streams.runtime.input_buffer import InputBuffer
-from streams.runtime.queue import InputQueue
+from streams.runtime.task import idle_ends
+from streams.runtime.task.idle import IdleWatch
+from streams.runtime.task.idle_ends import IdleEnds, Upstream
+from streams.runtime.task.input_buffer import InputBuffer
+from streams.runtime.task.queue import InputQueue
 from streams.testing import TopologyTestDriver
 from streams.topology.upstream import sources_upstream
 from tests.support import depth

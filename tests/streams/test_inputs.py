@@ -12,8 +12,8 @@ import pytest
 from logd.client import Admin, BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
 from logd.errors import LogTruncated
 from streams import KafkaStreams, StreamsBuilder, StreamsError
-from streams.runtime.restore import restore_stores
-from streams.runtime.worker import Worker
+from streams.runtime.restore.restore import restore_stores
+from streams.runtime.threads.worker import Worker
 from streams.state import open_store
 from tests.streams.running import copy, make_topics, produce, run, until
 from tests.support.depth import deep

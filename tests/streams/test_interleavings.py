@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from logd.client import OffsetAndMetadata, TopicPartition
-from streams.runtime.guarantees import Commit
+from streams.runtime.commit.guarantees import Commit
 from tests.streams.interleaved import TABLES, WINDOWS, Work
 from tests.streams.interleavings import Interleaving
 from tests.streams.running import NewName, run

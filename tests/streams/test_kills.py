@@ -1,6 +1,6 @@
 """The story of the bug these tests are for: an application is killed after it wrote its counts to the
 changelog and before it committed how far it had read. Started again it restores the counts, reads the same
-records once more, and counts them twice. See `streams.runtime.commit` for why ours does not.
+records once more, and counts them twice. See `streams.runtime.commit.commit` for why ours does not.
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ from logd.client import Fetched, TopicPartition
 from logd.client.fetcher.fetched import whole_batches
 from logd.records import Codec, build_batch
 from streams import StreamsBuilder
-from streams.runtime import queue as queue_module
-from streams.runtime.input_buffer import InputBuffer
-from streams.runtime.running import RunningTask
-from streams.runtime.task import Task
+from streams.runtime.task import queue as queue_module
+from streams.runtime.task.input_buffer import InputBuffer
+from streams.runtime.task.running import RunningTask
+from streams.runtime.task.task import Task
+from streams.runtime.task.task_scheduler import WAITING_TURNS_MAX, Turns
 from streams.runtime.task_id import TaskId
-from streams.runtime.turns import WAITING_TURNS_MAX, Turns
 from tests.streams import inflating
 from tests.streams.running import make_topics, run
 from tests.support.depth import deep

@@ -15,7 +15,7 @@ from logd.client import BatchProducer, Client, Fetched
 from logd.metrics.exposition import exposition
 from logd.metrics.metrics import Metrics
 from streams import Materialized, SessionWindows, StreamsBuilder, Suppressed, TimeWindows, Topology
-from streams.runtime.restore import StoreRestore
+from streams.runtime.restore.restore import StoreRestore
 from tests.streams.counting import PARTITIONS, application, make_events, prepare
 from tests.streams.running import copy, make_topics, produce, run, start, until
 from tests.support.depth import deep

@@ -15,10 +15,10 @@ from logd.client.group.membership import Membership
 from logd.errors import ConnectionClosed
 from streams import Materialized, State, StreamsBuilder, StreamsError, Topology
 from streams.errors import StateError
+from streams.runtime.commit.output import Output
 from streams.runtime.folder import StateFolder
 from streams.runtime.opener import TaskOpener
-from streams.runtime.output import Output
-from streams.runtime.worker import Worker
+from streams.runtime.threads.worker import Worker
 from tests.streams.counting import read_last
 from tests.streams.running import NewName, copy, make_topics, produce, run, start, until
 from tests.support.depth import deep

@@ -13,7 +13,7 @@ from logd.backoff import Backoff
 from logd.errors import RequestTimedOut
 from streams.runtime.openings import Openings
 from streams.runtime.task_id import TaskId
-from streams.runtime.worker import Worker
+from streams.runtime.threads.worker import Worker
 
 ID = TaskId(0, 0)
 

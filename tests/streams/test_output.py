@@ -15,7 +15,7 @@ import pytest
 from logd.errors import ErrorCode, KafkaError
 from streams.errors import SerializationError, StreamsError
 from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue
-from streams.runtime.output import SENDS_MAX, SETTLED_AT, Output
+from streams.runtime.commit.output import SENDS_MAX, SETTLED_AT, Output
 from tests.streams.running import until
 from tests.support.depth import deep
 
@@ -159,7 +159,7 @@ def test_what_became_of_them_is_the_same_for_the_commit(seed: int, monkeypatch: 
         outcomes[chance.randrange(50, 100)] = NOT_LEADER
 
     async def outcome(settled_at: int) -> tuple[str, list[str], int]:
-        monkeypatch.setattr("streams.runtime.output.SETTLED_AT", settled_at)
+        monkeypatch.setattr("streams.runtime.commit.output.SETTLED_AT", settled_at)
         application, order = Application(), random.Random(seed)
         left: dict[Ack, Any] = {}
         for result in outcomes:

@@ -9,7 +9,7 @@ import pytest
 
 from logd.client import TopicPartition
 from streams import KStream, Processor, ProcessorContext, Record, StreamsBuilder, TopologyError
-from streams.runtime.task import Task
+from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.serdes import Long, String
 from streams.state import KeyValueStore, StoreSpec

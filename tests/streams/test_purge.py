@@ -17,7 +17,7 @@ from logd.client import Admin, Client, NewTopic
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 from streams import KafkaStreams, StreamsBuilder, TimeWindows, Topology
-from streams.runtime.purge import Purge, RepartitionPurge
+from streams.runtime.commit.purge import Purge, RepartitionPurge
 from tests.streams.running import NewName, make_topics, produce, run, start
 from tests.streams.test_queries import send
 from tests.support import java

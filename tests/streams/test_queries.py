@@ -31,8 +31,8 @@ from streams.queries import (
     WindowKeyQuery,
     WindowView,
 )
-from streams.runtime import restore
-from streams.runtime.worker import QUERIES_MAX, Worker
+from streams.runtime.restore import restore
+from streams.runtime.threads.worker import QUERIES_MAX, Worker
 from tests.streams.running import NewName, make_topics, produce, run, start, until
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess

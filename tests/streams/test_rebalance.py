@@ -19,9 +19,9 @@ from logd.client import BatchFetcher, BatchProducer, Client, Fetched, TopicParti
 from logd.wire import encode_versioned
 from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from streams import KafkaStreams, State, StateRestoreListener, StreamsBuilder, StreamsError, Topology
-from streams.runtime import restore
-from streams.runtime.assignment import Rules
-from streams.runtime.protocol import MemberState, StreamsProtocol
+from streams.runtime.assignment.assignment import Rules
+from streams.runtime.assignment.protocol import MemberState, StreamsProtocol
+from streams.runtime.restore import restore
 from streams.runtime.standbys import Standbys
 from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames

@@ -15,11 +15,11 @@ import pytest
 from logd.client import Fetched, OffsetAndMetadata, TopicPartition
 from logd.records import Codec, NewRecord, assign_offset, build_batch, build_marker
 from streams.errors import StateError
-from streams.runtime import restore as restore_module
-from streams.runtime.positions import Cut, commit_offsets, equally_long, read_cut
-from streams.runtime.restore import StoreRestore
-from streams.runtime.task import StreamTimes
-from streams.runtime.undo import previous_of, with_previous
+from streams.runtime.commit.positions import Cut, commit_offsets, equally_long, read_cut
+from streams.runtime.restore import restore as restore_module
+from streams.runtime.restore.previous_value_header import previous_of, with_previous
+from streams.runtime.restore.restore import StoreRestore
+from streams.runtime.task.task import StreamTimes
 from streams.serdes import Long, String
 from streams.state import KeyValueStore, MemoryBackend, StoreSpec
 from streams.state.backend import Update
@@ -124,7 +124,7 @@ def test_a_previous_value_at_another_cut_is_not_used(store: KeyValueStore[str, i
 def test_what_was_fetched_is_written_in_parts(
     store: KeyValueStore[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.runtime.restore.PART_RECORDS", 3)
+    monkeypatch.setattr("streams.runtime.restore.restore.PART_RECORDS", 3)
     checkpoints: list[int | None] = []
     write = store.backend.write
 
@@ -143,7 +143,7 @@ def test_what_was_fetched_is_written_in_parts(
 def test_what_was_aborted_is_left_out_of_every_part(
     store: KeyValueStore[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.runtime.restore.PART_RECORDS", 1)
+    monkeypatch.setattr("streams.runtime.restore.restore.PART_RECORDS", 1)
     data = b"".join(
         (
             transactional(0, 1, record("a", 1)),

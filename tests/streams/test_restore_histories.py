@@ -19,8 +19,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from logd.records import Codec
-from streams.runtime.changes import BATCH_OVERHEAD, ChangelogWriter
-from streams.runtime.restore import restore_stores
+from streams.runtime.commit.changelog_writer import BATCH_OVERHEAD, ChangelogWriter
+from streams.runtime.restore.restore import restore_stores
 from streams.serdes import Window, Windowed
 from streams.state import (
     KeyValueStore,

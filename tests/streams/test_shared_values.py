@@ -15,7 +15,7 @@ import pytest
 
 from logd.topic_partition import TopicPartition
 from streams import Materialized, Processor, Record, StreamsBuilder
-from streams.runtime.task import Task
+from streams.runtime.task.task import Task
 from streams.serdes import Json, MessagePack, Serde, String, is_immutable
 from streams.state import KeyValueStore, MemoryBackend, StoreSpec
 from streams.testing import TopologyTestDriver

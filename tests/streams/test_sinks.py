@@ -18,7 +18,7 @@ from streams import (
 )
 from streams.errors import ProcessingError
 from streams.processors.metrics import NodeMetrics
-from streams.runtime.task import Task
+from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.serdes import String
 from streams.state import StoreSpec, open_store

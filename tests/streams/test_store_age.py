@@ -15,9 +15,9 @@ from logd.client import Admin, BatchProducer, Client, ConfigOp, NewTopic
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 from streams import Materialized, StreamsBuilder, Topology
-from streams.runtime import restore
-from streams.runtime.restore import restore_stores
-from streams.runtime.worker import Worker
+from streams.runtime.restore import restore
+from streams.runtime.restore.restore import restore_stores
+from streams.runtime.threads.worker import Worker
 from streams.serdes import Long, String
 from streams.state import KeyValueStore, StoreSpec
 from streams.state.rocks import RocksBackend

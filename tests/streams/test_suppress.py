@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streams import StreamsBuilder, Suppressed, TimeWindows, TopologyError
 from streams.errors import SuppressBufferFull
-from streams.processors.suppress import Buffer, SuppressedView
+from streams.processors.tables.suppress import Buffer, SuppressedView
 from streams.serdes import Json, Long, Serde, SessionWindowed, String, TimeWindowed
 from streams.serdes.buffered import Buffered, BufferedSerde
 from streams.serdes.change import ChangeSerde

@@ -9,7 +9,7 @@ import pytest
 from logd.client import TopicPartition
 from streams import Processor, ProcessorContext, Record, StreamsBuilder, StreamsError, log_and_continue
 from streams.errors import ProcessingError, SerializationError
-from streams.runtime.task import FIRST_RUN_LIMIT, Task
+from streams.runtime.task.task import FIRST_RUN_LIMIT, Task
 from streams.runtime.task_id import TaskId
 from streams.state import open_store
 from streams.topology import Handlers

@@ -28,7 +28,7 @@ from streams import (
     VersionedRecord,
 )
 from streams.errors import StateError
-from streams.runtime.restore import StoreRestore
+from streams.runtime.restore.restore import StoreRestore
 from streams.runtime.topics import TopicNames, internal_topics
 from streams.state import PUT_RETURN_CODE_NOT_PUT, StoreSpec, VersionedStore, open_store
 from streams.state.cache import join

@@ -97,7 +97,7 @@ SECONDS = {
     "millstream/testing/test_cluster_fixture.py": 30,
     "millstream/testing/test_faults.py": 10,
     "millstream/testing/test_plugin.py": 10,
-    "millstream/zookeeper/test_zookeeper.py": 10,
+    "millstream/commands/zookeeper/test_zookeeper.py": 10,
     "mirror/test_quarantine.py": 10,
     "streams/test_rebalance.py": 60,
     "streams/test_exactly_once.py": 50,
@@ -162,7 +162,7 @@ WAITING = (
     "interop/test_faust.py",
     "mirror/test_late_batches.py",
     "millstream/test_main.py",
-    "millstream/cluster/test_cli.py",
+    "millstream/commands/cluster/test_cli.py",
     "logd/server/test_receive_memory.py",
     "logd/client/test_admin.py",
 )

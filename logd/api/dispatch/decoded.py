@@ -1,7 +1,7 @@
 """Requests that are messages: decoded, handled by their API's module and encoded again.
 
-A module of ``logd.api`` has REQUEST and ``handle``, or a ``serve`` that does all of that; it is imported at
-the API's first request.
+A module of ``logd.api.handlers`` has REQUEST and ``handle``, or a ``serve`` that does all of that. It is
+imported at the API's first request.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from logd.api.forwarding import Serve, Served, forwarding
+from logd.api.dispatch.forwarding import Serve, Served, forwarding
 from logd.wire import Message, decode, decode_request_header, encode_response
 
 if TYPE_CHECKING:
-    from logd.api.answer import Answer
-    from logd.api.context import RequestContext
+    from logd.api.request.answer import Answer
+    from logd.api.request.context import RequestContext
     from logd.api.table import Api
     from logd.wire.headers import RequestHeader
 
@@ -62,7 +62,7 @@ async def _encode_later(handle: Callable[[], Awaitable[Message]], header: Reques
 
 
 def _load(api: Api) -> Serve:
-    module = importlib.import_module(f"logd.api.{api.module}")
+    module = importlib.import_module(f"logd.api.handlers.{api.module}")
     if hasattr(module, "serve"):
         found: Serve = module.serve
     else:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from logd.api.answer import Refused
+from logd.api.request.answer import Refused
 from logd.api.table import (
     API_VERSIONS,
     APIS,
@@ -26,11 +26,11 @@ from logd.errors import MalformedMessage
 if TYPE_CHECKING:
     import asyncio
 
-    from logd.api.answer import Answer
-    from logd.api.context import RequestContext
-    from logd.api.forwarding import Served
+    from logd.api.dispatch.forwarding import Served
+    from logd.api.request.answer import Answer
+    from logd.api.request.context import RequestContext
     from logd.api.table import Api
-    from logd.broker.delayed import Delayed
+    from logd.broker.fetching.delayed import Delayed
 
 _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of the client id
 
@@ -91,7 +91,7 @@ def _produce(
 ) -> Answer | asyncio.Future[bytes] | Coroutine[Any, Any, Answered] | None:
     """Take this function's place at the first call: the module is imported only when somebody produces."""
     global _produce
-    from logd.api import produce
+    from logd.api.produce import produce
 
     _produce = produce.serve
     return produce.serve(view, pos, end, version, correlation_id, context)
@@ -102,7 +102,7 @@ def _fetch(
 ) -> Answer | Delayed[Answer]:
     """As ``_produce``."""
     global _fetch
-    from logd.api import fetch
+    from logd.api.fetch import fetch
 
     _fetch = fetch.serve
     return fetch.serve(view, pos, end, version, correlation_id, context)
@@ -111,7 +111,7 @@ def _fetch(
 def _decoded(api: Api, request: bytes, context: RequestContext) -> Served:
     """As ``_produce``."""
     global _decoded
-    from logd.api import decoded
+    from logd.api.dispatch import decoded
 
     _decoded = decoded.serve
     return decoded.serve(api, request, context)
@@ -123,7 +123,7 @@ def _unsupported(api: Api, version: int, correlation_id: int) -> bytes:
             f"asked for version {version} of API {api.key} ({api.module}); "
             f"{api.serves_from} to {api.last} are served"
         )
-    from logd.api.api_versions import unsupported_version
+    from logd.api.handlers.api_versions import unsupported_version
     from logd.wire import encode_response
 
     return encode_response(unsupported_version(), 0, correlation_id)

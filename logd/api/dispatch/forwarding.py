@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from logd.api.answer import Answer, Refused
-from logd.api.context import RequestContext
+from logd.api.request.answer import Answer, Refused
+from logd.api.request.context import RequestContext
 from logd.errors import ErrorCode, KafkaError
 from logd.wire import Message, decode, encode_response
 from logd.wire.framing import LENGTH
 from logd.wire.headers import RequestHeader
 
 if TYPE_CHECKING:
-    from logd.broker.controller_link import ControllerLink
+    from logd.broker.cluster.controller_link import ControllerLink
 
 Served: TypeAlias = "Answer | Coroutine[Any, Any, Answer]"
 Serve: TypeAlias = Callable[[bytes, RequestHeader, RequestContext], Served]
@@ -54,7 +54,7 @@ async def _forwarded(
     context: RequestContext,
     link: ControllerLink,
 ) -> Answer:
-    from logd.broker.controller_link import in_envelope
+    from logd.broker.cluster.controller_link import in_envelope
 
     try:
         answer = await link.forward(in_envelope(request, context.principal, context.client_host))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import struct
 
-from logd.api.answer import NotYet
-from logd.api.context import RequestContext
-from logd.api.dispatch import Outcome, Serving
+from logd.api.dispatch.dispatch import Outcome, Serving
+from logd.api.request.answer import NotYet
+from logd.api.request.context import RequestContext
 from logd.api.table import API_VERSIONS, BROKER_APIS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 
 _KEY = struct.Struct(">h")

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logd.api.fetch_read import FetchRead
-from logd.broker.delayed import Cold, Delayed
-from logd.broker.fetch_session import CLOSING_EPOCH, NO_SESSION, OPENING_EPOCH
+from logd.api.fetch.fetch_read import FetchRead
+from logd.broker.fetching.delayed import Cold, Delayed
+from logd.broker.fetching.fetch_session import CLOSING_EPOCH, NO_SESSION, OPENING_EPOCH
 from logd.errors import KafkaError
 from logd.wire.fetch import TOPIC_IDS, decode_fetch_request, encode_fetch_response
 
 if TYPE_CHECKING:
-    from logd.api.answer import Answer
-    from logd.api.context import RequestContext
+    from logd.api.request.answer import Answer
+    from logd.api.request.context import RequestContext
 
 
 def serve(
@@ -47,7 +47,7 @@ def serve(
             broker.fetch_sessions.close_of(request.replica_id)
     read = FetchRead(broker, request, version, correlation_id, session, context.endpoint)
     if request.replica_id >= 0:
-        from logd.api.follower_fetch import refuse, take_in
+        from logd.api.fetch.follower_fetch import refuse, take_in
 
         if broker.leading is None:
             read.refused = refuse(request, session)

@@ -9,21 +9,21 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from logd.api.current_leaders import Find
-from logd.broker.closest import ReadElsewhere
-from logd.broker.fencing import LogDiverged, check_last_fetched, check_leader_epoch
+from logd.broker.cluster.replica_selector import ReadElsewhere
+from logd.broker.partition.fencing import LogDiverged, check_last_fetched, check_leader_epoch
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import NotResident, is_resident, warm
 from logd.storage.disk import CACHED_ONLY
 from logd.wire.fetch import PartitionFetched
 
 if TYPE_CHECKING:
-    from logd.api.follower_fetch import Refused
-    from logd.broker.closest import RackReplicas
-    from logd.broker.cluster.leading import Leading
-    from logd.broker.cluster.replication_quota import ThrottledFetch
-    from logd.broker.fetch_session import SessionPartition
-    from logd.broker.partition import Partition
-    from logd.broker.warming import Job, WarmingRounds
+    from logd.api.fetch.follower_fetch import Refused
+    from logd.broker.cluster.replica_selector import RackReplicas
+    from logd.broker.cluster.replication.led_partitions import Leading
+    from logd.broker.cluster.replication.replication_quota import ThrottledFetch
+    from logd.broker.fetching.cold_reads import Job, WarmingRounds
+    from logd.broker.fetching.fetch_session import SessionPartition
+    from logd.broker.partition.partition import Partition
     from logd.records.slice import FileSlice
     from logd.wire.fetch import FetchPartition, ReceivedFetch, Topic
 

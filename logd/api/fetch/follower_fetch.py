@@ -9,8 +9,8 @@ from logd.wire.fetch import TOPIC_IDS
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
-    from logd.broker.cluster.leading import Leading
-    from logd.broker.fetch_session import FetchSession
+    from logd.broker.cluster.replication.led_partitions import Leading
+    from logd.broker.fetching.fetch_session import FetchSession
     from logd.wire.fetch import ReceivedFetch, Topic
 
 Refused: TypeAlias = "dict[tuple[Topic, int], int]"

@@ -6,10 +6,10 @@ is INVALID_PRODUCER_EPOCH.
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.api.transaction_codes import code_for
-from logd.broker.coordinator import partition_for
-from logd.broker.topic import GROUP_OFFSETS
+from logd.broker.coordinators.coordinator import partition_for
+from logd.broker.topics.topic import GROUP_OFFSETS
 from logd.errors import KafkaError
 from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity

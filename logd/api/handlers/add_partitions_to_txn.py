@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.api.transaction_codes import code_for
-from logd.broker.topic import INTERNAL_TOPICS
+from logd.broker.topics.topic import INTERNAL_TOPICS
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity

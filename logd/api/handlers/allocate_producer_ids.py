@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logd.api.cluster_member import controlling
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.errors import KafkaError
 from logd.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 

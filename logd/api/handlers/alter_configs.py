@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from logd.api.context import RequestContext
-from logd.api.incremental_alter_configs import alter_resource, check_named_once
-from logd.broker.configs import Alteration, Operation
+from logd.api.handlers.incremental_alter_configs import alter_resource, check_named_once
+from logd.api.request.context import RequestContext
+from logd.broker.topics.configs import Alteration, Operation
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.alter_configs import (
     AlterConfigsRequest,

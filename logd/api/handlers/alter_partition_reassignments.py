@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition

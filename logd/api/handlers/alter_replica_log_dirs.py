@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.topic_names import check_name

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.api.table import APIS
 from logd.errors import ErrorCode
 from logd.wire.messages.api_versions import (

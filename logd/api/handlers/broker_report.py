@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from logd.api.cluster_member import controlling
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.errors import KafkaError
 from logd.topic_partition import TopicPartition
 from logd.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse, ReportedTopic

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.errors import ErrorCode
 from logd.wire.private.broker_shutdown import BrokerShutdownRequest, BrokerShutdownResponse
 

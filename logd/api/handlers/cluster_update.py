@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logd.api.cluster_member import member_of
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 
 REQUEST = ClusterUpdateRequest

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from logd.api.context import RequestContext
-from logd.api.create_topics import check_assignment
+from logd.api.handlers.create_topics import check_assignment
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.decisions import check_growth

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
-from logd.broker.catalog import new_topic
-from logd.broker.configs import described_topic_configs
+from logd.broker.topics.catalog import new_topic
+from logd.broker.topics.configs import described_topic_configs
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller.topics import NewTopic
 from logd.wire.message import NO_UUID

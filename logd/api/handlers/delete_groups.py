@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.errors import KafkaError
 from logd.wire.messages.delete_groups import (
     DeletableGroupResult,

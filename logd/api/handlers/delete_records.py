@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeAlias
 
-from logd.api.context import RequestContext
-from logd.broker.partition import Partition
+from logd.api.request.context import RequestContext
+from logd.broker.partition.partition import Partition
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,

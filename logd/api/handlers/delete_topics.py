@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from logd.api.context import RequestContext
-from logd.broker.catalog import TopicCatalog
+from logd.api.request.context import RequestContext
+from logd.broker.topics.catalog import TopicCatalog
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.message import NO_UUID
 from logd.wire.messages.delete_topics import (

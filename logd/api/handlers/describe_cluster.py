@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
 from logd.api.operations import CLUSTER_OPERATIONS, NOT_ASKED
+from logd.api.request.context import RequestContext
 from logd.errors import ErrorCode
 from logd.wire.messages.describe_cluster import (
     DescribeClusterBroker,

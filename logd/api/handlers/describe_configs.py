@@ -5,9 +5,9 @@ The broker is asked for by its id; an empty name asks for what was changed for a
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
-from logd.broker.configs import (
+from logd.broker.topics.configs import (
     Described,
     described_broker_configs,
     described_cluster_configs,

@@ -5,8 +5,8 @@ From version 3 on the operations the client may carry out, from 6 on an error fo
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
 from logd.api.operations import GROUP_OPERATIONS
+from logd.api.request.context import RequestContext
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.describe_groups import (
     DescribedGroup,

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Container, Iterator
 from pathlib import Path
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
-from logd.broker.log_dirs import absolute, space_of
+from logd.broker.log_dirs.log_dirs import absolute, space_of
 from logd.errors import ErrorCode
 from logd.topic_partition import TopicPartition
 from logd.wire.messages.describe_log_dirs import (

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.describe_producers import (
     DescribeProducersRequest,

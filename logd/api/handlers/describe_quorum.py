@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.errors import ErrorCode
 from logd.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 

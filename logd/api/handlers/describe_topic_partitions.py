@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from logd.api.context import RequestContext
 from logd.api.operations import TOPIC_OPERATIONS
-from logd.broker.topic import Topic
+from logd.api.request.context import RequestContext
+from logd.broker.topics.topic import Topic
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.topic_names import check_name
 from logd.wire.messages.describe_topic_partitions import (

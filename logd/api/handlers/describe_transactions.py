@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.errors import KafkaError
 from logd.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,

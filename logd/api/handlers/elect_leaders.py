@@ -6,9 +6,9 @@ have a leader.
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
-from logd.broker.partition import Partition
+from logd.broker.partition.partition import Partition
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller.election import ElectionType
 from logd.topic_partition import TopicPartition

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.api.transaction_codes import code_for
 from logd.errors import KafkaError
 from logd.transactions import ProducerIdentity

@@ -12,9 +12,9 @@ import importlib
 import inspect
 from typing import Any
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.api.table import APIS
-from logd.broker.controller_link import client_host_of, principal_of
+from logd.broker.cluster.controller_link import client_host_of, principal_of
 from logd.errors import ErrorCode, KafkaError, MalformedMessage
 from logd.wire import Message, decode, decode_request_header, encode_response
 from logd.wire.headers import RequestHeader
@@ -65,7 +65,7 @@ def _context(request: EnvelopeRequest, header: RequestHeader, context: RequestCo
 
 
 async def _served(data: bytes, header: RequestHeader, context: RequestContext) -> Message:
-    module = importlib.import_module(f"logd.api.{APIS[header.api_key].module}")
+    module = importlib.import_module(f"logd.api.handlers.{APIS[header.api_key].module}")
     try:
         message = decode(module.REQUEST, header.version, data, header.body)
     except MalformedMessage as error:

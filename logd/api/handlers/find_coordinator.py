@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from logd.api.context import RequestContext
-from logd.broker.coordinator import partition_for
+from logd.api.request.context import RequestContext
+from logd.broker.coordinators.coordinator import partition_for
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 

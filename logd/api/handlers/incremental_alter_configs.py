@@ -6,10 +6,10 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from logd.api.context import RequestContext
-from logd.api.describe_configs import TOPIC, check_broker_resource, check_is_broker
+from logd.api.handlers.describe_configs import TOPIC, check_broker_resource, check_is_broker
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
-from logd.broker.configs import BROKER_KEYS, Alteration, Operation, altered, check_dynamic
+from logd.broker.topics.configs import BROKER_KEYS, Alteration, Operation, altered, check_dynamic
 from logd.config.load import unknown_setting
 from logd.config.setting import format_value
 from logd.config.topic import TOPIC_SETTINGS

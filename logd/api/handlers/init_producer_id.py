@@ -7,7 +7,7 @@ asks again. Before version 4 PRODUCER_FENCED is INVALID_PRODUCER_EPOCH. Version 
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.api.transaction_codes import code_for
 from logd.errors import ErrorCode, KafkaError
 from logd.transactions import ProducerIdentity

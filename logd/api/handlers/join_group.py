@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.errors import KafkaError
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 

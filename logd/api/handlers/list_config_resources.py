@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from logd.api.context import RequestContext
-from logd.api.describe_configs import BROKER, TOPIC
+from logd.api.handlers.describe_configs import BROKER, TOPIC
+from logd.api.request.context import RequestContext
 from logd.errors import ErrorCode
 from logd.wire.messages.list_config_resources import (
     ConfigResource,

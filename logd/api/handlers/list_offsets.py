@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from logd.api.context import RequestContext
-from logd.broker.batch_rules import LOOP_DECOMPRESSED_MAX
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
-from logd.broker.fencing import check_leader_epoch
-from logd.broker.partition import Partition
+from logd.broker.partition.batch_rules import LOOP_DECOMPRESSED_MAX
+from logd.broker.partition.fencing import check_leader_epoch
+from logd.broker.partition.partition import Partition
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import TimestampOffset
 from logd.storage.timestamp_search import NotSearched

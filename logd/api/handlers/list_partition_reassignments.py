@@ -6,7 +6,7 @@ Apache Kafka, the answer leaves them out.
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.errors import ErrorCode
 from logd.metadata.controller.reassignment import list_reassignments
 from logd.topic_partition import TopicPartition

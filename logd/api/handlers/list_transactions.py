@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logd.api.context import RequestContext
 from logd.api.patterns import matcher
+from logd.api.request.context import RequestContext
 from logd.errors import KafkaError
 from logd.transactions import TransactionDescription, TransactionState
 from logd.wire.messages.list_transactions import (

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from logd.api.context import RequestContext
 from logd.api.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from logd.broker.cluster_view import PartitionView
-from logd.broker.topic import INTERNAL_TOPICS, Topic
+from logd.api.request.context import RequestContext
+from logd.broker.topics.cluster_view import PartitionView
+from logd.broker.topics.topic import INTERNAL_TOPICS, Topic
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.topic_names import CLUSTER_METADATA, check_name
 from logd.wire import decode, encode
@@ -33,7 +33,7 @@ from logd.wire.messages.metadata import (
 )
 
 if TYPE_CHECKING:
-    from logd.api.answer import Answer
+    from logd.api.request.answer import Answer
 
 REQUEST = MetadataRequest
 

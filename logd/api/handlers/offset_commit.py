@@ -5,9 +5,9 @@ Partitions that do not exist get an error of their own; who may commit stands in
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
 from logd.api.named_topics import TOPIC_IDS_FROM, topic_called
-from logd.broker.topic import Topic
+from logd.api.request.context import RequestContext
+from logd.broker.topics.topic import Topic
 from logd.errors import ErrorCode, KafkaError
 from logd.groups.offsets import commit_refused
 from logd.wire.messages.offset_commit import (

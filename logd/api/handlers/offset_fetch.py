@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from logd.api.context import RequestContext
 from logd.api.named_topics import TOPIC_IDS_FROM
+from logd.api.request.context import RequestContext
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.offset_fetch import (
     OffsetFetchRequest,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from logd.api.context import RequestContext
-from logd.broker.fencing import check_leader_epoch
+from logd.api.request.context import RequestContext
+from logd.broker.partition.fencing import check_leader_epoch
 from logd.errors import KafkaError
 from logd.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,

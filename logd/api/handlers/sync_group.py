@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

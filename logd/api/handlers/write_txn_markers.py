@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TypeAlias
 
-from logd.api.context import RequestContext
+from logd.api.request.context import RequestContext
 from logd.broker.transactions.marker_outcome import Outcome
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from logd.broker.timeouts import Timeouts
-from logd.broker.uncommitted import Commit
+from logd.broker.partition.uncommitted import Commit
+from logd.broker.work.timeouts import Timeouts
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.produce import PartitionProduced
 
 if TYPE_CHECKING:
-    from logd.broker.partition import Partition
+    from logd.broker.partition.partition import Partition
 
 
 class Unkept(NamedTuple):

@@ -17,13 +17,13 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from logd.api.acknowledgement import Acknowledgement, Unkept
-from logd.api.answer import Refused
 from logd.api.current_leaders import Find, tell_leaders
+from logd.api.produce.acknowledgement import Acknowledgement, Unkept
+from logd.api.produce.waiting_batch import WaitingBatch
+from logd.api.request.answer import Refused
 from logd.api.transaction_codes import IMPLICIT_FROM, produce_code
-from logd.api.waiting_batch import WaitingBatch
-from logd.broker.admission import NotYetAdmitted
-from logd.broker.batch_rules import NotYetValidated
+from logd.broker.partition.admission import NotYetAdmitted
+from logd.broker.partition.batch_rules import NotYetValidated
 from logd.errors import ErrorCode, KafkaError, RecordsRefused
 from logd.wire.produce import (
     LEADERS,
@@ -35,9 +35,9 @@ from logd.wire.produce import (
 )
 
 if TYPE_CHECKING:
-    from logd.api.context import RequestContext
-    from logd.broker.cluster_view import Node
-    from logd.broker.topic import Topic as BrokerTopic
+    from logd.api.request.context import RequestContext
+    from logd.broker.topics.cluster_view import Node
+    from logd.broker.topics.topic import Topic as BrokerTopic
     from logd.wire.produce import ReceivedProduce
 
     Answers: TypeAlias = list[tuple[Topic, list[PartitionProduced]]]

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from logd.broker.admission import NotYetAdmitted
-from logd.broker.batch_rules import NotYetValidated
+from logd.broker.partition.admission import NotYetAdmitted
+from logd.broker.partition.batch_rules import NotYetValidated
 from logd.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from logd.broker.partition import Partition
-    from logd.broker.pool import Validator
-    from logd.broker.topic import Topic
+    from logd.broker.partition.partition import Partition
+    from logd.broker.topics.topic import Topic
+    from logd.broker.work.pool import Validator
     from logd.storage import Appended
     from logd.wire.produce import PartitionProduced
 

@@ -15,15 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from logd.broker.pool import run_job, to_its_end
-from logd.broker.rounds import Rounds, is_expected, report
-from logd.broker.warming import Warmer
+from logd.broker.fetching.cold_reads import Warmer
+from logd.broker.work.periodic import Rounds, is_expected, report
+from logd.broker.work.pool import run_job, to_its_end
 from logd.config.setting import LONG_MAX
 from logd.storage.names import CLEANED_SUFFIX
 
 if TYPE_CHECKING:
-    from logd.broker.cleaner_process import CleanerDied, CleanerProcess
-    from logd.broker.partition import Partition
+    from logd.broker.background.cleaner_process import CleanerDied, CleanerProcess
+    from logd.broker.partition.partition import Partition
     from logd.config.broker import BrokerConfig
     from logd.storage import Deletion, Log, LogFolder
     from logd.storage.cleaner.messages import Cleaned, Failed
@@ -273,7 +273,7 @@ class Compaction:
 
     async def _compact(self, due: Due) -> None:
         # A broker is ready before there is anything to compact, and most never have it.
-        from logd.broker.cleaner_process import CleanerDied, CleanerProcess
+        from logd.broker.background.cleaner_process import CleanerDied, CleanerProcess
         from logd.storage.cleaner.messages import Done, Failed
 
         log = due.log

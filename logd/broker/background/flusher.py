@@ -17,11 +17,11 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from logd.broker.rounds import is_expected, report
+from logd.broker.work.periodic import is_expected, report
 from logd.errors import ErrorCode, KafkaError, error_for
 
 if TYPE_CHECKING:
-    from logd.broker.partition import Partition
+    from logd.broker.partition.partition import Partition
     from logd.storage import Log
 
 FLUSHES_AT_ONCE = 4

@@ -14,14 +14,14 @@ from concurrent.futures import Executor, Future
 from functools import partial
 from typing import TYPE_CHECKING
 
-from logd.broker.flusher import Flusher
-from logd.broker.pool import run_job
-from logd.broker.rounds import Rounds, report
-from logd.broker.warming import Warmer
+from logd.broker.background.flusher import Flusher
+from logd.broker.fetching.cold_reads import Warmer
+from logd.broker.work.periodic import Rounds, report
+from logd.broker.work.pool import run_job
 from logd.storage.open_files import OPEN_FILES, half_of_descriptors
 
 if TYPE_CHECKING:
-    from logd.broker.partition import Partition
+    from logd.broker.partition.partition import Partition
     from logd.config.broker import BrokerConfig
     from logd.storage import Deletion, LogFolder
     from logd.topic_partition import TopicPartition

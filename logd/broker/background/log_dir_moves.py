@@ -1,7 +1,7 @@
 """Partitions on their way to another log folder (AlterReplicaLogDirs, KIP-113), while they serve.
 
 A move is remembered by its ``-future`` folder: what a crash interrupts, the next start begins again. The copy
-is `logd.storage.log.future`'s; here is who moves when, and how fast.
+is `logd.storage.future_log`'s; here is who moves when, and how fast.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from logd.broker.pool import run_job
-from logd.broker.rounds import is_expected, report
+from logd.broker.work.periodic import is_expected, report
+from logd.broker.work.pool import run_job
 from logd.errors import ErrorCode, KafkaError
 from logd.storage.checkpoints import read_partition_metadata
 from logd.storage.errors import NoRoom
 from logd.storage.names import PARTITION_METADATA
 
 if TYPE_CHECKING:
-    from logd.broker.compaction import Compaction
-    from logd.broker.flusher import Flusher
-    from logd.broker.log_dirs import LogDirs
-    from logd.broker.partition import Partition
+    from logd.broker.background.compaction import Compaction
+    from logd.broker.background.flusher import Flusher
+    from logd.broker.log_dirs.log_dirs import LogDirs
+    from logd.broker.partition.partition import Partition
     from logd.config.broker import BrokerConfig
     from logd.storage import Deletion, LogFolder
-    from logd.storage.log.future import FutureLog
+    from logd.storage.future_log import FutureLog
     from logd.topic_partition import TopicPartition
 
 COPY_STEP_BYTES = 4 * 1024 * 1024
@@ -90,7 +90,7 @@ class Moves:
                     continue  # the folder with its log may be offline, and this copy all that is left
                 if partition is not None and partition.folder is not folder and _is_of(partition, paths):
                     self._begin_again(partition, folder)
-                from logd.storage.log.future import discard_future
+                from logd.storage.future_log import discard_future
 
                 for path in paths:  # after a crash a copy may be incomplete
                     self._discard([discard_future(folder, path)])
@@ -170,7 +170,7 @@ class Moves:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _new_future(self, partition: Partition, folder: LogFolder) -> FutureLog:
-        from logd.storage.log.future import FutureLog  # hardly any broker ever moves a log
+        from logd.storage.future_log import FutureLog  # hardly any broker ever moves a log
 
         try:
             future = FutureLog(partition.log, partition.folder, folder)

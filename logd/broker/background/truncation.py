@@ -13,13 +13,13 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from logd.broker.pool import to_its_end
+from logd.broker.work.pool import to_its_end
 
 if TYPE_CHECKING:
-    from logd.broker.compaction import Compaction
-    from logd.broker.flusher import Flusher
-    from logd.broker.moves import Moves
-    from logd.broker.partition import Partition
+    from logd.broker.background.compaction import Compaction
+    from logd.broker.background.flusher import Flusher
+    from logd.broker.background.log_dir_moves import Moves
+    from logd.broker.partition.partition import Partition
     from logd.storage import Deletion, LogFolder
     from logd.storage.log.truncation import Truncation
     from logd.topic_partition import TopicPartition

@@ -9,7 +9,7 @@ from logd.metrics.metrics import Metrics, Values
 
 if TYPE_CHECKING:
     from logd.broker.cluster.host import HostBroker
-    from logd.broker.cluster.shared import Shared
+    from logd.broker.cluster.membership import Shared
 
 
 class ClusterMetrics:

@@ -18,14 +18,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from logd.backoff import Backoff
-from logd.broker.rounds import report
+from logd.broker.work.periodic import report
 from logd.errors import MillstreamError, error_for
 from logd.topic_partition import TopicPartition
 from logd.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse
 
 if TYPE_CHECKING:
-    from logd.broker.cluster.leading import Leading
     from logd.broker.cluster.member import Member
+    from logd.broker.cluster.replication.led_partitions import Leading
     from logd.config.replication import ReplicationConfig
 
 FIRST_BACKOFF_S: Final = 0.05

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from logd.backoff import Backoff
-from logd.broker.rounds import report
+from logd.broker.work.periodic import report
 from logd.errors import MillstreamError, error_for
 from logd.topic_partition import TopicPartition
 from logd.wire import Message

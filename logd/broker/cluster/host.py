@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from logd.broker.catalog import TopicCatalog
-    from logd.broker.closest import Closest
-    from logd.broker.cluster.leading import Leading
-    from logd.broker.cluster_view import ClusterView
-    from logd.broker.controller_link import ControllerLink
+    from logd.broker.background.housekeeping import Housekeeping
+    from logd.broker.background.truncation import Truncations
+    from logd.broker.cluster.controller_link import ControllerLink
+    from logd.broker.cluster.replica_selector import Closest
+    from logd.broker.cluster.replication.led_partitions import Leading
     from logd.broker.groups.groups import Groups
-    from logd.broker.housekeeping import Housekeeping
-    from logd.broker.log_dirs import LogDirs
+    from logd.broker.log_dirs.log_dirs import LogDirs
+    from logd.broker.topics.catalog import TopicCatalog
+    from logd.broker.topics.cluster_view import ClusterView
     from logd.broker.transactions.transactions import Transactions
-    from logd.broker.truncation import Truncations
     from logd.config.broker import BrokerConfig
     from logd.config.listeners import Endpoint
     from logd.metadata.image import ClusterImage

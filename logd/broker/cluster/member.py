@@ -16,12 +16,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from logd.backoff import Backoff
-from logd.broker.catalog import TopicCatalog
-from logd.broker.cluster.controlling import Controlling
+from logd.broker.cluster.controller.controller_role import Controlling
+from logd.broker.cluster.controller.publisher import update_of
 from logd.broker.cluster.peer_connections import PeerConnections
-from logd.broker.cluster.publisher import update_of
-from logd.broker.pool import to_its_end
-from logd.broker.rounds import report
+from logd.broker.topics.catalog import TopicCatalog
+from logd.broker.work.periodic import report
+from logd.broker.work.pool import to_its_end
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.feed.inbox import Inbox
@@ -30,12 +30,12 @@ from logd.metadata.zookeeper.cluster import prepare
 from logd.metadata.zookeeper.election import Candidate, Elected
 from logd.metadata.zookeeper.election import Controller as Seen
 from logd.metadata.zookeeper.errors import ZooKeeperError
-from logd.metadata.zookeeper.lease import Lease
 from logd.metadata.zookeeper.moving import refuse_unfinished
-from logd.metadata.zookeeper.paths import BROKER_IDS
 from logd.metadata.zookeeper.registration import Registered, Registrar
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.znodes import Registration
+from logd.metadata.zookeeper.session.lease import Lease
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.znodes.paths import BROKER_IDS
+from logd.metadata.zookeeper.znodes.znodes import Registration
 from logd.wire import Message
 from logd.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse

@@ -12,30 +12,30 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from logd.broker.closest import Closest
-from logd.broker.cluster.assignment import Assignment
+from logd.broker.cluster.controlled_shutdown import HandingOver
 from logd.broker.cluster.failed_folders import FailedFolders
-from logd.broker.cluster.fetcher import FetcherSettings, ReplicaFetcher
-from logd.broker.cluster.fetchers import Fetchers
-from logd.broker.cluster.handing_over import HandingOver
-from logd.broker.cluster.leading import Leading
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.peer_connections import PeerConnections
-from logd.broker.cluster.replication_quota import ReplicationQuota
-from logd.broker.partition import Partition
-from logd.broker.peers import Cluster, Leadership
-from logd.broker.producer_id_blocks import BlocksAhead
-from logd.broker.producer_ids import ProducerIds
-from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
+from logd.broker.cluster.replica_selector import Closest
+from logd.broker.cluster.replication.assignment import Assignment
+from logd.broker.cluster.replication.led_partitions import Leading
+from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
+from logd.broker.cluster.replication.replica_fetchers import Fetchers
+from logd.broker.cluster.replication.replication_quota import ReplicationQuota
+from logd.broker.coordinators.peers import Cluster, Leadership
+from logd.broker.coordinators.producer_id_blocks import BlocksAhead
+from logd.broker.coordinators.producer_ids import ProducerIds
+from logd.broker.partition.partition import Partition
+from logd.broker.topics.topic import GROUP_OFFSETS, TRANSACTION_STATE
 from logd.config.replication import RACK_AWARE
 from logd.errors import ConfigError, ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster, moving
-from logd.metadata.zookeeper.clock import boottime
 from logd.metadata.zookeeper.registration import refuse_foreign_brokers
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
-from logd.metadata.zookeeper.znodes import Endpoint, Registration
+from logd.metadata.zookeeper.session.clock import boottime
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
 from logd.storage import FolderMismatch
 from logd.storage.checkpoints import encode_uuid
 from logd.storage.identity import FolderIdentity
@@ -135,7 +135,7 @@ class Shared:
         """See `Fetchers.statistics`."""
         return {} if self._assignment is None else self._assignment.fetchers.statistics()
 
-    # What coordinators need of the others (`logd.broker.peers`, `producer_id_blocks`)
+    # What coordinators need of the others (`logd.broker.coordinators.peers`, `producer_id_blocks`)
 
     def others(self, broker: HostBroker) -> Cluster:
         """Who leads what, and a way to ask."""
@@ -147,7 +147,7 @@ class Shared:
         return ProducerIds.of_cluster(self._blocks)
 
     async def request(self, broker_id: int, message: Message) -> Any:
-        """Ask another broker. See `logd.broker.peers.Peers`."""
+        """Ask another broker. See `logd.broker.coordinators.peers.Peers`."""
         # A lane for each kind: markers wait for replicas, and what asks for consent is not to wait for them.
         return await self.member.request(broker_id, message, lane=type(message).__name__)
 
@@ -272,7 +272,7 @@ def _refuse_foreign(folders: Mapping[Path, FolderIdentity], cluster_id: str | No
 
 
 class _Leaders:
-    """See `logd.broker.peers.Leaders`."""
+    """See `logd.broker.coordinators.peers.Leaders`."""
 
     def __init__(self, broker: HostBroker) -> None:
         self.broker_id = broker.node_id

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from logd.broker.cluster.leading import Leading
-    from logd.broker.cluster_view import ClusterView, Node
-    from logd.broker.partition import Partition
+    from logd.broker.cluster.replication.led_partitions import Leading
+    from logd.broker.partition.partition import Partition
+    from logd.broker.topics.cluster_view import ClusterView, Node
     from logd.config.listeners import Endpoint
     from logd.replication import Progress
 

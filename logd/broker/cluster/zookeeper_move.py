@@ -20,16 +20,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from logd.broker.journal_folder import journal_folder
-from logd.broker.log_dirs import LogDirs
-from logd.broker.log_dirs_opening import LogDirsOpening
+from logd.broker.log_dirs.journal_folder import journal_folder
+from logd.broker.log_dirs.log_dirs import LogDirs
+from logd.broker.log_dirs.opening import LogDirsOpening
 from logd.metadata.embedded import FILE_NAME, MOVED_NAME, EmbeddedStore
 from logd.metadata.image import ClusterImage, PartitionImage, TopicImage
 from logd.metadata.zookeeper import moving
 from logd.metadata.zookeeper.moving import Standing
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
-from logd.metadata.zookeeper.znodes import MoveZnode
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.znodes.znodes import MoveZnode
 from logd.storage import FolderLocked, LogFolder, StorageError
 from logd.storage.checkpoints import read_partition_metadata
 from logd.storage.disk import Disk, PosixDisk

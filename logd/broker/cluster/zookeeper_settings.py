@@ -11,7 +11,7 @@ from logd.client.security.tls import parse_tls
 from logd.config.setting import format_value
 from logd.config.zookeeper import ZOOKEEPER_SETTINGS, ZooKeeperConfig
 from logd.errors import ConfigError
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 
 PREFIX: Final = "zookeeper."
 

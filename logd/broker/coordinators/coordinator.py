@@ -15,14 +15,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
-from logd.broker.leadership import Leadership
-from logd.broker.rounds import PAUSE_AFTER_MISTAKE_S, Rounds, report
+from logd.broker.topics.leadership import Leadership
+from logd.broker.work.periodic import PAUSE_AFTER_MISTAKE_S, Rounds, report
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.broker.catalog import TopicCatalog
-    from logd.broker.topic import Topic
+    from logd.broker.topics.catalog import TopicCatalog
+    from logd.broker.topics.topic import Topic
     from logd.storage import Log
 
 log = logging.getLogger("logd.broker")

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from logd.broker.partition import Partition
+from logd.broker.partition.partition import Partition
 from logd.errors import ErrorCode, KafkaError, MalformedMessage
 from logd.records import Record, build_batch, decode_records, iter_batches
 from logd.records.header import BatchHeader

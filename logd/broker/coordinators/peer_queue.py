@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from logd.broker.rounds import Rounds
+from logd.broker.work.periodic import Rounds
 
 IN_FLIGHT_MAX = 5
 """Requests to one broker at a time: one that waits for its replicas does not hold up all others."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Protocol
 
-from logd.broker.rounds import Rounds
+from logd.broker.work.periodic import Rounds
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
 from logd.metadata.found import beyond, beyond_unread
 from logd.metadata.image import PRODUCER_ID_BLOCK, ClusterImage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from logd.broker.producer_id_blocks import BlocksAhead, ProducerIdBlocks, StoredBlocks
+from logd.broker.coordinators.producer_id_blocks import BlocksAhead, ProducerIdBlocks, StoredBlocks
 from logd.metadata.image import ClusterImage
 from logd.metadata.store import MetadataStore
 

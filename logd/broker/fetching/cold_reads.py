@@ -16,13 +16,13 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from logd.broker.rounds import report
+from logd.broker.work.periodic import report
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import NotResident, is_resident, warm
 from logd.storage.disk import CACHED_ONLY
 
 if TYPE_CHECKING:
-    from logd.broker.partition import Partition
+    from logd.broker.partition.partition import Partition
     from logd.storage import Log
 
 Job: TypeAlias = Callable[[], None]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from logd.broker.partition import FollowerWaiter
-    from logd.broker.wakeups import Wakeups
-    from logd.broker.warming import Job, Warmer, Warming
+    from logd.broker.fetching.cold_reads import Job, Warmer, Warming
+    from logd.broker.partition.partition import FollowerWaiter
+    from logd.broker.work.wakeups import Wakeups
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

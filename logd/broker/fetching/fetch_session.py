@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from logd.broker.partition import FollowerWaiter, Partition
+    from logd.broker.partition.partition import FollowerWaiter, Partition
     from logd.wire.fetch import FetchPartition, PartitionFetched, ReceivedFetch, Topic
 
 NO_SESSION = 0

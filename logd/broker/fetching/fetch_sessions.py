@@ -21,7 +21,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from logd.broker.fetch_session import EPOCH_MAX, NO_SESSION, OPENING_EPOCH, FetchSession
+from logd.broker.fetching.fetch_session import EPOCH_MAX, NO_SESSION, OPENING_EPOCH, FetchSession
 from logd.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -11,17 +11,17 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
-from logd.broker.coordinator import Coordinator, partition_for
+from logd.broker.coordinators.coordinator import Coordinator, partition_for
 from logd.broker.groups.clock import GroupClock
-from logd.broker.topic import GROUP_OFFSETS
+from logd.broker.topics.topic import GROUP_OFFSETS
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.broker.catalog import TopicCatalog
     from logd.broker.groups.partition import GroupPartition
-    from logd.broker.partition import Partition
-    from logd.broker.topic import Topic
+    from logd.broker.partition.partition import Partition
+    from logd.broker.topics.catalog import TopicCatalog
+    from logd.broker.topics.topic import Topic
     from logd.config.broker import BrokerConfig
     from logd.groups import GroupSettings
     from logd.storage import Appended, Log

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from logd.broker.admission import NotYetAdmitted
-from logd.broker.coordinator_log import CoordinatorLog
-from logd.broker.partition import Partition
+from logd.broker.coordinators.coordinator_log import CoordinatorLog
+from logd.broker.partition.admission import NotYetAdmitted
+from logd.broker.partition.partition import Partition
 from logd.errors import ErrorCode, KafkaError
 from logd.groups import (
     CoordinatorRecord,

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from logd.broker.coordinator_log import Loader
+from logd.broker.coordinators.coordinator_log import Loader
 from logd.broker.groups.log import GroupLog
 from logd.errors import ErrorCode, KafkaError
 from logd.groups import Answer, GroupSettings, GroupShard, Joining, TransactionEnd

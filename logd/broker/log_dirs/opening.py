@@ -20,7 +20,7 @@ from logd.storage.identity import FolderIdentity
 from logd.storage.names import PARTITION_METADATA
 
 if TYPE_CHECKING:
-    from logd.broker.log_dirs import LogDirs
+    from logd.broker.log_dirs.log_dirs import LogDirs
     from logd.config.topic import TopicConfig
     from logd.metadata.image import TopicImage
     from logd.storage import Deletion
@@ -184,7 +184,7 @@ class LogDirsOpening:
                 topic = topics.get(key.topic)
                 topic_id = read_partition_metadata(paths[0] / PARTITION_METADATA)
                 if key not in known and topic is not None and topic_id in (None, topic.topic_id):
-                    from logd.storage.log.future import promote  # after a crash only
+                    from logd.storage.future_log import promote  # after a crash only
 
                     promote(folder, *key, paths.pop(0), config_for(key[0]), now_ms)
                     known.add(key)

@@ -8,7 +8,7 @@ from logd.errors import ErrorCode, KafkaError
 from logd.replication import find_divergence
 
 if TYPE_CHECKING:
-    from logd.broker.partition import Partition
+    from logd.broker.partition.partition import Partition
 
 
 class LogDiverged(Exception):

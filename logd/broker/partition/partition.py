@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, ItemsView, Iterator, MutableSet
 from typing import TYPE_CHECKING, Protocol
 
-from logd.broker.admission import Admission, NotYetAdmitted, TransactionGuard
-from logd.broker.batch_rules import BatchRules, Validated
-from logd.broker.uncommitted import Uncommitted
+from logd.broker.partition.admission import Admission, NotYetAdmitted, TransactionGuard
+from logd.broker.partition.batch_rules import BatchRules, Validated
+from logd.broker.partition.uncommitted import Uncommitted
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
@@ -20,7 +20,7 @@ from logd.storage.disk import CACHED_ONLY
 from logd.storage.producers.producer import NO_NUMBER
 
 if TYPE_CHECKING:
-    from logd.broker.replication_role import ReplicationRole
+    from logd.broker.partition.replication_role import ReplicationRole
     from logd.storage import AbortedTransaction, Appended, Deletion, Log, LogFolder, Producer
     from logd.storage.log.copier import CopiedRun
 

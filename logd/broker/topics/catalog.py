@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from logd.broker.pool import to_its_end
-from logd.broker.topic import Topic
+from logd.broker.topics.topic import Topic
+from logd.broker.work.pool import to_its_end
 from logd.errors import ConfigError, ErrorCode, KafkaError
 from logd.metadata import decisions
 from logd.metadata.image import TopicImage
@@ -21,10 +21,10 @@ from logd.storage.checkpoints import new_uuid
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.broker.admission import TransactionGuard
-    from logd.broker.cluster_view import ClusterView
-    from logd.broker.partition import Partition
-    from logd.broker.replicas import Replicas
+    from logd.broker.partition.admission import TransactionGuard
+    from logd.broker.partition.partition import Partition
+    from logd.broker.topics.cluster_view import ClusterView
+    from logd.broker.topics.replicas import Replicas
     from logd.config.topic import TopicConfig
     from logd.metadata.controller.core import Controller
     from logd.metadata.controller.decision import Decision

@@ -15,7 +15,7 @@ from logd.metadata.image import NO_LEADER
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.broker.topic import Topic
+    from logd.broker.topics.topic import Topic
     from logd.config.listeners import Endpoint
     from logd.metadata.image import BrokerImage, ClusterImage, PartitionImage
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from logd.broker.config_layers import ALL_BROKERS, ConfigLayers, Source, Synonym
+from logd.broker.topics.config_layers import ALL_BROKERS, ConfigLayers, Source, Synonym
 from logd.config.broker import BROKER_SETTINGS
 from logd.config.inert import INERT_SETTINGS
 from logd.config.known import REFUSED_PREFIXES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
+from logd.broker.topics.topic import GROUP_OFFSETS, TRANSACTION_STATE
 from logd.config.broker import BrokerConfig
 
 

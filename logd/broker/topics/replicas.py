@@ -17,18 +17,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from logd.broker.disk_work import DiskWork
-from logd.broker.replication_role import Unassigned
+from logd.broker.partition.replication_role import Unassigned
+from logd.broker.work.disk_work import DiskWork
 from logd.errors import KafkaError
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.broker.admission import TransactionGuard
-    from logd.broker.flusher import Flusher
-    from logd.broker.log_dirs import LogDirs
-    from logd.broker.logs_at_hand import LogsAtHand
-    from logd.broker.partition import Partition
-    from logd.broker.topic import Topic
+    from logd.broker.background.flusher import Flusher
+    from logd.broker.log_dirs.log_dirs import LogDirs
+    from logd.broker.partition.admission import TransactionGuard
+    from logd.broker.partition.partition import Partition
+    from logd.broker.topics.topic import Topic
+    from logd.broker.topics.unassigned_logs import LogsAtHand
     from logd.storage import Deletion, Log, LogFolder
 
 PARTITIONS_PER_TURN = 50
@@ -150,7 +150,7 @@ class Replicas:
         return next(folder for folder in self._log_dirs if folder.logs.get(log.tp) is log)
 
     def _partition(self, topic: Topic, log: Log, folder: LogFolder) -> Partition:
-        from logd.broker.partition import Partition  # a broker is ready before there is one
+        from logd.broker.partition.partition import Partition  # a broker is ready before there is one
 
         checkpointed = folder.high_watermarks.get(log.tp, -1)
         partition = Partition(

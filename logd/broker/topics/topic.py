@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from logd.broker.fencing import check_leader_epoch
+from logd.broker.partition.fencing import check_leader_epoch
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.broker.partition import Partition
+    from logd.broker.partition.partition import Partition
     from logd.config.topic import TopicConfig
     from logd.metadata.image import TopicImage
 

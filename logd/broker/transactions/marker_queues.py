@@ -18,10 +18,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from logd.broker.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
-from logd.broker.peers import NO_LEADER, Leaders, Leadership, Peers
-from logd.broker.rounds import Rounds, report
+from logd.broker.coordinators.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
+from logd.broker.coordinators.peers import NO_LEADER, Leaders, Leadership, Peers
 from logd.broker.transactions.marker_outcome import OVERTAKEN, Outcome
+from logd.broker.work.periodic import Rounds, report
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
 from logd.topic_partition import TopicPartition
 from logd.wire.messages.write_txn_markers import (

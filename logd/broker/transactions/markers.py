@@ -7,15 +7,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from logd.broker.fencing import check_leader_epoch
-from logd.broker.topic import GROUP_OFFSETS
+from logd.broker.partition.fencing import check_leader_epoch
+from logd.broker.topics.topic import GROUP_OFFSETS
 from logd.broker.transactions.marker_outcome import OVERTAKEN, Outcome
 from logd.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from logd.broker.catalog import TopicCatalog
+    from logd.broker.coordinators.peers import Cluster
     from logd.broker.groups.groups import Groups
-    from logd.broker.peers import Cluster
+    from logd.broker.topics.catalog import TopicCatalog
     from logd.broker.transactions.marker_queues import MarkerQueues
     from logd.records.control import SealedMarker
     from logd.topic_partition import TopicPartition

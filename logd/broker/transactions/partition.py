@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from typing import TYPE_CHECKING, TypeAlias
 
 from logd.backoff import Backoff
-from logd.broker.coordinator_log import Loader
-from logd.broker.rounds import report
+from logd.broker.coordinators.coordinator_log import Loader
 from logd.broker.transactions.log import TxnLog
 from logd.broker.transactions.marker_outcome import Outcome
 from logd.broker.transactions.marker_queues import MarkerDelayed
 from logd.broker.transactions.markers import Markers
+from logd.broker.work.periodic import report
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 from logd.transactions import (

@@ -17,10 +17,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from logd.broker.admission import NotYetAdmitted
-from logd.broker.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
-from logd.broker.peers import NO_LEADER, Cluster, Peers
-from logd.broker.rounds import Rounds, report
+from logd.broker.coordinators.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
+from logd.broker.coordinators.peers import NO_LEADER, Cluster, Peers
+from logd.broker.partition.admission import NotYetAdmitted
+from logd.broker.work.periodic import Rounds, report
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
 from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity

@@ -11,20 +11,20 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from logd.broker.coordinator import Coordinator, partition_for
-from logd.broker.topic import TRANSACTION_STATE
+from logd.broker.coordinators.coordinator import Coordinator, partition_for
+from logd.broker.topics.topic import TRANSACTION_STATE
 from logd.broker.transactions.markers import Markers
 from logd.errors import ErrorCode, KafkaError, error_for
 from logd.topic_partition import TopicPartition
 from logd.transactions.identity import ProducerIdentity
 
 if TYPE_CHECKING:
-    from logd.broker.catalog import TopicCatalog
+    from logd.broker.coordinators.peers import Cluster
+    from logd.broker.coordinators.producer_ids import ProducerIds
     from logd.broker.groups.groups import Groups
-    from logd.broker.partition import Partition
-    from logd.broker.peers import Cluster
-    from logd.broker.producer_ids import ProducerIds
-    from logd.broker.topic import Topic
+    from logd.broker.partition.partition import Partition
+    from logd.broker.topics.catalog import TopicCatalog
+    from logd.broker.topics.topic import Topic
     from logd.broker.transactions.partition import TxnPartition
     from logd.broker.transactions.remote_admission import RemoteAdmission
     from logd.config.broker import BrokerConfig

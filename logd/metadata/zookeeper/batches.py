@@ -9,11 +9,11 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from logd.metadata.zookeeper import paths
 from logd.metadata.zookeeper.election import Elected, fenced
 from logd.metadata.zookeeper.errors import ConnectionLost, ControllerMoved, ZooKeeperError
-from logd.metadata.zookeeper.operations import Create, Delete, MultiFailed, SetData, Write
-from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.session.operations import Create, Delete, MultiFailed, SetData, Write
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.znodes import paths
 
 BATCH_BYTES_MAX: Final = 512 * 1024
 """Of one `multi`: half of what ZooKeeper takes, since its servers exchange it with additions of their own."""

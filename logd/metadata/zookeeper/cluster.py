@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from logd.metadata.image import PRODUCER_ID_BLOCK
-from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.errors import BadVersion, ConnectionLost, NodeExists
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.znodes import ProducerIdBlock
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.znodes import paths, znodes
+from logd.metadata.zookeeper.znodes.znodes import ProducerIdBlock
 
 
 async def prepare(session: Session) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.errors import (
     ConnectionLost,
     ControllerMoved,
@@ -22,10 +21,19 @@ from logd.metadata.zookeeper.errors import (
     NoNode,
     ZooKeeperError,
 )
-from logd.metadata.zookeeper.lease import Lease
-from logd.metadata.zookeeper.operations import Check, Create, Delete, MultiFailed, SetData, Stat, Write
-from logd.metadata.zookeeper.session import Event, Session, State
+from logd.metadata.zookeeper.session.lease import Lease
+from logd.metadata.zookeeper.session.operations import (
+    Check,
+    Create,
+    Delete,
+    MultiFailed,
+    SetData,
+    Stat,
+    Write,
+)
+from logd.metadata.zookeeper.session.session import Event, Session, State
 from logd.metadata.zookeeper.watches import Watch, report
+from logd.metadata.zookeeper.znodes import paths, znodes
 
 FIRST_EPOCH: Final = 1
 AGAIN_S: Final = 1.0

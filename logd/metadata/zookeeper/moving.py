@@ -20,14 +20,15 @@ from typing import Final
 
 from logd.metadata.differences import differences
 from logd.metadata.image import Change, ClusterImage, PartitionImage
-from logd.metadata.zookeeper import cluster, paths, znodes
+from logd.metadata.zookeeper import cluster
 from logd.metadata.zookeeper.election import Elected, elect, resign
 from logd.metadata.zookeeper.errors import ChrootTaken, ConnectionLost, NoNode, UnfinishedMove
-from logd.metadata.zookeeper.operations import Create, MultiFailed
-from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.session.operations import Create, MultiFailed
+from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.store import ZooKeeperStore
 from logd.metadata.zookeeper.watches import Watch
-from logd.metadata.zookeeper.znodes import MoveZnode
+from logd.metadata.zookeeper.znodes import paths, znodes
+from logd.metadata.zookeeper.znodes.znodes import MoveZnode
 from logd.topic_partition import TopicPartition
 
 WAITED_PART: Final = 1.5

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.errors import NoNode
-from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.znodes import paths, znodes
 from logd.topic_partition import TopicPartition
 
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.errors import (
     ConnectionLost,
     DuplicateBrokerId,
@@ -20,10 +19,11 @@ from logd.metadata.zookeeper.errors import (
     NodeExists,
     ZooKeeperError,
 )
-from logd.metadata.zookeeper.lease import Lease
-from logd.metadata.zookeeper.session import Event, Session, State
+from logd.metadata.zookeeper.session.lease import Lease
+from logd.metadata.zookeeper.session.session import Event, Session, State
 from logd.metadata.zookeeper.watches import Watch, report
-from logd.metadata.zookeeper.znodes import Registration
+from logd.metadata.zookeeper.znodes import paths, znodes
+from logd.metadata.zookeeper.znodes.znodes import Registration
 
 WAITED_PART: Final = 1.5
 """Of a session's timeout: how long a registration is waited out that this broker's last run may have left."""

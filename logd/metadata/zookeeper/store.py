@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from logd.metadata.image import PRODUCER_ID_BLOCK, Change, ClusterImage
-from logd.metadata.zookeeper import paths, topic_znodes, znodes
 from logd.metadata.zookeeper.batches import write_all
 from logd.metadata.zookeeper.election import Elected
 from logd.metadata.zookeeper.errors import NodeExists, NoNode
-from logd.metadata.zookeeper.operations import Create, Delete, SetData, Write
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.topic_znodes import Assignment, PartitionState
-from logd.metadata.zookeeper.tree import SLICE, KnownConfigs, KnownTopic, Tree, below, read_tree
-from logd.metadata.zookeeper.znodes import ProducerIdBlock
+from logd.metadata.zookeeper.session.operations import Create, Delete, SetData, Write
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.znodes import paths, topic_znodes, znodes
+from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, PartitionState
+from logd.metadata.zookeeper.znodes.tree import SLICE, KnownConfigs, KnownTopic, Tree, below, read_tree
+from logd.metadata.zookeeper.znodes.znodes import ProducerIdBlock
 from logd.topic_partition import TopicPartition
 
 NEVER_WRITTEN: Final = frozenset(("broker", "broker-gone", "replicas-offline"))

@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.errors import NoNode
-from logd.metadata.zookeeper.operations import Stat
-from logd.metadata.zookeeper.session import Event, Session
-from logd.metadata.zookeeper.znodes import Registration
+from logd.metadata.zookeeper.session.operations import Stat
+from logd.metadata.zookeeper.session.session import Event, Session
+from logd.metadata.zookeeper.znodes import paths, znodes
+from logd.metadata.zookeeper.znodes.znodes import Registration
 
 log = logging.getLogger("logd.zookeeper")
 

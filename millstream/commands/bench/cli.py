@@ -12,9 +12,9 @@ import typer
 from logd.client import BatchProducer, Consumer
 from logd.client.properties import CONSUMER, PRODUCER, ClientProperties
 from logd.errors import RequestTimedOut
-from millstream.bench.consuming import ConsumeBench
-from millstream.bench.payload import file_payloads, random_payloads, slices
-from millstream.bench.producing import ProduceBench, slice_size
+from millstream.commands.bench.consuming import ConsumeBench
+from millstream.commands.bench.payload import file_payloads, random_payloads, slices
+from millstream.commands.bench.producing import ProduceBench, slice_size
 from millstream.data_types.escapes import unescaped
 from millstream.terminal.command import command
 from millstream.terminal.output import Row

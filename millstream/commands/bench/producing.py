@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from logd.errors import MillstreamError
 from logd.records import NewRecord
-from millstream.bench.latencies import Latencies
+from millstream.commands.bench.latencies import Latencies
 from millstream.terminal.progress import Progress
 
 SLICE_BYTES = 16_384

@@ -24,7 +24,7 @@ def _options() -> None:
 @command(app, "list")
 async def list_brokers(session: Session) -> None:
     """The brokers: where to reach them, and how many partitions each leads."""
-    from millstream.broker.led import partitions_led
+    from millstream.commands.broker.led import partitions_led
 
     cluster = await session.admin.describe_cluster()
     led = partitions_led(await session.admin.list_topics())
@@ -70,6 +70,6 @@ async def shutdown(
     such broker, 5 if its settings do not allow it, 7 if partitions would be left without a leader or under
     min.insync.replicas, 6 if only some have stopped.
     """
-    from millstream.broker.shutdown import shut_down
+    from millstream.commands.broker.shutdown import shut_down
 
     await shut_down(session, ids, dry_run=dry_run, force=force, yes=yes, seconds=timeout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from millstream.partition.standing import MIN_ISR, Standing
+from millstream.commands.partition.standing import MIN_ISR, Standing
 from millstream.terminal.counting import counted
 
 SHOWN = 8

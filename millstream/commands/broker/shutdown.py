@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from logd.client import Admin, ResourceType
 from logd.errors import BROKER_AWAY, ConnectionClosed, MillstreamError
-from millstream.broker.led import partitions_led
-from millstream.broker.loss import Loss
-from millstream.partition.standing import read_standings
+from millstream.commands.broker.led import partitions_led
+from millstream.commands.broker.loss import Loss
+from millstream.commands.partition.standing import read_standings
 from millstream.terminal.output import Row
 from millstream.terminal.session import Session, described
 from millstream.terminal.status import NotAllowed, NotFound, Partly, Unhealthy

@@ -66,7 +66,7 @@ async def health(session: Session) -> None:
     The exit status is 7 if anything failed, and 6 if something could not be found out. Moves under way and
     leaders that are not the preferred ones are warnings.
     """
-    from millstream.cluster.health import FAILED, UNKNOWN, check_cluster
+    from millstream.commands.cluster.health import FAILED, UNKNOWN, check_cluster
 
     findings = await check_cluster(session)
     session.show([finding.row(session.form) for finding in findings], HEALTH)
@@ -133,7 +133,7 @@ def move_to_zookeeper(
     Topics, settings and producer ids are written to an empty chroot as Kafka's znodes, and the log folders
     say then that they are there; no log is touched. Killed at any point, run it again.
     """
-    from millstream.cluster.zookeeper_move import run
+    from millstream.commands.cluster.zookeeper_move import run
 
     short = {"log.dirs": log_dirs, "node.id": node_id, "zookeeper.connect": zookeeper}
     overrides = [*(override or ()), *(f"{key}={value}" for key, value in short.items() if value is not None)]

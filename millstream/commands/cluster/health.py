@@ -20,7 +20,7 @@ from logd.client import (
     TopicPartition,
 )
 from logd.errors import MillstreamError
-from millstream.partition.standing import MIN_ISR, Standing, standings
+from millstream.commands.partition.standing import MIN_ISR, Standing, standings
 from millstream.terminal.output import Format, Row
 from millstream.terminal.session import Session, described
 

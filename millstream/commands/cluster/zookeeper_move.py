@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from logd.broker.zookeeper_move import SingleNode, look, move
-from logd.broker.zookeeper_settings import zookeeper_settings
+from logd.broker.cluster.zookeeper_move import SingleNode, look, move
+from logd.broker.cluster.zookeeper_settings import zookeeper_settings
 from logd.config.load import load_config
 from logd.config.zookeeper import ZooKeeperConfig
 from logd.metadata.zookeeper.moving import Standing

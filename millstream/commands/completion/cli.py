@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from millstream.completion.variable import COMPLETE
+from millstream.commands.completion.variable import COMPLETE
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 

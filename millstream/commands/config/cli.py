@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from millstream.config.kind import Kind
+from millstream.commands.config.kind import Kind
 from millstream.terminal.command import command
 from millstream.terminal.completion import complete_groups, complete_topics
 from millstream.terminal.session import Session
@@ -56,7 +56,7 @@ async def describe(
     key: Annotated[list[str] | None, typer.Option("--key", help="Only this key; repeatable.")] = None,
 ) -> None:
     """Settings with where they come from and what they are by default."""
-    from millstream.config.settings import described
+    from millstream.commands.config.settings import described
 
     session.show(await described(session, kind, name, key, everything=all_keys), COLUMNS)
 
@@ -64,7 +64,7 @@ async def describe(
 def _check_alter(
     *, settings: list[str] | None, append: list[str] | None, subtract: list[str] | None, **_: object
 ) -> None:
-    from millstream.config.settings import changes
+    from millstream.commands.config.settings import changes
 
     if not changes(settings or [], append or [], subtract or []):
         raise UsageError("nothing to do: give KEY=VALUE, --append or --subtract")
@@ -86,7 +86,7 @@ async def alter(
     dry_run: DryRun = False,
 ) -> None:
     """Set keys, or add to and take from those that are lists."""
-    from millstream.config.settings import change, changes
+    from millstream.commands.config.settings import change, changes
 
     wanted = changes(settings or [], append or [], subtract or [])
     await change(session, kind, name, wanted, dry_run=dry_run)
@@ -103,7 +103,7 @@ async def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Take keys' own values away, so that the defaults hold again."""
-    from millstream.config.settings import change
+    from millstream.commands.config.settings import change
 
     session.confirm(
         f"Have the defaults of {', '.join(keys)} hold for {kind.value} {name}?", yes=yes or dry_run

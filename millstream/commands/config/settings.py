@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from logd.client import ConfigEntry, ConfigOp, ResourceType
 from logd.client.properties import nearest
 from logd.errors import ErrorCode, KafkaError, MillstreamError
-from millstream.config.keys import SOURCES, read_settings, with_nearest
+from millstream.commands.config.keys import SOURCES, read_settings, with_nearest
 from millstream.terminal.output import Row
 from millstream.terminal.session import Session
 from millstream.terminal.status import NotFound, UsageError
 
 if TYPE_CHECKING:
-    from millstream.config.kind import Kind
+    from millstream.commands.config.kind import Kind
 
 Changes = Mapping[str, str | tuple[ConfigOp, str] | None]
 

@@ -9,14 +9,14 @@ from typing import BinaryIO
 import typer
 
 from logd.client.properties import CONSUMER, ClientProperties
-from millstream.consume import options
-from millstream.consume.columns import RecordPrinter, TypedFields
-from millstream.consume.filters import key_filter, parse_pattern
-from millstream.consume.format_string import format_printer
-from millstream.consume.forms import internal_printer, printer
-from millstream.consume.opening import Wanted, open_source
-from millstream.consume.positions import parse_start, parse_time
-from millstream.consume.reading import Reading
+from millstream.commands.consume import options
+from millstream.commands.consume.columns import RecordPrinter, TypedFields
+from millstream.commands.consume.filters import key_filter, parse_pattern
+from millstream.commands.consume.format_string import format_printer
+from millstream.commands.consume.forms import internal_printer, printer
+from millstream.commands.consume.opening import Wanted, open_source
+from millstream.commands.consume.positions import parse_start, parse_time
+from millstream.commands.consume.reading import Reading
 from millstream.data_types import options as type_options
 from millstream.data_types.escapes import unescaped
 from millstream.data_types.find import find_type

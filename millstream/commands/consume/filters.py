@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from logd.records import Record
-from millstream.consume.columns import KEY
-from millstream.consume.reading import RecordFilter
+from millstream.commands.consume.columns import KEY
+from millstream.commands.consume.reading import RecordFilter
 from millstream.data_types.data_type import DataType, WrongData
 from millstream.terminal.status import UsageError
 

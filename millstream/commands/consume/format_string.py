@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from logd.client import TopicPartition
 from logd.records import Record
-from millstream.consume.columns import (
+from millstream.commands.consume.columns import (
     HEADERS,
     KEY,
     OFFSET,

@@ -8,8 +8,16 @@ import msgspec
 
 from logd.client import TopicPartition
 from logd.records import Record
-from millstream.consume.columns import HEADERS, KEY, OFFSET, TIMESTAMP, VALUE, RecordPrinter, TypedFields
-from millstream.consume.format_string import DEFAULT, format_printer
+from millstream.commands.consume.columns import (
+    HEADERS,
+    KEY,
+    OFFSET,
+    TIMESTAMP,
+    VALUE,
+    RecordPrinter,
+    TypedFields,
+)
+from millstream.commands.consume.format_string import DEFAULT, format_printer
 from millstream.data_types.data_type import InternalReader, JsonValue
 from millstream.terminal.output import Format
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from logd.client import Consumer, IsolationLevel, TopicPartition
 from logd.client.properties import ClientProperties
-from millstream.consume.positions import (
+from millstream.commands.consume.positions import (
     Start,
     end_offsets,
     find_topics,
@@ -16,7 +16,7 @@ from millstream.consume.positions import (
     select_partitions,
     starting_offsets,
 )
-from millstream.consume.source import GroupSource, Source
+from millstream.commands.consume.source import GroupSource, Source
 from millstream.terminal.session import Session
 from millstream.terminal.status import UsageError
 

@@ -12,8 +12,8 @@ from logd.client import Fetched, TopicPartition
 from logd.client.fetcher.parts import OnUnreadable, Part
 from logd.errors import UnreadableBatch
 from logd.records import Record
-from millstream.consume.columns import OFFSET, RecordPrinter
-from millstream.consume.source import Source
+from millstream.commands.consume.columns import OFFSET, RecordPrinter
+from millstream.commands.consume.source import Source
 from millstream.data_types.data_type import WrongData
 from millstream.terminal.counting import counted
 from millstream.terminal.progress import Progress

@@ -11,7 +11,7 @@ from typing import Self
 
 from logd.client import Admin, Consumer, Fetched, IsolationLevel, TopicPartition
 from logd.errors import RebalanceNeeded
-from millstream.consume.positions import end_offsets
+from millstream.commands.consume.positions import end_offsets
 
 _LOOK_MS = 500
 """A position moves past control records with nothing to hand out: so often it is looked at."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from logd.config.listeners import Endpoint
 from logd.records import reader
 from logd.uncompiled import VARIABLE
-from millstream.doctor.settings import Wanted
+from millstream.commands.doctor.settings import Wanted
 from millstream.zookeeper.state import NotServing, state
 
 OK, WARNING, FAILED = "ok", "warning", "failed"

@@ -34,8 +34,8 @@ def doctor(
 
     The exit status is 7 if anything fails; a warning is none.
     """
-    from millstream.doctor.checks import FAILED, run_checks
-    from millstream.doctor.settings import read_settings
+    from millstream.commands.doctor.checks import FAILED, run_checks
+    from millstream.commands.doctor.settings import read_settings
 
     findings = run_checks(read_settings(config, override or []))
     local.show((finding._asdict() for finding in findings), COLUMNS)

@@ -70,7 +70,7 @@ async def list_groups(
     """List groups."""
     wanted = {each.lower() for each in state or ()}
     if zookeeper is not None:
-        from millstream.group.old_consumers import list_rows
+        from millstream.commands.group.old_consumers import list_rows
 
         rows = await list_rows(zookeeper, zk_tls_config_file)
         session.show([row for row in rows if not wanted or row["state"].lower() in wanted], LISTED)
@@ -112,14 +112,14 @@ async def describe(
 ) -> None:
     """Describe groups (all, if none is named): offsets, lag and who has each partition."""
     if zookeeper is not None:
-        from millstream.group.old_consumers import find_groups, log_ends, offset_rows
+        from millstream.commands.group.old_consumers import find_groups, log_ends, offset_rows
 
         found = await find_groups(session, zookeeper, zk_tls_config_file, names)
         ends = await log_ends(session, found)
         session.show([row for group in found.groups for row in offset_rows(group, ends)], OFFSETS)
         settle(session, found.errors, found.asked)
         return
-    from millstream.group.describe import lag_rows, read_groups, state_rows
+    from millstream.commands.group.describe import lag_rows, read_groups, state_rows
 
     groups = await read_groups(session, names)
     if state:
@@ -138,13 +138,13 @@ async def members(
 ) -> None:
     """The members of groups (of all, if none is named) and the partitions they have."""
     if zookeeper is not None:
-        from millstream.group import old_consumers
+        from millstream.commands.group import old_consumers
 
         found = await old_consumers.find_groups(session, zookeeper, zk_tls_config_file, names)
         session.show([row for group in found.groups for row in old_consumers.member_rows(group)], MEMBERS)
         settle(session, found.errors, found.asked)
         return
-    from millstream.group.describe import member_rows, read_groups
+    from millstream.commands.group.describe import member_rows, read_groups
 
     session.show(member_rows(await read_groups(session, names)), MEMBERS)
 
@@ -152,7 +152,7 @@ async def members(
 def _check_reset(
     *, topic: list[str] | None, all_topics: bool, dry_run: bool, execute: bool, **given: Any
 ) -> None:
-    from millstream.group.reset import Target
+    from millstream.commands.group.reset import Target
 
     if dry_run and execute:
         raise UsageError("--dry-run and --execute exclude each other")
@@ -189,7 +189,7 @@ async def reset_offsets(
     execute: Annotated[bool, typer.Option("--execute", help="Set the offsets.")] = False,
 ) -> None:
     """Set the offsets of a group without members. Without --execute they are shown and nothing is set."""
-    from millstream.group.reset import Target, plan, reset_rows, set_offsets
+    from millstream.commands.group.reset import Target, plan, reset_rows, set_offsets
 
     target = Target.of(
         to_earliest, to_latest, to_current, to_offset, to_datetime, by_duration, shift_by, from_file
@@ -228,7 +228,7 @@ async def import_offsets(
     Brokers that nobody names are found in ZooKeeper. What is not in the log is left out, and the exit status
     is 6 then.
     """
-    from millstream.group import importing
+    from millstream.commands.group import importing
 
     planned = await importing.import_offsets(
         session, name, zookeeper, zk_tls_config_file, topic or [], execute=execute, force=force, yes=yes

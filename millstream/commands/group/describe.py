@@ -14,7 +14,7 @@ from logd.client import (
     TopicPartition,
 )
 from logd.errors import ErrorCode, KafkaError
-from millstream.group.assignment import decode_assignment
+from millstream.commands.group.assignment import decode_assignment
 from millstream.terminal.output import Row
 from millstream.terminal.session import Session
 from millstream.terminal.status import NotFound

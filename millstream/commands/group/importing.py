@@ -14,8 +14,8 @@ from pathlib import Path
 from logd.client import OffsetAndMetadata, TopicPartition
 from logd.errors import MillstreamError
 from logd.metadata.zookeeper.old_consumers import OldGroup
-from millstream.group.old_consumers import known_partitions, read_group
-from millstream.group.reset import INACTIVE
+from millstream.commands.group.old_consumers import known_partitions, read_group
+from millstream.commands.group.reset import INACTIVE
 from millstream.terminal.ensemble import registered, zookeeper
 from millstream.terminal.output import Row
 from millstream.terminal.partitions import parse_partitions

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from logd.client import PartitionMetadata, TopicPartition
 from logd.errors import MillstreamError
 from logd.metadata.zookeeper.old_consumers import OldGroup, old_groups, old_members, read_old_group
-from logd.metadata.zookeeper.session import Session as ZooKeeper
+from logd.metadata.zookeeper.session.session import Session as ZooKeeper
 from millstream.terminal.ensemble import registered, zookeeper
 from millstream.terminal.output import Row
 from millstream.terminal.servers import Servers

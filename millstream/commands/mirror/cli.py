@@ -46,7 +46,7 @@ def verify(
     """Compare topics by digest over key, value, headers and timestamp; the exit status is 7 if any differ."""
     from logd.client import Client
     from logd.client.properties import read_command_config
-    from millstream.mirror.verify import compare_topics, pair
+    from millstream.commands.mirror.verify import compare_topics, pair
 
     ours = read_command_config(command_config)
     theirs = ours if target_config is None else read_command_config(target_config)

@@ -57,7 +57,7 @@ async def elect(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before an unclean election.")] = False,
 ) -> None:
     """Have leaders elected."""
-    from millstream.partition.elect import elect_leaders
+    from millstream.commands.partition.elect import elect_leaders
 
     if election_type is Election.UNCLEAN:
         session.confirm("Elect unclean leaders? Records that they lack are lost.", yes=yes)
@@ -72,7 +72,7 @@ def _check_reassign(
     throttle: int | None,
     **_: object,
 ) -> None:
-    from millstream.partition.reassign import read_moves
+    from millstream.commands.partition.reassign import read_moves
 
     if cancel and throttle is not None:
         raise UsageError("--throttle goes with moves, not with --cancel")
@@ -107,7 +107,7 @@ async def reassign(
     ] = None,
 ) -> None:
     """Move partitions to other brokers, the preferred leader first; or cancel moves."""
-    from millstream.partition.reassign import begin, planned, read_moves, throttled, wait_for
+    from millstream.commands.partition.reassign import begin, planned, read_moves, throttled, wait_for
 
     wanted = read_moves(moves or [], reassignment_json_file, cancel=cancel)
     rows = await planned(session, wanted)
@@ -126,7 +126,7 @@ async def unthrottle(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", autocompletion=complete_topics)],
 ) -> None:
     """Take away the throttles of moves: of these topics, and of all brokers."""
-    from millstream.partition.reassign import unthrottle_all
+    from millstream.commands.partition.reassign import unthrottle_all
 
     await unthrottle_all(session, topics)
 

@@ -13,19 +13,19 @@ import typer
 from logd.client import BatchProducer, TransactionalProducer
 from logd.client.properties import PRODUCER, ClientProperties
 from logd.records import Headers
+from millstream.commands.produce import options
+from millstream.commands.produce.json_format import JsonFormat
+from millstream.commands.produce.line_format import LineFormat, parse_header
+from millstream.commands.produce.options import Input
+from millstream.commands.produce.producing import Producing, Source
+from millstream.commands.produce.sending import Producer, Sender
+from millstream.commands.produce.source import FileSource, LineSource, RecordFormat
 from millstream.data_types import options as type_options
 from millstream.data_types.data_type import DataType, WrongData
 from millstream.data_types.escapes import unescaped
 from millstream.data_types.find import find_type
 from millstream.data_types.names import TypeName
 from millstream.data_types.schema_options import SchemaOptions
-from millstream.produce import options
-from millstream.produce.json_format import JsonFormat
-from millstream.produce.line_format import LineFormat, parse_header
-from millstream.produce.options import Input
-from millstream.produce.producing import Producing, Source
-from millstream.produce.sending import Producer, Sender
-from millstream.produce.source import FileSource, LineSource, RecordFormat
 from millstream.terminal.command import command
 from millstream.terminal.progress import Progress
 from millstream.terminal.session import Session

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from logd.client import BatchProducer, TransactionalProducer
 from logd.errors import MillstreamError
+from millstream.commands.produce.sending import Sender
+from millstream.commands.produce.source import Chunk
 from millstream.data_types.data_type import WrongData
-from millstream.produce.sending import Sender
-from millstream.produce.source import Chunk
 from millstream.terminal.counting import counted
 from millstream.terminal.progress import Progress
 from millstream.terminal.status import Partly

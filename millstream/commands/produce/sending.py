@@ -10,7 +10,7 @@ from typing import Protocol
 from logd.client import partition_for_key
 from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.records import NewRecord, estimate_sizes
-from millstream.produce.source import Chunk
+from millstream.commands.produce.source import Chunk
 
 
 class Producer(Protocol):

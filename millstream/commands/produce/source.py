@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from logd.errors import ConfigError
 from logd.records import NewRecord
+from millstream.commands.produce.pipe import Pipe
+from millstream.commands.produce.splitter import Splitter
 from millstream.data_types.data_type import WrongData
-from millstream.produce.pipe import Pipe
-from millstream.produce.splitter import Splitter
 
 RecordFormat: TypeAlias = Callable[[Sequence[bytes], int], list[NewRecord]]
 """Lines, and the time in ms, to records; WrongData."""

@@ -53,8 +53,8 @@ def set_profile(
 ) -> None:
     """Make a profile, or change keys of one. For a secret use --command-config: shells remember lines."""
     from logd.config.properties import read_properties
-    from millstream.config.keys import read_settings
-    from millstream.profile.check import check
+    from millstream.commands.config.keys import read_settings
+    from millstream.commands.profile.check import check
 
     changes = {} if command_config is None else read_properties(command_config, "--command-config")
     changes |= read_settings(settings or [], "KEY=VALUE")
@@ -91,7 +91,7 @@ def list_profiles(local: Local) -> None:
 @local_command(app)
 def show(local: Local, *, name: Known) -> None:
     """A profile's keys; what is secret is hidden."""
-    from millstream.profile.check import without_secrets
+    from millstream.commands.profile.check import without_secrets
 
     rows = [
         {"key": key, "value": value} for key, value in sorted(without_secrets(read_profile(name)).items())

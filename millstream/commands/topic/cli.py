@@ -61,7 +61,7 @@ async def create(
     dry_run: DryRun = False,
 ) -> None:
     """Create topics."""
-    from millstream.topic.create import new_topic, refused
+    from millstream.commands.topic.create import new_topic, refused
 
     async def work(name: str) -> None:
         topic = new_topic(name, partitions, replication_factor, config or [], replica_assignment)
@@ -130,7 +130,7 @@ async def describe(
     ] = False,
 ) -> None:
     """Describe topics (all, if none is named): id, settings of their own, leaders and replicas."""
-    from millstream.topic.describe import Only, describe_topics, show_topics
+    from millstream.commands.topic.describe import Only, describe_topics, show_topics
 
     only = Only(
         under_replicated=under_replicated_partitions,
@@ -198,7 +198,7 @@ async def offsets(
     ] = None,
 ) -> None:
     """Offsets of topics (all, if none is named): the first and the next one, or those of a time."""
-    from millstream.topic.offsets import at, first_and_next, wanted_partitions
+    from millstream.commands.topic.offsets import at, first_and_next, wanted_partitions
 
     tps = await wanted_partitions(session, names)
     if time is None:

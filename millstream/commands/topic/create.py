@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from logd.client import NewTopic
 from logd.errors import ErrorCode, KafkaError
-from millstream.config.keys import known_topic_keys, read_settings, with_nearest
+from millstream.commands.config.keys import known_topic_keys, read_settings, with_nearest
 from millstream.terminal.status import UsageError
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from logd.client import PartitionMetadata, TopicMetadata, TopicPartition
-from millstream.config.keys import own_settings
-from millstream.partition.standing import Standing, read_standings
+from millstream.commands.config.keys import own_settings
+from millstream.commands.partition.standing import Standing, read_standings
 from millstream.terminal.output import Format
 from millstream.terminal.session import Session
 

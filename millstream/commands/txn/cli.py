@@ -222,7 +222,7 @@ async def find_hanging_transactions(
     ] = 15,
 ) -> None:
     """Find transactions that are open in a partition and that no coordinator will ever end."""
-    from millstream.txn.hanging import find_hanging
+    from millstream.commands.txn.hanging import find_hanging
 
     now_ms = _now_ms()
     found = await find_hanging(

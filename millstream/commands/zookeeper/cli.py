@@ -32,8 +32,8 @@ def zookeeper(
     Prints one line when all serve, with what zookeeper.connect takes. A server that is killed is told of and
     not started again.
     """
+    from millstream.commands.zookeeper.running import run
     from millstream.terminal.command import told
-    from millstream.zookeeper.running import run
 
     with told("millstream zookeeper"):
         raise typer.Exit(run(folder, nodes, tick_time, class_path))

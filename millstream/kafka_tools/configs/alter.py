@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from millstream.kafka_tools.arguments import Given
 from millstream.kafka_tools.configs.entities import (
     CLIENT,
     DEFAULT,
@@ -18,7 +17,8 @@ from millstream.kafka_tools.configs.entities import (
 from millstream.kafka_tools.configs.quotas import IP_QUOTAS, QUOTAS, alter_quotas, invalid_configuration
 from millstream.kafka_tools.configs.resources import TYPES, read_entries
 from millstream.kafka_tools.configs.scram import MECHANISMS, alter_credentials
-from millstream.kafka_tools.java_errors import illegal_argument
+from millstream.kafka_tools.java.java_errors import illegal_argument
+from millstream.kafka_tools.options.arguments import Given
 from millstream.kafka_tools.running import read_client_properties
 from millstream.terminal.session import Session
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from logd.client import ResourceType
-from millstream.kafka_tools.arguments import Given
 from millstream.kafka_tools.configs.entities import (
     BROKER,
     CLIENT,
@@ -22,7 +21,8 @@ from millstream.kafka_tools.configs.entities import (
 from millstream.kafka_tools.configs.quotas import describe_quotas
 from millstream.kafka_tools.configs.resources import check_topic_name, list_resources, read_entries
 from millstream.kafka_tools.configs.scram import describe_credentials
-from millstream.kafka_tools.java_order import string_order
+from millstream.kafka_tools.java.java_order import string_order
+from millstream.kafka_tools.options.arguments import Given
 from millstream.terminal.session import Session
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 
-from millstream.kafka_tools.arguments import Given
-from millstream.kafka_tools.java_errors import illegal_argument
-from millstream.kafka_tools.java_integers import parse_integer
+from millstream.kafka_tools.java.java_errors import illegal_argument
+from millstream.kafka_tools.java.java_integers import parse_integer
+from millstream.kafka_tools.options.arguments import Given
 
 TOPIC, CLIENT, USER, BROKER, LOGGER, IP, METRICS, GROUP = (
     "topics",

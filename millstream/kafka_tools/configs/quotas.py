@@ -19,9 +19,9 @@ from logd.wire.messages.describe_client_quotas import (
     DescribeClientQuotasResponse,
 )
 from millstream.kafka_tools.configs.entities import CLIENT, DEFAULT, IP, USER
-from millstream.kafka_tools.java_errors import COMMON, JavaError, illegal_argument
-from millstream.kafka_tools.java_numbers import shown_double
-from millstream.kafka_tools.java_order import hash_order, string_hash, string_order
+from millstream.kafka_tools.java.java_errors import COMMON, JavaError, illegal_argument
+from millstream.kafka_tools.java.java_numbers import shown_double
+from millstream.kafka_tools.java.java_order import hash_order, string_hash, string_order
 from millstream.terminal.session import Session
 
 QUOTAS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")

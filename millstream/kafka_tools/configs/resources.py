@@ -15,8 +15,8 @@ from logd.wire.messages.describe_configs import (
 )
 from logd.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from millstream.kafka_tools.configs.entities import BROKER, DEFAULT, GROUP, LOGGER, METRICS, TOPIC
-from millstream.kafka_tools.java_errors import COMMON, NO_NODE, JavaError, illegal_argument, timed_out
-from millstream.kafka_tools.java_integers import parse_integer
+from millstream.kafka_tools.java.java_errors import COMMON, NO_NODE, JavaError, illegal_argument, timed_out
+from millstream.kafka_tools.java.java_integers import parse_integer
 from millstream.terminal.session import Session
 
 TYPES = {

@@ -19,7 +19,7 @@ from logd.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     UserName,
 )
-from millstream.kafka_tools.java_errors import illegal_argument, of_answer
+from millstream.kafka_tools.java.java_errors import illegal_argument, of_answer
 from millstream.terminal.session import Session
 
 MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}

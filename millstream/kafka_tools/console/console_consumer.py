@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Ended, Given, Old, Options
-from millstream.kafka_tools.java_errors import COMMON, JavaError
-from millstream.kafka_tools.java_integers import parse_long
+from millstream.kafka_tools.java.java_errors import COMMON, JavaError
+from millstream.kafka_tools.java.java_integers import parse_long
 from millstream.kafka_tools.log import log_error
-from millstream.kafka_tools.option import Option
-from millstream.kafka_tools.properties import key_values, merge, read_texts, tell_without_effect
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Ended, Given, Old, Options
+from millstream.kafka_tools.options.option import Option
+from millstream.kafka_tools.options.properties import key_values, merge, read_texts, tell_without_effect
 from millstream.kafka_tools.running import (
     HELP,
     VERSION,
@@ -29,10 +29,10 @@ from millstream.kafka_tools.running import (
 )
 
 if TYPE_CHECKING:
-    from millstream.consume.columns import RecordPrinter
-    from millstream.consume.reading import Reading
-    from millstream.kafka_tools.console_source import ConsoleSource
-    from millstream.kafka_tools.message_formatter import TimestampTypes
+    from millstream.commands.consume.columns import RecordPrinter
+    from millstream.commands.consume.reading import Reading
+    from millstream.kafka_tools.console.console_source import ConsoleSource
+    from millstream.kafka_tools.console.message_formatter import TimestampTypes
     from millstream.terminal.session import Session
 
 EARLIEST = -2
@@ -157,7 +157,7 @@ class _Wanted:
 
 
 def _wanted(given: Given) -> _Wanted:
-    from millstream.kafka_tools.message_formatter import TimestampTypes
+    from millstream.kafka_tools.console.message_formatter import TimestampTypes
 
     file = read_client_properties(given.text("command-config") or given.text("consumer.config"))
     extra = key_values(given.texts("command-property") or given.texts("consumer-property"))
@@ -247,7 +247,7 @@ def _offset(given: Given) -> int:
 
 
 def _formatter(given: Given, types: TimestampTypes) -> RecordPrinter:
-    from millstream.kafka_tools.message_formatter import DEFAULT, OLD, find_formatter
+    from millstream.kafka_tools.console.message_formatter import DEFAULT, OLD, find_formatter
 
     name = given.text("formatter") or DEFAULT
     if name in OLD:
@@ -282,8 +282,8 @@ class _Run:
         from logd.client import Consumer
         from logd.client.properties import ClientProperties
         from logd.errors import MillstreamError
-        from millstream.consume.reading import Reading
-        from millstream.kafka_tools.console_source import ConsoleSource
+        from millstream.commands.consume.reading import Reading
+        from millstream.kafka_tools.console.console_source import ConsoleSource
 
         wanted = self._wanted
         settings = ClientProperties.layered(wanted.properties, "").consumer()

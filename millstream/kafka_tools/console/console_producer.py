@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Options
-from millstream.kafka_tools.java_errors import COMMON, JavaError
+from millstream.kafka_tools.java.java_errors import COMMON, JavaError
 from millstream.kafka_tools.log import log_error
-from millstream.kafka_tools.option import Option
-from millstream.kafka_tools.properties import (
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Old, Options
+from millstream.kafka_tools.options.option import Option
+from millstream.kafka_tools.options.properties import (
     check_servers,
     key_values,
     merge,
@@ -33,9 +33,9 @@ from millstream.kafka_tools.running import (
 
 if TYPE_CHECKING:
     from logd.client import BatchProducer
-    from millstream.kafka_tools.line_reader import StdinSource
-    from millstream.produce.sending import Sender
-    from millstream.produce.source import Chunk
+    from millstream.commands.produce.sending import Sender
+    from millstream.commands.produce.source import Chunk
+    from millstream.kafka_tools.console.line_reader import StdinSource
     from millstream.terminal.session import Session
 
 LINE_READER = "org.apache.kafka.tools.LineMessageReader"
@@ -131,7 +131,7 @@ INTEGERS = (
 
 def main(arguments: Sequence[str]) -> int:
     """Read the arguments, and send what stdin has."""
-    from millstream.kafka_tools.line_reader import LineReader, StdinSource
+    from millstream.kafka_tools.console.line_reader import LineReader, StdinSource
 
     try:
         given = _read(arguments)
@@ -222,7 +222,7 @@ class _Run:
         """Send everything; JavaError for what ends the tool."""
         from logd.client import BatchProducer
         from logd.client.properties import ClientProperties
-        from millstream.produce.producing import chunks, within
+        from millstream.commands.produce.producing import chunks, within
 
         settings = ClientProperties.layered(self._properties, "").producer()
         producer = await BatchProducer(session.client, **settings).start()
@@ -263,8 +263,8 @@ class _Run:
     async def _opened(self, session: Session, producer: BatchProducer) -> Sender:
         """The sender, once the topic is there: it is made by asking for it, where the broker does so."""
         from logd.client.properties import ClientProperties
-        from millstream.produce.cli import MAX_REQUEST_SIZE
-        from millstream.produce.sending import Sender
+        from millstream.commands.produce.cli import MAX_REQUEST_SIZE
+        from millstream.commands.produce.sending import Sender
 
         if self._sender is None:
             count = (await session.client.topic(self._topic)).partition_count
@@ -283,7 +283,7 @@ class _Run:
 def _execution_error(error: Exception, topic: str, waited_ms: str) -> JavaError:
     """As Java's `send(…).get()` throws it."""
     from logd.errors import ErrorCode, KafkaError
-    from millstream.kafka_tools.java_errors import java_error, timed_out
+    from millstream.kafka_tools.java.java_errors import java_error, timed_out
 
     cause = java_error(error, "send")
     if isinstance(error, KafkaError) and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from uuid import UUID
 
 from millstream.data_types.data_type import WrongData
-from millstream.kafka_tools.java_errors import COMMON
-from millstream.kafka_tools.java_numbers import shown_double
+from millstream.kafka_tools.java.java_errors import COMMON
+from millstream.kafka_tools.java.java_numbers import shown_double
 
 Deserializer: TypeAlias = Callable[[bytes], bytes]
 """WrongData for bytes that are none of the type."""

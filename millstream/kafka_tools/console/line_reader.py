@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from logd.records import Headers, NewRecord
+from millstream.commands.produce.pipe import Pipe
+from millstream.commands.produce.source import STDIN, Chunk
+from millstream.commands.produce.splitter import Splitter
 from millstream.data_types.data_type import WrongData
-from millstream.kafka_tools.java_errors import COMMON, JavaError
-from millstream.produce.pipe import Pipe
-from millstream.produce.source import STDIN, Chunk
-from millstream.produce.splitter import Splitter
+from millstream.kafka_tools.java.java_errors import COMMON, JavaError
 
 _SEPARATORS = {
     "headers.delimiter": "\t",

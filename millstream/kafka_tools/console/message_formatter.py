@@ -11,8 +11,8 @@ from typing import Final
 from logd.client import Fetched, TopicPartition
 from logd.errors import UnreadableBatch
 from logd.records import Record
-from millstream.consume.columns import HEADERS, KEY, OFFSET, TIMESTAMP, VALUE, RecordPrinter
-from millstream.kafka_tools.deserializers import Deserializer, find_deserializer
+from millstream.commands.consume.columns import HEADERS, KEY, OFFSET, TIMESTAMP, VALUE, RecordPrinter
+from millstream.kafka_tools.console.deserializers import Deserializer, find_deserializer
 from millstream.kafka_tools.log import log_error
 
 PACKAGE = "org.apache.kafka.tools.consumer."

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from millstream.kafka_tools.arguments import Ended, Given, Old, Options
 from millstream.kafka_tools.consumer_groups.terms import SCENARIOS, options_order, print_error
-from millstream.kafka_tools.java_errors import JavaError
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.java.java_errors import JavaError
+from millstream.kafka_tools.options.arguments import Ended, Given, Old, Options
+from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
     HELP,

@@ -14,12 +14,12 @@ from logd.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
-from millstream.kafka_tools.arguments import Given
 from millstream.kafka_tools.consumer_groups.groups import list_names
 from millstream.kafka_tools.consumer_groups.terms import print_error
 from millstream.kafka_tools.consumer_groups.topics import parse_topic_partitions
-from millstream.kafka_tools.java_errors import JavaError, of_answer
-from millstream.kafka_tools.java_order import string_order
+from millstream.kafka_tools.java.java_errors import JavaError, of_answer
+from millstream.kafka_tools.java.java_order import string_order
+from millstream.kafka_tools.options.arguments import Given
 from millstream.terminal.session import Session
 
 OF_THE_GROUP = (

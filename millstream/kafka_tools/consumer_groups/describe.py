@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from logd.client import TopicPartition
-from millstream.kafka_tools.arguments import Given
 from millstream.kafka_tools.consumer_groups.groups import (
     Group,
     Member,
@@ -17,8 +16,9 @@ from millstream.kafka_tools.consumer_groups.groups import (
     read_groups,
 )
 from millstream.kafka_tools.consumer_groups.terms import print_error
-from millstream.kafka_tools.java_errors import JavaError, illegal_argument
-from millstream.kafka_tools.java_order import partition_order
+from millstream.kafka_tools.java.java_errors import JavaError, illegal_argument
+from millstream.kafka_tools.java.java_order import partition_order
+from millstream.kafka_tools.options.arguments import Given
 from millstream.kafka_tools.running import tell
 from millstream.terminal.session import Session
 

@@ -13,9 +13,9 @@ from logd.errors import ErrorCode, KafkaError, error_for
 from logd.wire.messages.consumer_group_describe import Assignment, DescribedGroup
 from logd.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 from logd.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from millstream.group.assignment import decode_assignment
-from millstream.kafka_tools.java_errors import illegal_argument, wrapped
-from millstream.kafka_tools.java_order import string_order
+from millstream.commands.group.assignment import decode_assignment
+from millstream.kafka_tools.java.java_errors import illegal_argument, wrapped
+from millstream.kafka_tools.java.java_order import string_order
 from millstream.terminal.session import Session
 
 CONSUMER_TYPES = ("", "consumer")

@@ -11,13 +11,13 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from millstream.kafka_tools.arguments import Given, Old, Options
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.options.arguments import Given, Old, Options
+from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import COMMAND_CONFIG, HELP, VERSION, read_arguments, tell
 
 if TYPE_CHECKING:
     from logd.metadata.zookeeper.old_consumers import OldGroup
-    from logd.metadata.zookeeper.session import Session as ZooKeeper
+    from logd.metadata.zookeeper.session.session import Session as ZooKeeper
     from logd.topic_partition import TopicPartition
     from millstream.terminal.servers import Servers
 
@@ -133,7 +133,7 @@ async def _describe(ensemble: ZooKeeper, given: Given) -> None:
 
 async def _partitions(ensemble: ZooKeeper, topics: Sequence[str]) -> list[TopicPartition]:
     """All partitions of the topics, as ZooKeeper has them."""
-    from logd.metadata.zookeeper import paths, topic_znodes
+    from logd.metadata.zookeeper.znodes import paths, topic_znodes
     from logd.topic_partition import TopicPartition
 
     values = await ensemble.find_all([paths.topic(name) for name in topics])
@@ -162,7 +162,7 @@ async def _in_kafka(
     """What the group has committed in Kafka, and the ends of the logs; nothing where no broker answers."""
     from logd.client import Admin
     from logd.errors import MillstreamError
-    from millstream.group.old_consumers import known_partitions
+    from millstream.commands.group.old_consumers import known_partitions
     from millstream.terminal.output import Format
     from millstream.terminal.session import Session
 
@@ -186,7 +186,7 @@ async def _in_kafka(
 
 
 def _row(tp: TopicPartition, offset: int | None, end: int | None, owner: str | None) -> Iterable[object]:
-    from millstream.group.old_consumers import consumer_of
+    from millstream.commands.group.old_consumers import consumer_of
 
     lag = None if end is None or offset is None or offset == -1 else end - offset
     return (*tp, offset, end, lag, None if owner is None else consumer_of(owner))
@@ -194,7 +194,7 @@ def _row(tp: TopicPartition, offset: int | None, end: int | None, owner: str | N
 
 def _idle(group: OldGroup) -> list[str]:
     """Members without a partition, once for each topic that they subscribe to."""
-    from millstream.group.old_consumers import consumer_of
+    from millstream.commands.group.old_consumers import consumer_of
 
     busy = set(map(consumer_of, group.owners.values()))
     return [name for name, of in sorted(group.members.items()) if name not in busy for _ in of.subscription]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from logd.client import TopicPartition
 from logd.errors import ErrorCode, KafkaError
-from millstream.kafka_tools.arguments import Ended, Given
 from millstream.kafka_tools.consumer_groups.groups import (
     committed_offsets,
     list_names,
@@ -18,9 +17,10 @@ from millstream.kafka_tools.consumer_groups.groups import (
 )
 from millstream.kafka_tools.consumer_groups.terms import SCENARIOS, options_order, print_error
 from millstream.kafka_tools.consumer_groups.topics import parse_topic_partitions
-from millstream.kafka_tools.java_errors import JavaError, illegal_argument, unwrapped, wrapped
-from millstream.kafka_tools.java_order import copied, partition_order, string_order
-from millstream.kafka_tools.java_times import date_time_ms, duration_ms
+from millstream.kafka_tools.java.java_errors import JavaError, illegal_argument, unwrapped, wrapped
+from millstream.kafka_tools.java.java_order import copied, partition_order, string_order
+from millstream.kafka_tools.java.java_times import date_time_ms, duration_ms
+from millstream.kafka_tools.options.arguments import Ended, Given
 from millstream.kafka_tools.running import tell
 from millstream.terminal.session import Session
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from millstream.kafka_tools.java_order import hash_order, string_hash
+from millstream.kafka_tools.java.java_order import hash_order, string_hash
 
 SCENARIOS = (
     "to-offset",

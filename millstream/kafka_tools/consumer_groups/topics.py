@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from logd.client import TopicPartition
-from millstream.kafka_tools.java_errors import illegal_argument
-from millstream.kafka_tools.java_integers import parse_integer
+from millstream.kafka_tools.java.java_errors import illegal_argument
+from millstream.kafka_tools.java.java_integers import parse_integer
 
 
 def parse_topic_partitions(text: str) -> list[TopicPartition]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeAlias
 
-from millstream.kafka_tools.java_errors import illegal_argument
+from millstream.kafka_tools.java.java_errors import illegal_argument
 
 Part: TypeAlias = str | Callable[[datetime], str]
 

@@ -68,7 +68,7 @@ def of_answer(error: KafkaError) -> JavaError:
     """A broker's answer as the exception that Kafka's clients make of it: with the broker's words, or with
     the code's.
     """
-    from millstream.kafka_tools.error_texts import ERROR_TEXTS
+    from millstream.kafka_tools.java.error_texts import ERROR_TEXTS
 
     name, text = ERROR_TEXTS[error.code.name]
     if error.code.name == "UNSUPPORTED_VERSION" and (api := re.match(r"([A-Z_]+): we speak", error.message)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java.java_errors import JavaError
 
 
 def parse_integer(text: str, bits: int = 32) -> int:

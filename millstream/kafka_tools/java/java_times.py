@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone
 
-from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java.java_errors import JavaError
 
 _TIME = re.compile(
     r"(?P<year>\d+)-(?P<month>\d+)-(?P<day>\d+)T(?P<hour>\d+):(?P<minute>\d+):(?P<second>\d+)\.(?P<ms>\d+)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 
-from millstream.kafka_tools.java_errors import illegal_argument
+from millstream.kafka_tools.java.java_errors import illegal_argument
 
 LONGEST = 24
 SIZE = 16

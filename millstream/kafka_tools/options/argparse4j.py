@@ -9,8 +9,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from millstream.kafka_tools.arguments import Ended
-from millstream.kafka_tools.java_integers import parse_integer
+from millstream.kafka_tools.java.java_integers import parse_integer
+from millstream.kafka_tools.options.arguments import Ended
 
 T = TypeVar("T")
 

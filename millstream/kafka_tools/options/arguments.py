@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from millstream.kafka_tools.java_errors import JavaError
-from millstream.kafka_tools.java_integers import parse_integer
-from millstream.kafka_tools.option import Option
-from millstream.kafka_tools.usage import usage
+from millstream.kafka_tools.java.java_errors import JavaError
+from millstream.kafka_tools.java.java_integers import parse_integer
+from millstream.kafka_tools.options.option import Option
+from millstream.kafka_tools.options.usage import usage
 
 
 @dataclass(frozen=True, slots=True)

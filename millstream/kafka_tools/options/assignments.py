@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from millstream.kafka_tools.java_errors import admin_operation, command_failed
-from millstream.kafka_tools.java_integers import integer_or_java_error
+from millstream.kafka_tools.java.java_errors import admin_operation, command_failed
+from millstream.kafka_tools.java.java_integers import integer_or_java_error
 
 
 def parse_replica_assignment(text: str) -> list[list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from millstream.kafka_tools.java_errors import JavaError, admin_operation
+from millstream.kafka_tools.java.java_errors import JavaError, admin_operation
 
 
 def parse_json(text: str, invalid: str) -> JsonValue:

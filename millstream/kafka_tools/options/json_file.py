@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java.java_errors import JavaError
 
 
 def read_file(file: str) -> str:

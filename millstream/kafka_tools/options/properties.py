@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from millstream.kafka_tools.arguments import Given
-from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java.java_errors import JavaError
+from millstream.kafka_tools.options.arguments import Given
 
 _HOST_AND_PORT = re.compile(r"(?:[\w\-%.]*://)?\[?[\w\-%.:]*\]?:[0-9]+", re.ASCII)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.java_errors import COMMON, JavaError, illegal_argument
+from millstream.kafka_tools.java.java_errors import COMMON, JavaError, illegal_argument
 
 if TYPE_CHECKING:
     from logd.config.setting import Setting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java.java_errors import JavaError
 
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """Topics that the tools know as internal by their names."""

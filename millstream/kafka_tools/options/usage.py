@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.options.option import Option
 
 WIDTH = 80
 GAP = 2

@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Options, option_error
-from millstream.kafka_tools.java_errors import JavaError, illegal_argument
-from millstream.kafka_tools.option import Option
-from millstream.kafka_tools.properties import key_values
+from millstream.kafka_tools.java.java_errors import JavaError, illegal_argument
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Old, Options, option_error
+from millstream.kafka_tools.options.option import Option
+from millstream.kafka_tools.options.properties import key_values
 from millstream.kafka_tools.running import (
     HELP,
     VERSION,
@@ -24,7 +24,7 @@ from millstream.kafka_tools.running import (
 
 if TYPE_CHECKING:
     from logd.client import Consumer
-    from millstream.bench.consuming import ConsumeBench
+    from millstream.commands.bench.consuming import ConsumeBench
     from millstream.terminal.session import Session
 
 OPTIONS = Options(
@@ -100,7 +100,7 @@ class _Run:
     """A measurement, and what is told of it; JavaError for an option that cannot be read."""
 
     def __init__(self, given: Given) -> None:
-        from millstream.kafka_tools.java_dates import date_pattern
+        from millstream.kafka_tools.java.java_dates import date_pattern
 
         self._given = given
         self.properties = _properties(given)
@@ -116,8 +116,8 @@ class _Run:
         """Read, and print what was measured."""
         from logd.client import Consumer
         from logd.client.properties import ClientProperties
-        from millstream.bench.consuming import ConsumeBench
-        from millstream.kafka_tools.metrics_table import print_metrics
+        from millstream.commands.bench.consuming import ConsumeBench
+        from millstream.kafka_tools.performance.metrics_table import print_metrics
         from millstream.terminal.progress import Progress
 
         bench = ConsumeBench()
@@ -184,7 +184,7 @@ class _Run:
         )
 
     def _shown(self, seconds: float) -> str:
-        from millstream.kafka_tools.java_dates import formatted
+        from millstream.kafka_tools.java.java_dates import formatted
 
         return formatted(seconds, self._date_format)
 

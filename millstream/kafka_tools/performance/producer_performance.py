@@ -1,6 +1,6 @@
 """`kafka-producer-perf-test`: how fast records are written, in ProducerPerformance's words.
 
-What is measured, and how, is `millstream.bench`'s.
+What is measured, and how, is `millstream.commands.bench`'s.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.kafka_tools.arguments import Options
-from millstream.kafka_tools.java_errors import illegal_argument
+from millstream.kafka_tools.java.java_errors import illegal_argument
+from millstream.kafka_tools.options.arguments import Options
 from millstream.kafka_tools.running import Cluster, read_client_properties, tool
 
 if TYPE_CHECKING:
     from logd.client import TransactionalProducer
-    from millstream.bench.latencies import Latencies
-    from millstream.bench.producing import ProduceBench
-    from millstream.kafka_tools.argparse4j import Parser
+    from millstream.commands.bench.latencies import Latencies
+    from millstream.commands.bench.producing import ProduceBench
+    from millstream.kafka_tools.options.argparse4j import Parser
     from millstream.terminal.session import Session
 
 OPTIONS = Options("This tool is used to verify the producer performance.", [])
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> Parser:
-    from millstream.kafka_tools.argparse4j import Parser, double, integer, long
+    from millstream.kafka_tools.options.argparse4j import Parser, double, integer, long
 
     parser = Parser("kafka-producer-perf-test", OPTIONS.purpose)
     parser.add_argument("--bootstrap-server", metavar="BOOTSTRAP-SERVER", help="The servers to connect to.")
@@ -86,7 +86,7 @@ def _parser() -> Parser:
 
 
 def _add_measuring(parser: Parser) -> None:
-    from millstream.kafka_tools.argparse4j import integer, long
+    from millstream.kafka_tools.options.argparse4j import integer, long
 
     for name, kind, default, text in (
         ("warmup-records", long, 0, "Records that are left out of a second summary."),
@@ -152,7 +152,7 @@ def _check_properties(parser: Parser, given: Namespace) -> None:
 def _payloads(given: Namespace) -> Iterator[bytes]:
     from itertools import count, cycle
 
-    from millstream.bench.payload import random_payloads
+    from millstream.commands.bench.payload import random_payloads
 
     if given.payload_file is not None:
         return cycle(_file_payloads(given.payload_file, given.payload_delimiter))
@@ -162,7 +162,7 @@ def _payloads(given: Namespace) -> Iterator[bytes]:
 
 
 def _file_payloads(file: str, delimiter: str) -> list[bytes]:
-    from millstream.bench.payload import file_payloads
+    from millstream.commands.bench.payload import file_payloads
 
     path = Path(file)
     print(f"Reading payloads from: {path.absolute()}")
@@ -207,8 +207,8 @@ async def _measure(
 ) -> None:
     from logd.client import BatchProducer, TransactionalProducer
     from logd.client.properties import ClientProperties
-    from millstream.bench.producing import ProduceBench
-    from millstream.kafka_tools.metrics_table import print_metrics
+    from millstream.commands.bench.producing import ProduceBench
+    from millstream.kafka_tools.performance.metrics_table import print_metrics
 
     if given.warmup_records > 0:
         print(
@@ -262,7 +262,7 @@ async def _run(
     bench: ProduceBench, given: Namespace, payloads: Iterator[bytes], begin: Callable[[], None] | None
 ) -> None:
     """Write all records; with `begin` in transactions that take --transaction-duration-ms."""
-    from millstream.bench.producing import slice_size
+    from millstream.commands.bench.producing import slice_size
     from millstream.terminal.progress import Progress
 
     first = list(islice(payloads, 1))

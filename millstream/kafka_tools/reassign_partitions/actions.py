@@ -7,8 +7,14 @@ from typing import Any
 
 from logd.client import OngoingReassignment, TopicPartition
 from logd.errors import KafkaError
-from millstream.kafka_tools.arguments import Given
-from millstream.kafka_tools.java_errors import COMMON, JavaError, admin_operation, command_failed, of_answer
+from millstream.kafka_tools.java.java_errors import (
+    COMMON,
+    JavaError,
+    admin_operation,
+    command_failed,
+    of_answer,
+)
+from millstream.kafka_tools.options.arguments import Given
 from millstream.kafka_tools.reassign_partitions import folders
 from millstream.kafka_tools.reassign_partitions.folders import FolderMoves
 from millstream.kafka_tools.reassign_partitions.plan import (

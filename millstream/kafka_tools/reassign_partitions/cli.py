@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Options
-from millstream.kafka_tools.java_errors import COMMON, JavaError
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.java.java_errors import COMMON, JavaError
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Options
+from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import HELP, VERSION, Cluster, read_arguments, tell_notes, tool
 
 OPTIONS = Options(

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from logd.client import TopicPartition
 from logd.errors import ErrorCode
-from millstream.kafka_tools.java_errors import command_failed
+from millstream.kafka_tools.java.java_errors import command_failed
 from millstream.terminal.session import Session
 
 LOOK_AGAIN_S = 0.1

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from logd.client import BrokerNode, TopicPartition
-from millstream.kafka_tools.java_errors import JavaError, admin_operation, command_failed
-from millstream.kafka_tools.java_integers import integer_or_java_error
-from millstream.kafka_tools.json_document import JsonValue, parse_json
-from millstream.kafka_tools.json_file import read_file
+from millstream.kafka_tools.java.java_errors import JavaError, admin_operation, command_failed
+from millstream.kafka_tools.java.java_integers import integer_or_java_error
+from millstream.kafka_tools.options.json_document import JsonValue, parse_json
+from millstream.kafka_tools.options.json_file import read_file
 from millstream.kafka_tools.reassign_partitions.folders import FolderMoves, Replica
 
 T = TypeVar("T")

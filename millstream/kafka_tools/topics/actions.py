@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from logd.client import NewTopic
 from logd.errors import ErrorCode, KafkaError
-from millstream.kafka_tools.arguments import Given
-from millstream.kafka_tools.assignments import parse_replica_assignment
-from millstream.kafka_tools.java_errors import illegal_argument
-from millstream.kafka_tools.topic_config import parse_topic_config
-from millstream.kafka_tools.topic_filter import chosen
+from millstream.kafka_tools.java.java_errors import illegal_argument
+from millstream.kafka_tools.options.arguments import Given
+from millstream.kafka_tools.options.assignments import parse_replica_assignment
+from millstream.kafka_tools.options.topic_config import parse_topic_config
+from millstream.kafka_tools.options.topic_filter import chosen
 from millstream.terminal.session import Session
 
 COLLISION = (

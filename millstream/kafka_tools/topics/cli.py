@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Options
-from millstream.kafka_tools.java_errors import JavaError, illegal_argument
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.java.java_errors import JavaError, illegal_argument
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Old, Options
+from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
     HELP,

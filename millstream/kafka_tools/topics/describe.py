@@ -16,10 +16,10 @@ from logd.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
-from millstream.kafka_tools.arguments import Given
-from millstream.kafka_tools.java_errors import illegal_argument
-from millstream.kafka_tools.java_order import string_order
-from millstream.kafka_tools.java_uuid import parse_uuid, shown_uuid
+from millstream.kafka_tools.java.java_errors import illegal_argument
+from millstream.kafka_tools.java.java_order import string_order
+from millstream.kafka_tools.java.java_uuid import parse_uuid, shown_uuid
+from millstream.kafka_tools.options.arguments import Given
 from millstream.kafka_tools.topics.actions import check_exists, find_topics
 from millstream.terminal.session import Session
 

@@ -20,8 +20,8 @@ from streams.dsl.nouns.windowed_kstream import SessionWindowedKStream, TimeWindo
 from streams.dsl.options import Materialized, as_materialized
 from streams.dsl.windowing import Windowing
 from streams.errors import TopologyError
-from streams.processors.top import Ranking
-from streams.processors.windows import (
+from streams.processors.aggregates.top import Ranking
+from streams.processors.windowing.windows import (
     Duration,
     EmitStrategy,
     SessionWindows,

@@ -37,15 +37,15 @@ from streams.dsl.table import table_of_stream
 from streams.dsl.window_filling import filled
 from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
-from streams.processors import stateless
-from streams.processors.asof import AsOf, Direction
 from streams.processors.coroutines import Context
 from streams.processors.custom import FixedKeyProcessor, Processor, run_fixed_key_processor, run_processor
-from streams.processors.fields import dropping, filling
-from streams.processors.fill_windows import Filling
-from streams.processors.in_flight import Ordered
-from streams.processors.join_windows import JoinWindows
-from streams.processors.windows import Duration, milliseconds
+from streams.processors.joins.asof import AsOf, Direction
+from streams.processors.stateless import stateless
+from streams.processors.stateless.fields import dropping, filling
+from streams.processors.stateless.in_flight import Ordered
+from streams.processors.windowing.fill_windows import Filling
+from streams.processors.windowing.join_windows import JoinWindows
+from streams.processors.windowing.windows import Duration, milliseconds
 from streams.serdes import SerdeLike, Windowed
 from streams.state import StoreSpec
 

@@ -18,10 +18,10 @@ from streams.dsl.table import Table
 from streams.dsl.table_grouping import TableGrouping
 from streams.dsl.table_join import join_tables
 from streams.errors import TopologyError
-from streams.processors import aggregate as aggregations
-from streams.processors import grouped_table
-from streams.processors.top import Ranking, all_of_table
-from streams.processors.transform_values import ValueTransformer
+from streams.processors.aggregates import aggregate as aggregations
+from streams.processors.aggregates import grouped_table
+from streams.processors.aggregates.top import Ranking, all_of_table
+from streams.processors.tables.transform_values import ValueTransformer
 from streams.serdes import ListOf, Long, SerdeLike
 
 if TYPE_CHECKING:

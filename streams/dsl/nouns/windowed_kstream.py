@@ -13,8 +13,8 @@ from streams.dsl.grouping import Grouping
 from streams.dsl.nouns.ktable import KTable
 from streams.dsl.options import Materialized
 from streams.dsl.windowing import Windowing
-from streams.processors.top import Ranking
-from streams.processors.windows import Duration, EmitStrategy
+from streams.processors.aggregates.top import Ranking
+from streams.processors.windowing.windows import Duration, EmitStrategy
 from streams.serdes import SerdeLike, Windowed
 
 K = TypeVar("K")

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams.processors.record import Headers, Process
-from streams.processors.table import OldValues, forward_changes
-from streams.processors.versioned import result_keeper
+from streams.processors.tables.table import OldValues, forward_changes
+from streams.processors.tables.versioned import result_keeper
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import is_immutable
 from streams.state import CachedStore, VersionedStore

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from streams.processors.aggregate import Aggregation, cannot_change
-from streams.processors.emit import emit_closed, spans_of_sessions
-from streams.processors.expired import tell_as_stored
-from streams.processors.idle import let_close
+from streams.processors.aggregates.aggregate import Aggregation, cannot_change
+from streams.processors.aggregates.expired import tell_as_stored
 from streams.processors.record import Headers, Process
-from streams.processors.table import OldValues, forward_changes
-from streams.processors.windows import EmitStrategy, SessionWindows
+from streams.processors.tables.table import OldValues, forward_changes
+from streams.processors.windowing.emit import emit_closed, spans_of_sessions
+from streams.processors.windowing.idle import let_close
+from streams.processors.windowing.windows import EmitStrategy, SessionWindows
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Window, Windowed
 from streams.state import SessionStore

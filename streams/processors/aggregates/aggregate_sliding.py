@@ -19,13 +19,13 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-from streams.processors.aggregate import Aggregation
-from streams.processors.emit import emit_closed, spans_of_sliding_windows
-from streams.processors.expired import tell_as_stored
-from streams.processors.idle import let_close
+from streams.processors.aggregates.aggregate import Aggregation
+from streams.processors.aggregates.expired import tell_as_stored
 from streams.processors.record import Headers, Process
-from streams.processors.table import OldValues, forward_changes
-from streams.processors.windows import EmitStrategy, SlidingWindows
+from streams.processors.tables.table import OldValues, forward_changes
+from streams.processors.windowing.emit import emit_closed, spans_of_sliding_windows
+from streams.processors.windowing.idle import let_close
+from streams.processors.windowing.windows import EmitStrategy, SlidingWindows
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Window, Windowed
 from streams.state import Entry, WindowStore

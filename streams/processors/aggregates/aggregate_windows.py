@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from streams.processors.aggregate import Addition, Aggregation, addition, addition_unheard
-from streams.processors.emit import emit_closed, spans_of_time_windows
-from streams.processors.expired import begin_anew_past_retention, tell_as_stored
-from streams.processors.idle import let_close
+from streams.processors.aggregates.aggregate import Addition, Aggregation, addition, addition_unheard
+from streams.processors.aggregates.expired import begin_anew_past_retention, tell_as_stored
 from streams.processors.record import Headers, Process
-from streams.processors.table import OldValues, forward_changes
-from streams.processors.windows import EmitStrategy, TimeWindows, UnlimitedWindows
+from streams.processors.tables.table import OldValues, forward_changes
+from streams.processors.windowing.emit import emit_closed, spans_of_time_windows
+from streams.processors.windowing.idle import let_close
+from streams.processors.windowing.windows import EmitStrategy, TimeWindows, UnlimitedWindows
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Windowed
 from streams.state import WindowStore

@@ -7,7 +7,7 @@ window that the store does not find any more. Then it begins anew.
 
 from __future__ import annotations
 
-from streams.processors.aggregate import Addition
+from streams.processors.aggregates.aggregate import Addition
 from streams.processors.record import Headers
 from streams.state import Changed, TimedStore
 

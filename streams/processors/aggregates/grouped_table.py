@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.processors.aggregate import Aggregation, addition
-from streams.processors.change import Change
+from streams.processors.aggregates.aggregate import Aggregation, addition
 from streams.processors.record import Headers, Process
-from streams.processors.table import OldValues
+from streams.processors.tables.change import Change
+from streams.processors.tables.table import OldValues
 from streams.processors.wiring import Operator, Wiring
 
 

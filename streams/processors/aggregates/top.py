@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from operator import gt, lt
 from typing import Any
 
-from streams.processors.aggregate import Aggregation
-from streams.processors.grouped_table import of_changes
+from streams.processors.aggregates.aggregate import Aggregation
+from streams.processors.aggregates.grouped_table import of_changes
 
 Rows = list[Any]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from streams.errors import TopologyError
-from streams.processors.windows import Duration, milliseconds
+from streams.processors.windowing.windows import Duration, milliseconds
 
 Direction: TypeAlias = Literal["backward", "forward", "nearest"]
 Match: TypeAlias = tuple[int, Any]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from streams.processors.asof import AsOf, Match, time_of
-from streams.processors.joiner import Joiner
+from streams.processors.joins.asof import AsOf, Match, time_of
+from streams.processors.joins.joiner import Joiner
 from streams.processors.record import Headers, Process
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Serde

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.processors.joiner import Joiner
+from streams.processors.joins.joiner import Joiner
 from streams.processors.record import Headers, Process
-from streams.processors.table import TableView
+from streams.processors.tables.table import TableView
 from streams.processors.wiring import Operator, Wiring
 
 

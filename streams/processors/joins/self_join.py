@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from streams.processors.joins.stream_join import JoinSide, window_store
 from streams.processors.record import Headers, Process
-from streams.processors.stream_join import JoinSide, window_store
 from streams.processors.wiring import Operator, Wiring
 
 

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from streams.processors.join_windows import JoinWindows
-from streams.processors.joiner import Joiner, with_key
+from streams.processors.joins.joiner import Joiner, with_key
 from streams.processors.record import Headers, Process
+from streams.processors.windowing.join_windows import JoinWindows
 from streams.processors.wiring import Operator, Wiring
 from streams.state import JoinWindowStore, OuterJoinStore
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from streams.processors.change import Change
-from streams.processors.joiner import Joiner
+from streams.processors.joins.joiner import Joiner
 from streams.processors.record import Headers, Process
-from streams.processors.table import Getter, OldValues, TableView, keeper
+from streams.processors.tables.change import Change
+from streams.processors.tables.table import Getter, OldValues, TableView, keeper
 from streams.processors.wiring import Operator, Wiring
 from streams.state import Entry
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from streams.processors.joiner import Joiner
+from streams.processors.joins.joiner import Joiner
 from streams.processors.record import Headers, Process
-from streams.processors.table import AsOfView
+from streams.processors.tables.table import AsOfView
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Serde
 from streams.serdes.buffered import Buffered

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from streams.errors import TopologyError
-from streams.processors.batches import BatchMismatch, Function, Results
 from streams.processors.record import Record
+from streams.processors.stateless.batches import BatchMismatch, Function, Results
 
 KEY, VALUE, TIMESTAMP = "key", "value", "timestamp"
 _AS_THEY_ARE = (bytes, bytearray, datetime, date, time, timedelta, Decimal)

@@ -13,8 +13,8 @@ from typing import Any
 
 from logd.backoff import Backoff
 from streams.processors.coroutines import Context, Coroutines
-from streams.processors.in_flight import Deliver, InFlight, Ordered
 from streams.processors.record import Headers, Process, Record
+from streams.processors.stateless.in_flight import Deliver, InFlight, Ordered
 from streams.processors.wiring import Operator, Wiring
 
 BACKOFF_LIMIT_S = 30.0

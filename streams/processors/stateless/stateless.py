@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from streams.processors.printer import Printer
 from streams.processors.record import Headers, Process, discard
+from streams.processors.stateless.printer import Printer
 from streams.processors.wiring import Operator, Wiring
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from streams.errors import SuppressBufferFull
-from streams.processors.change import Change
 from streams.processors.record import Headers, Process
-from streams.processors.table import Getter, TableView
+from streams.processors.tables.change import Change
+from streams.processors.tables.table import Getter, TableView
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Serde
 from streams.serdes.buffered import Buffered

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from streams.processors.change import Change
-from streams.processors.out_of_order import OutOfOrderUpdates
 from streams.processors.record import Headers, Process
-from streams.processors.versioned import as_late_as, version_keeper
+from streams.processors.tables.change import Change
+from streams.processors.tables.out_of_order import OutOfOrderUpdates
+from streams.processors.tables.versioned import as_late_as, version_keeper
 from streams.processors.wiring import Operator, Wiring
 from streams.state import CachedStore, Changed, Entry, VersionedStore
 

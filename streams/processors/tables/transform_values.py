@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from streams.processors.change import Change
 from streams.processors.custom import FixedKeyRecord, ProcessorContext
 from streams.processors.record import Headers, Process, Record
-from streams.processors.table import AsOf, Getter, OldValues, TableView, keeper, versioned
-from streams.processors.versioned import as_late_as
+from streams.processors.tables.change import Change
+from streams.processors.tables.table import AsOf, Getter, OldValues, TableView, keeper, versioned
+from streams.processors.tables.versioned import as_late_as
 from streams.processors.wiring import Operator, Wiring
 from streams.state import Entry
 

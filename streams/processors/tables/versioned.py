@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from streams.processors.change import Change
 from streams.processors.record import Headers, Process
+from streams.processors.tables.change import Change
 from streams.processors.wiring import Operator, Wiring
 from streams.state import PUT_RETURN_CODE_NOT_PUT, PUT_RETURN_CODE_VALID_TO_UNDEFINED, VersionedStore
 

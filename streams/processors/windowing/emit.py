@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from streams.processors.record import Headers
-from streams.processors.windows import SessionWindows, SlidingWindows, TimeWindows
+from streams.processors.windowing.windows import SessionWindows, SlidingWindows, TimeWindows
 from streams.processors.wiring import Wiring
 from streams.state import TimedStore
 

@@ -1,14 +1,14 @@
 """Windows that close on idle inputs: an aggregation's windows are closed as if stream time had reached that.
 
-Who says when is the task (`streams.runtime.idle`). Closing moves the aggregation's stream time to where its
-last window is closed, and it never goes back: what comes for these windows later is late. The time is kept
-with the task's positions as if a record had moved it.
+The task decides when (`streams.runtime.task.idle`). Closing moves the aggregation's stream time to the end
+of its last window, and it never goes back: records that come for these windows later are late. The time is
+kept with the task's positions as if a record had moved it.
 """
 
 from __future__ import annotations
 
-from streams.processors.emit import Spans, emit_closed
-from streams.processors.windows import SessionWindows, SlidingWindows, TimeWindows
+from streams.processors.windowing.emit import Spans, emit_closed
+from streams.processors.windowing.windows import SessionWindows, SlidingWindows, TimeWindows
 from streams.processors.wiring import Wiring
 from streams.state import TimedStore
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streams.errors import TopologyError
-from streams.processors.windows import Duration, milliseconds
+from streams.processors.windowing.windows import Duration, milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

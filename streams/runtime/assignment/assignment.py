@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from streams.runtime.balance import balance
-from streams.runtime.replicas import place_standbys
+from streams.runtime.assignment.balance import balance
+from streams.runtime.assignment.replicas import place_standbys
 from streams.runtime.task_id import TaskId
 
 ACCEPTABLE_RECOVERY_LAG = 10_000

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from logd.client import TopicPartition, partition_for_key
 from streams.errors import InvalidStateStore, UnknownStateStore
 from streams.queries.hosts import HostInfo, KeyQueryMetadata, StreamsMetadata
-from streams.runtime.protocol import HostTasks
+from streams.runtime.assignment.protocol import HostTasks
 from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames
 from streams.topology import Topology

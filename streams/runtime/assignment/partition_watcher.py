@@ -10,7 +10,7 @@ import logging
 from logd.client import Client, GroupMember
 from logd.errors import MillstreamError
 from streams.errors import TopologyError
-from streams.runtime.protocol import StreamsProtocol, count_partitions
+from streams.runtime.assignment.protocol import StreamsProtocol, count_partitions
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from logd.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssi
 from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from streams.errors import StreamsError, TopologyError
 from streams.queries.hosts import HostInfo
-from streams.runtime.assignment import Member, Rules, Share, assign_tasks
+from streams.runtime.assignment.assignment import Member, Rules, Share, assign_tasks
 from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames, count_tasks, internal_topics
 from streams.topology import (

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from logd.records import NewRecord, build_batch, estimate_sizes
 from streams.errors import TaskLost
-from streams.runtime.producing import Producer
-from streams.runtime.running import RunningTask
-from streams.runtime.undo import with_previous
-from streams.runtime.worker import Worker
+from streams.runtime.commit.producing import Producer
+from streams.runtime.restore.previous_value_header import with_previous
+from streams.runtime.task.running import RunningTask
+from streams.runtime.threads.worker import Worker
 from streams.state import Pending
 
 BATCH_OVERHEAD = 200

@@ -34,13 +34,13 @@ from contextlib import ExitStack
 
 from logd.client import GroupMember, TopicPartition
 from logd.errors import KafkaError, RequestTimedOut
-from streams.runtime.changes import ChangelogWriter, SentBatch
-from streams.runtime.guarantees import Commit, Guarantee
-from streams.runtime.output import Output
-from streams.runtime.refusals import Limit, refused_for_size
-from streams.runtime.running import RunningTask
-from streams.runtime.task import Flush
-from streams.runtime.worker import Worker
+from streams.runtime.commit.changelog_writer import ChangelogWriter, SentBatch
+from streams.runtime.commit.guarantees import Commit, Guarantee
+from streams.runtime.commit.output import Output
+from streams.runtime.commit.refusals import Limit, refused_for_size
+from streams.runtime.task.running import RunningTask
+from streams.runtime.task.task import Flush
+from streams.runtime.threads.worker import Worker
 
 COMMITS_UNDER_WAY_MAX = 1
 """Commits that are sent and not known to have happened, beside the one that is being filled."""

@@ -14,12 +14,12 @@ from typing import Protocol
 
 from logd.client import BatchProducer, GroupMember, OffsetAndMetadata, TopicPartition
 from logd.errors import AbortableTransactionError, ErrorCode
-from streams.runtime.changes import SentBatch
-from streams.runtime.output import Output, SentRecords
-from streams.runtime.positions import commit_offsets, equally_long
-from streams.runtime.running import RunningTask
-from streams.runtime.task import Flush
-from streams.runtime.transactions import Transactions
+from streams.runtime.commit.changelog_writer import SentBatch
+from streams.runtime.commit.output import Output, SentRecords
+from streams.runtime.commit.positions import commit_offsets, equally_long
+from streams.runtime.commit.transactions import Transactions
+from streams.runtime.task.running import RunningTask
+from streams.runtime.task.task import Flush
 
 OFFSET_BYTES = 200
 """About what an offset takes in the group's log and in a request, besides topic, group and note."""

@@ -11,8 +11,8 @@ from logd.errors import ErrorCode, KafkaError, TransactionError
 from logd.records import NewRecord
 from streams.errors import SerializationError
 from streams.handlers import DeadLetter, ErrorContext, ExceptionHandler, answering
-from streams.runtime.producing import Producer
-from streams.runtime.running import RunningTask
+from streams.runtime.commit.producing import Producer
+from streams.runtime.task.running import RunningTask
 from streams.runtime.topics import TopicNames
 
 log = logging.getLogger(__name__)

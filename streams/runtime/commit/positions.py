@@ -29,7 +29,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from logd.client import OffsetAndMetadata, TopicPartition
-from streams.runtime.task import StreamTimes
+from streams.runtime.task.task import StreamTimes
 
 VERSION = 1
 PACKED_FROM = 1000

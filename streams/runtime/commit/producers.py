@@ -5,11 +5,11 @@ from __future__ import annotations
 from logd.client import BatchProducer, Client, GroupMember, TransactionalProducer
 from logd.records import Codec
 from streams.config import StreamsConfig
+from streams.runtime.commit.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
+from streams.runtime.commit.output import Output
+from streams.runtime.commit.transactions import Transactions, transactional_id
 from streams.runtime.folder import StateFolder
-from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
-from streams.runtime.output import Output
-from streams.runtime.task import Clock
-from streams.runtime.transactions import Transactions, transactional_id
+from streams.runtime.task.task import Clock
 
 
 def producer_for(

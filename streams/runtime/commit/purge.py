@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from logd.client import Admin, Client
 from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.topic_partition import TopicPartition
-from streams.runtime.task import Clock
+from streams.runtime.task.task import Clock
 
 log = logging.getLogger(__name__)
 

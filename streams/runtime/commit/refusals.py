@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from logd.client import Admin, Client, ResourceType
 from logd.errors import ErrorCode, KafkaError, MillstreamError
 from streams.errors import CommitRefused
-from streams.runtime.guarantees import Commit, bytes_of
+from streams.runtime.commit.guarantees import Commit, bytes_of
 
 METADATA_LIMIT = "offset.metadata.max.bytes"
 SIZE_LIMIT = "max.message.bytes of __consumer_offsets"

@@ -18,7 +18,7 @@ from logd.client import GroupMetadata, OffsetAndMetadata, TopicPartition, Transa
 from logd.errors import ConnectionClosed, TransactionError
 from logd.records import Codec, NewRecord
 from streams.errors import StateError
-from streams.runtime.task import Clock
+from streams.runtime.task.task import Clock
 
 log = logging.getLogger(__name__)
 

@@ -17,11 +17,16 @@ from streams.config import StreamsConfig
 from streams.errors import RegistryUnavailable, SerializationError, StateError, TopologyError
 from streams.graph import SourceNode
 from streams.handlers import ErrorContext, ExceptionHandler, answering, log_and_fail
-from streams.runtime.global_checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from streams.runtime.global_processor import GlobalProcessor
-from streams.runtime.restore import DELETE_RETENTION, FETCHED_AHEAD_BYTES, MAX_FETCH_BYTES, USABLE_SHARE
-from streams.runtime.task import Clock
-from streams.runtime.worker import Worker
+from streams.runtime.restore.global_checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from streams.runtime.restore.restore import (
+    DELETE_RETENTION,
+    FETCHED_AHEAD_BYTES,
+    MAX_FETCH_BYTES,
+    USABLE_SHARE,
+)
+from streams.runtime.task.global_processor import GlobalProcessor
+from streams.runtime.task.task import Clock
+from streams.runtime.threads.worker import Worker
 from streams.state import CachedStore, RocksMemory, open_store
 from streams.topology import Subtopology, Topology
 

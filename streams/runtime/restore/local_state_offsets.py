@@ -7,7 +7,7 @@ import logging
 from streams.errors import StateError
 from streams.runtime.folder import StateFolder
 from streams.runtime.task_id import TaskId
-from streams.runtime.worker import Worker
+from streams.runtime.threads.worker import Worker
 from streams.state import open_store
 from streams.topology import Topology
 

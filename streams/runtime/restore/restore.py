@@ -37,9 +37,9 @@ from logd.client.fetcher.parts import reading
 from logd.errors import KafkaError, OffsetOutOfRange, UnreadableBatch
 from logd.records import Headers, Record, RecordReader, check_crc
 from streams.errors import StateError
-from streams.runtime.task import Clock
-from streams.runtime.undo import previous_of
-from streams.runtime.worker import Worker
+from streams.runtime.restore.previous_value_header import previous_of
+from streams.runtime.task.task import Clock
+from streams.runtime.threads.worker import Worker
 from streams.state import Backend, CachedStore
 from streams.state.cache import join
 

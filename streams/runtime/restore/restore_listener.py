@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from logd.client import TopicPartition
-from streams.runtime.restore import StoreRestore
+from streams.runtime.restore.restore import StoreRestore
 
 
 class StateRestoreListener:

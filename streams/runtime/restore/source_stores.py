@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from logd.client import TopicPartition
 from streams.errors import RegistryUnavailable
 from streams.graph import SourceNode
-from streams.runtime.restore import Convert, Source
+from streams.runtime.restore.restore import Convert, Source
 from streams.state import StoreSpec
 from streams.state.cache import join
 from streams.topology import Topology

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from logd.client import TopicPartition
-from streams.runtime.queue import InputQueue
+from streams.runtime.task.queue import InputQueue
 
 STEP_MAX_MS = 1_000
 """So much of the time between two looks counts at most: what a clock jumps, an application is paused, or a

@@ -17,7 +17,7 @@ from logd.client import Admin, Client
 from logd.errors import MillstreamError
 from logd.topic_partition import TopicPartition
 from streams.config import StreamsConfig
-from streams.runtime.idle import IdleWatch
+from streams.runtime.task.idle import IdleWatch
 from streams.runtime.topics import TopicNames
 from streams.topology import Topology
 from streams.topology.upstream import sources_upstream

@@ -37,7 +37,7 @@ from streams.graph import SourceNode, TimestampExtractor
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import InputRecord, Process
 from streams.processors.wiring import RawRecord, TaskState, no_raw_record
-from streams.runtime.input_buffer import InputBuffer
+from streams.runtime.task.input_buffer import InputBuffer
 from streams.serdes import Serde
 from streams.timestamps import log_and_skip_on_invalid_timestamp
 

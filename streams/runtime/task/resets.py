@@ -7,7 +7,7 @@ import logging
 from logd.client.fetcher.offsets import EARLIEST, LATEST
 from logd.errors import LogTruncated, OffsetOutOfRange
 from streams.errors import StreamsError
-from streams.runtime.queue import InputQueue
+from streams.runtime.task.queue import InputQueue
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from logd.client import TopicPartition
 from logd.metrics.windowed import Windowed
-from streams.runtime.task import Task
+from streams.runtime.task.task import Task
 
 
 @dataclass(slots=True, eq=False)

@@ -21,9 +21,9 @@ from streams.processors.coroutines import Coroutines
 from streams.processors.metrics import BufferMetrics, NodeMetrics
 from streams.processors.punctuation import PunctuationQueue
 from streams.processors.wiring import TaskState
-from streams.runtime.idle import IdleWatch
-from streams.runtime.input_buffer import InputBuffer
-from streams.runtime.queue import InputQueue
+from streams.runtime.task.idle import IdleWatch
+from streams.runtime.task.input_buffer import InputBuffer
+from streams.runtime.task.queue import InputQueue
 from streams.runtime.task_id import TaskId
 from streams.state import CachedStore, Pending
 from streams.topology import Handlers, Row, Rows, Subtopology, Written, WrittenInOrder, wire

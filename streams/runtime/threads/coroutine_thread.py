@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from streams.processors.coroutines import Call, Context
-from streams.runtime.contexts import Contexts
+from streams.runtime.threads.contexts import Contexts
 
 
 class CoroutineThread:

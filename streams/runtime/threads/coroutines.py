@@ -16,7 +16,7 @@ from typing import Any
 
 from streams.errors import TaskLost
 from streams.processors.coroutines import Call, Context
-from streams.runtime.contexts import Contexts
+from streams.runtime.threads.contexts import Contexts
 
 LOOK_S = 0.05
 """How often a thread that waits for calls looks whether it is to go on waiting."""

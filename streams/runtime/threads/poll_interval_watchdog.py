@@ -14,8 +14,8 @@ import traceback
 from collections.abc import Collection
 
 from logd.client import GroupMember
-from streams.runtime.coroutines import LoopCoroutines
-from streams.runtime.worker import Worker
+from streams.runtime.threads.coroutines import LoopCoroutines
+from streams.runtime.threads.worker import Worker
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from logd.metadata.embedded import FILE_NAME
-from logd.metadata.zookeeper import paths
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.znodes import paths
 from tests.faults.cluster.audit import assert_kept, folders_of, log_in, records_in
 from tests.faults.cluster.cluster import REPLICAS, SESSION_MS, Cluster
 from tests.faults.cluster.test_coordinators import QUIET, RECORDS_BETWEEN, Reader, committed_records

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logd.broker.cluster.member import Member
-from logd.broker.cluster.shared import Shared
+from logd.broker.cluster.membership import Shared
 from logd.config.broker import BrokerConfig
 from logd.embedded import EmbeddedBroker
 from logd.errors import MillstreamError
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from tests.faults.cluster_simulation.machine import Life
 from tests.support.power_loss import PowerLossDisk
 

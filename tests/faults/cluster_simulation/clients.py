@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from logd.broker.topic import INTERNAL_TOPICS, TRANSACTION_STATE
+from logd.broker.topics.topic import INTERNAL_TOPICS, TRANSACTION_STATE
 from logd.client import (
     NO_TIMEOUT_MS,
     Admin,

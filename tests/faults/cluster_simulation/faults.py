@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logd.metadata.zookeeper.operations import Delete
-from logd.metadata.zookeeper.paths import CONTROLLER
+from logd.metadata.zookeeper.session.operations import Delete
+from logd.metadata.zookeeper.znodes.paths import CONTROLLER
 from tests.faults.cluster_simulation.machine import NOBODY
 from tests.faults.cluster_simulation.zookeeper import PLACE
 

@@ -32,7 +32,7 @@ class StandsStill(AssertionError):
 
 
 class LoopPool(Executor):
-    """In place of `logd.broker.pool.JobPool`: what is submitted runs in the loop."""
+    """In place of `logd.broker.work.pool.JobPool`: what is submitted runs in the loop."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads

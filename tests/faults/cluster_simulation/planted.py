@@ -7,17 +7,17 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from unittest import mock
 
-from logd.broker.coordinator_log import CoordinatorLog
-from logd.broker.logs_at_hand import LogAtHand, LogsAtHand
-from logd.broker.partition import Partition
+from logd.broker.coordinators.coordinator_log import CoordinatorLog
+from logd.broker.partition.partition import Partition
+from logd.broker.topics.unassigned_logs import LogAtHand, LogsAtHand
 from logd.broker.transactions import markers
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller import settling
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.shared_images import PartitionImage
 from logd.metadata.zookeeper.election import Elected
-from logd.metadata.zookeeper.operations import Check
-from logd.metadata.zookeeper.paths import CONTROLLER_EPOCH
+from logd.metadata.zookeeper.session.operations import Check
+from logd.metadata.zookeeper.znodes.paths import CONTROLLER_EPOCH
 from logd.replication import Fetch, Follower, Truncate
 from logd.storage import Appended, ProducerState
 from logd.topic_partition import TopicPartition

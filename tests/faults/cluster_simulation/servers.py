@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logd.metadata.zookeeper.errors import NoNode
-from logd.metadata.zookeeper.operations import Children, Exists, Get, Stat, Triggered
+from logd.metadata.zookeeper.session.operations import Children, Exists, Get, Stat, Triggered
 from tests.faults.cluster_simulation.machine import NOBODY
 
 if TYPE_CHECKING:

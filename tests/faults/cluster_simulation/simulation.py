@@ -63,7 +63,7 @@ from unittest import mock
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.client import Admin, Client, Consumer, NewTopic, OffsetAndMetadata, TopicPartition
 from logd.errors import RetriableError
-from logd.metadata.zookeeper.paths import CONTROLLER_EPOCH
+from logd.metadata.zookeeper.znodes.paths import CONTROLLER_EPOCH
 from tests.faults.cluster_simulation.brokers import BrokerHost
 from tests.faults.cluster_simulation.checker import Checker, Kind
 from tests.faults.cluster_simulation.clients import (
@@ -419,11 +419,11 @@ class Simulation:
                 mock.patch("logd.broker.broker.random_id", side_effect=lambda: self.rng.getrandbits(31)),
                 mock.patch("logd.broker.broker.JobPool", LoopPool),
                 mock.patch(
-                    "logd.metadata.zookeeper.connection.Client",
+                    "logd.metadata.zookeeper.session.connection.Client",
                     lambda *arguments: ZooKeeperClient(self.zookeeper, *arguments),
                 ),
                 mock.patch(
-                    "logd.broker.cluster.shared.PeerConnections",
+                    "logd.broker.cluster.membership.PeerConnections",
                     partial(PeerConnections, request_timeout_ms=self.profile.peer_timeout_ms),
                 ),
                 mock.patch("logd.server.connection.Output", StreamOutput),

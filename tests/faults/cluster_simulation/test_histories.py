@@ -17,7 +17,7 @@ from unittest import mock
 
 import pytest
 
-from logd.broker.partition import Partition
+from logd.broker.partition.partition import Partition
 from logd.broker.transactions import markers
 from logd.storage import ProducerState
 from logd.storage.producers.producer import MarkerMemo

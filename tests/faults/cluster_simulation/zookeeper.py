@@ -2,10 +2,9 @@
 
     Session, Connection (the product's own) ──▶ ZooKeeperClient ──▶ Ensemble
 
-`ZooKeeperClient` stands where `logd.metadata.zookeeper.client.Client` does: kazoo, behind a wall. What
-is written the ensemble's leader decides at once; what is read is what the server knows that the client is
-connected to (`servers`). Requests of one client are carried out and answered in order, a watch is told of
-before the answer to any later request.
+`ZooKeeperClient` takes the place of `logd.metadata.zookeeper.session.client.Client`, which wraps kazoo. The
+ensemble's leader decides writes at once. Reads see what the client's server knows (`servers`). The requests
+of one client are answered in order. A watch fires before the answer to any later request.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from logd.metadata.zookeeper.client import Answered, Heard
 from logd.metadata.zookeeper.errors import BadVersion, ConnectionLost, NodeExists, NoNode, NotEmpty
-from logd.metadata.zookeeper.operations import (
+from logd.metadata.zookeeper.session.client import Answered, Heard
+from logd.metadata.zookeeper.session.operations import (
     Check,
     Children,
     Create,
@@ -34,7 +33,7 @@ from logd.metadata.zookeeper.operations import (
     Triggered,
     Write,
 )
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from tests.faults.cluster_simulation.loop import SimulatedLoop
 from tests.faults.cluster_simulation.machine import LIFE, NOBODY, Life
 from tests.faults.cluster_simulation.servers import Decided, Known, Server, Watch
@@ -292,7 +291,7 @@ def _outcome(work: Callable[[], Any]) -> Outcome:
 
 
 class ZooKeeperClient:
-    """See `logd.metadata.zookeeper.client.Client`; made in the life of a broker."""
+    """See `logd.metadata.zookeeper.session.client.Client`; made in the life of a broker."""
 
     def __init__(
         self,

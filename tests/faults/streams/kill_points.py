@@ -9,9 +9,9 @@ from typing import Any
 
 from logd.client.producer.transaction_coordinator import TransactionCoordinator
 from logd.client.producer.transactional import TransactionalProducer
-from streams.runtime.commit import Committer
-from streams.runtime.output import Output
-from streams.runtime.task import Task
+from streams.runtime.commit.commit import Committer
+from streams.runtime.commit.output import Output
+from streams.runtime.task.task import Task
 
 Point = tuple[type, str, bool]
 """Class, method, and whether it is after the call."""

@@ -12,7 +12,7 @@ import random
 import time
 from pathlib import Path
 
-from streams.runtime.transactions import PROCESS_FILE, transactional_id
+from streams.runtime.commit.transactions import PROCESS_FILE, transactional_id
 from tests.faults.cluster.cluster import GROUP, SESSION_MS, TRANSACTION, Cluster
 from tests.faults.streams.story import BROKER_SETTINGS
 

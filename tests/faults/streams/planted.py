@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streams.runtime.task import Flush, Task
+from streams.runtime.task.task import Flush, Task
 from streams.state.cache import join
 from streams.state.rocks import RocksBackend
 

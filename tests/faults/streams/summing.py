@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 
 from logd.client import Admin, Client, NewTopic
 from streams import Materialized, StreamsBuilder, Topology
-from streams.runtime.task import Task
+from streams.runtime.task.task import Task
 from streams.serdes import Long, Serde
 from tests.faults.streams.planted import flush_each_write, written_before_the_commit
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from logd.api.acknowledgement import Acknowledgement, Unkept
-from logd.broker.timeouts import Timeouts
-from logd.broker.uncommitted import Commit
+from logd.api.produce.acknowledgement import Acknowledgement, Unkept
+from logd.broker.partition.uncommitted import Commit
+from logd.broker.work.timeouts import Timeouts
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.produce import PartitionProduced
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from logd.broker.configs import Operation, Source
+from logd.broker.topics.configs import Operation, Source
 from logd.config.inert import INERT_SETTINGS
 from logd.errors import ErrorCode
 from tests.logd.api.test_configs import BROKER, TOPIC, alter, describe, described

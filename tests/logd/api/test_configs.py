@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logd.broker.configs import Operation, Source
+from logd.broker.topics.configs import Operation, Source
 from logd.config import BROKER_SETTINGS, TOPIC_SETTINGS
 from logd.config.inert import INERT_SETTINGS
 from logd.errors import ErrorCode

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from logd.api.waiting_batch import WaitingBatch
-from logd.broker.admission import NotYetAdmitted
+from logd.api.produce.waiting_batch import WaitingBatch
+from logd.broker.partition.admission import NotYetAdmitted
 from logd.errors import ErrorCode, KafkaError
 
 

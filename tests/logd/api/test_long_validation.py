@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.batch_rules import LOOP_COMPRESSED_MAX, LOOP_DECOMPRESSED_MAX
+from logd.broker.partition.batch_rules import LOOP_COMPRESSED_MAX, LOOP_DECOMPRESSED_MAX
 from logd.errors import ErrorCode
 from logd.records import Codec, NewRecord, build_batch, compress, decode_records, read_header
 from logd.records.build import seal

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logd.api.list_offsets import (
+from logd.api.handlers.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING,

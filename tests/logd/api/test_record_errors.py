@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from crc32c import crc32c
 
-from logd.broker.batch_rules import RECORD_ERRORS_MAX
+from logd.broker.partition.batch_rules import RECORD_ERRORS_MAX
 from logd.client import BatchProducer, Client
 from logd.errors import ErrorCode, KafkaError, RecordsRefused
 from logd.records import Codec, NewRecord, build_batch

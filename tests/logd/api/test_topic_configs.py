@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from logd.broker.configs import Operation
+from logd.broker.topics.configs import Operation
 from logd.config import TOPIC_SETTINGS
 from logd.errors import ErrorCode
 from logd.records import Codec, NewRecord, build_batch, read_header

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from logd.api.context import RequestContext
-from logd.api.dispatch import serve
+from logd.api.dispatch.dispatch import serve
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint as Listener

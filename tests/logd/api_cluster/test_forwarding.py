@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from logd.api.answer import Refused
+from logd.api.request.answer import Refused
 from logd.api.table import APIS, BROKER_APIS, Api
-from logd.broker.controller_link import client_host_of, in_envelope, principal_of
+from logd.broker.cluster.controller_link import client_host_of, in_envelope, principal_of
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller.decision import Decision
 from logd.wire import (

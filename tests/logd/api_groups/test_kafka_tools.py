@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.coordinator import partition_for
+from logd.broker.coordinators.coordinator import partition_for
 from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from logd.wire.messages.delete_groups import DeleteGroupsRequest
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from logd.broker.coordinator import partition_for
+from logd.broker.coordinators.coordinator import partition_for
 from logd.broker.groups.clock import GroupClock
 from logd.broker.groups.groups import Groups
 from logd.broker.groups.log import GroupLog
-from logd.broker.topic import GROUP_OFFSETS
+from logd.broker.topics.topic import GROUP_OFFSETS
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.groups import (
@@ -464,7 +464,7 @@ def test_group_clock() -> None:
 
 
 def test_find_coordinator_says_why_it_cannot() -> None:
-    from logd.api import find_coordinator
+    from logd.api.handlers import find_coordinator
 
     async def run() -> None:
         broker = PaperBroker([])

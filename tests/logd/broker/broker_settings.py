@@ -14,8 +14,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from logd.broker.configs import Operation
-from logd.broker.coordinator import partition_for
+from logd.broker.coordinators.coordinator import partition_for
+from logd.broker.topics.configs import Operation
 from logd.records import Codec, decode_records, iter_batches
 from logd.wire import encode_request
 from logd.wire.messages.api_versions import ApiVersionsRequest

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from logd.api.context import RequestContext
-from logd.api.dispatch import serve
+from logd.api.dispatch.dispatch import serve
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
-from logd.broker.delayed import Delayed
-from logd.broker.fetch_session import FetchSession
-from logd.broker.partition import Partition
+from logd.broker.fetching.delayed import Delayed
+from logd.broker.fetching.fetch_session import FetchSession
+from logd.broker.partition.partition import Partition
 from logd.config.listeners import Endpoint
 from logd.config.load import from_properties
 from logd.records import build_batch

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from logd.broker.flusher import Flusher
-from logd.broker.partition import Partition
-from logd.broker.replication_role import ReplicationRole
+from logd.broker.background.flusher import Flusher
+from logd.broker.partition.partition import Partition
+from logd.broker.partition.replication_role import ReplicationRole
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.records import build_batch, iter_batches

@@ -366,7 +366,7 @@ TESTED_IN = {
     ],
     "logd/server/test_sending.py::test_an_idle_connection_is_closed": ["connections.max.idle.ms"],
     "logd/server/test_sending.py::test_too_many_connections": ["max.connections.per.ip"],
-    "millstream/broker/test_cli.py::test_it_takes_no_orders_unless_it_is_told_to": [
+    "millstream/commands/broker/test_cli.py::test_it_takes_no_orders_unless_it_is_told_to": [
         "millstream.remote.shutdown.enable"
     ],
     "millstream/testing/test_broker.py::test_settings_hold": ["auto.create.topics.enable"],

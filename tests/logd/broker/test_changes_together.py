@@ -11,8 +11,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from logd.broker.catalog import TopicCatalog
-from logd.broker.cluster_view import ClusterView
+from logd.broker.topics.catalog import TopicCatalog
+from logd.broker.topics.cluster_view import ClusterView
 from logd.config.topic import TopicConfig
 from logd.metadata.image import ClusterImage, PartitionImage, TopicImage
 from logd.topic_partition import TopicPartition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logd.broker.config_layers import ALL_BROKERS, ConfigLayers
+from logd.broker.topics.config_layers import ALL_BROKERS, ConfigLayers
 from logd.errors import ErrorCode, KafkaError
 
 

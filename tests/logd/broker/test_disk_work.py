@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker import disk_work
 from logd.broker.broker import Broker
-from logd.broker.catalog import new_topic
-from logd.broker.disk_work import DiskWork
+from logd.broker.topics.catalog import new_topic
+from logd.broker.work import disk_work
+from logd.broker.work.disk_work import DiskWork
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
 from logd.errors import KafkaError

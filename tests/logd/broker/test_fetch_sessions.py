@@ -7,9 +7,9 @@ import tracemalloc
 
 import pytest
 
-from logd.broker import fetch_sessions
-from logd.broker.fetch_session import EPOCH_MAX, FetchSession
-from logd.broker.fetch_sessions import EVICTION_MS, FetchSessions
+from logd.broker.fetching import fetch_sessions
+from logd.broker.fetching.fetch_session import EPOCH_MAX, FetchSession
+from logd.broker.fetching.fetch_sessions import EVICTION_MS, FetchSessions
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.fetch import FetchPartition, PartitionFetched, ReceivedFetch
 

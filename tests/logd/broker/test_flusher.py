@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logd.broker.flusher import FLUSHES_AT_ONCE, SYNCS_AT_ONCE, Flusher
+from logd.broker.background.flusher import FLUSHES_AT_ONCE, SYNCS_AT_ONCE, Flusher
 from logd.errors import ErrorCode, KafkaError
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from logd.broker import housekeeping
-from logd.broker.housekeeping import Housekeeping
+from logd.broker.background import housekeeping
+from logd.broker.background.housekeeping import Housekeeping
 from logd.config.broker import BrokerConfig
 from logd.storage import Deletion
 from logd.storage.checkpoints import read_offsets

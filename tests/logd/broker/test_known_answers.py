@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from logd.api import metadata
-from logd.api.context import RequestContext
-from logd.api.dispatch import serve
-from logd.broker.known_answers import KnownAnswers
+from logd.api.dispatch.dispatch import serve
+from logd.api.handlers import metadata
+from logd.api.request.context import RequestContext
+from logd.broker.fetching.response_cache import KnownAnswers
 from logd.config.listeners import Endpoint
 from logd.wire import decode_response_header, encode_request
 from logd.wire.compile import decode

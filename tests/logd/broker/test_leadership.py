@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logd.broker.groups.groups import Groups
-from logd.broker.leadership import Leadership
-from logd.broker.topic import GROUP_OFFSETS
+from logd.broker.topics.leadership import Leadership
+from logd.broker.topics.topic import GROUP_OFFSETS
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.groups import CoordinatorRecord, encode_record

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.coordinator import partition_for
+from logd.broker.coordinators.coordinator import partition_for
 from logd.errors import ErrorCode
 from logd.storage.names import CLEAN_SHUTDOWN
 from logd.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic

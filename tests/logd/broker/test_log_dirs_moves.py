@@ -345,7 +345,7 @@ def test_many_partitions_at_once(tmp_path: Path) -> None:
 
 @deep
 def test_the_rate_is_changed_while_moving(tmp_path: Path) -> None:
-    from logd.broker.configs import Operation
+    from logd.broker.topics.configs import Operation
     from tests.logd.api.test_configs import BROKER
     from tests.logd.api.test_configs import alter as change
 
@@ -389,7 +389,7 @@ def test_acknowledgements_that_wait_for_the_disk_go_on(tmp_path: Path) -> None:
 
 @deep
 def test_groups_do_not_notice(tmp_path: Path) -> None:
-    from logd.broker.coordinator import partition_for
+    from logd.broker.coordinators.coordinator import partition_for
     from tests.logd.broker.test_log_dirs import commit, coordinator_code
 
     logd = logd_in(tmp_path, "a", "b")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from logd.broker.pool import JobPool
+from logd.broker.work.pool import JobPool
 
 
 def test_a_larger_pool_takes_more_jobs_at_a_time_and_loses_none() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from logd.broker import producer_id_blocks
-from logd.broker.producer_id_blocks import BlocksAhead
-from logd.broker.producer_ids import ProducerIds
+from logd.broker.coordinators import producer_id_blocks
+from logd.broker.coordinators.producer_id_blocks import BlocksAhead
+from logd.broker.coordinators.producer_ids import ProducerIds
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError
 
 BLOCK = 10

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from logd.broker import producer_id_blocks
-from logd.broker.producer_ids import ProducerIds
+from logd.broker.coordinators import producer_id_blocks
+from logd.broker.coordinators.producer_ids import ProducerIds
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.found import PRODUCER_ID_LEAP, beyond

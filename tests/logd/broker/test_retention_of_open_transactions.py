@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from logd.broker.configs import Operation
+from logd.broker.topics.configs import Operation
 from logd.records import decode_records, iter_batches
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.init_producer_id import InitProducerIdRequest

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from logd.broker import coordinator as coordinator_module
-from logd.broker import rounds as rounds_module
+from logd.broker.background.flusher import Flusher
+from logd.broker.background.housekeeping import Housekeeping
 from logd.broker.broker import Broker
-from logd.broker.flusher import Flusher
-from logd.broker.housekeeping import Housekeeping
-from logd.broker.rounds import Rounds
-from logd.broker.warming import Warmer
+from logd.broker.coordinators import coordinator as coordinator_module
+from logd.broker.fetching.cold_reads import Warmer
+from logd.broker.work import periodic as rounds_module
+from logd.broker.work.periodic import Rounds
 from logd.config.broker import BrokerConfig
 from logd.config.load import from_properties
 from logd.errors import ErrorCode, KafkaError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logd.broker.topic import Topic
+from logd.broker.topics.topic import Topic
 from logd.errors import KafkaError
 from logd.records import build_batch
 from tests.logd.broker.fetch_bench import LONG, Bench, Session, bench, running, turns

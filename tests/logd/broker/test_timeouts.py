@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from logd.broker.timeouts import Timeouts
+from logd.broker.work.timeouts import Timeouts
 
 
 class Waiting:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from logd.broker.broker import Broker
-from logd.broker.replicas import PARTITIONS_PER_TURN
+from logd.broker.topics.replicas import PARTITIONS_PER_TURN
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
 from logd.errors import KafkaError

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from logd.broker.broker import Broker
-from logd.broker.partition import Partition
+from logd.broker.partition.partition import Partition
 from logd.config.load import from_properties
 from logd.errors import ErrorCode, KafkaError
 from logd.records import build_batch, decode_records, iter_batches

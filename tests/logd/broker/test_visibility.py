@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.flusher import Flusher
-from logd.broker.partition import Partition
+from logd.broker.background.flusher import Flusher
+from logd.broker.partition.partition import Partition
 from logd.config.topic import TopicConfig
 from logd.errors import KafkaError
 from logd.records import build_batch, decode_records

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logd.api.fetch_read import FetchRead
+from logd.api.fetch.fetch_read import FetchRead
 from logd.errors import ErrorCode
 from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.logd.broker.fetch_bench import LONG, Bench, Session, bench, by_partition, turns

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from logd.api import fetch_attempt
-from logd.api.context import RequestContext
-from logd.api.dispatch import serve
+from logd.api.dispatch.dispatch import serve
+from logd.api.fetch import fetch_attempt
+from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
-from logd.broker.delayed import Delayed
-from logd.broker.warming import ROUNDS_MAX, WARMING_MAX, Warmer
+from logd.broker.fetching.cold_reads import ROUNDS_MAX, WARMING_MAX, Warmer
+from logd.broker.fetching.delayed import Delayed
 from logd.config.listeners import Endpoint
 from logd.config.load import from_properties
 from logd.config.topic import TopicConfig
@@ -282,8 +282,8 @@ def test_a_log_is_read_in_before_it_is_replayed(
         log.writer.append(build_batch([(0, None, os.urandom(10_000), ())]), 0, 0)
     read_in: list[FileSlice] = []
     # Whether the kernel drops pages when asked, and how soon it has them again, is its own affair.
-    monkeypatch.setattr("logd.broker.warming.is_resident", lambda piece: False)
-    monkeypatch.setattr("logd.broker.warming.warm", read_in.append)
+    monkeypatch.setattr("logd.broker.fetching.cold_reads.is_resident", lambda piece: False)
+    monkeypatch.setattr("logd.broker.fetching.cold_reads.warm", read_in.append)
 
     asyncio.run(Warmer(pool).read_in(log))
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.zookeeper_settings import zookeeper_settings
+from logd.broker.cluster.zookeeper_settings import zookeeper_settings
 from logd.config.load import from_properties
 from logd.config.zookeeper import ZooKeeperConfig
 from logd.embedded import shared_of
 from logd.errors import ConfigError
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from tests.support.certificates import Authority
 
 CONNECT = {"zookeeper.connect": "a:1,b:2/kafka"}

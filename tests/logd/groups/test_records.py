@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.broker.coordinator import partition_for
+from logd.broker.coordinators.coordinator import partition_for
 from logd.errors import MalformedMessage
 from logd.groups import decode_record, encode_record
 from logd.groups.records import (

@@ -11,8 +11,8 @@ from zlib import crc32
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logd.metadata.broker_index import Holdings
 from logd.metadata.embedded import FILE_NAME, EmbeddedStore
-from logd.metadata.holdings import Holdings
 from logd.metadata.image import (
     BrokerImage,
     Change,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.api.context import RequestContext
-from logd.api.dispatch import Outcome, Serving
+from logd.api.dispatch.dispatch import Outcome, Serving
+from logd.api.request.context import RequestContext
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
 from logd.server.connection import HELD_MAX

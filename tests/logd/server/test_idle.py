@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from logd.broker import rounds
 from logd.broker.broker import Broker
+from logd.broker.work import periodic
 from logd.config.load import from_properties
 from logd.server.connection import Connection
 from logd.server.receive_buffers import ReceiveBuffers
@@ -61,7 +61,7 @@ async def closed_by_the_broker(reader: asyncio.StreamReader) -> bool:
 def test_a_sweep_that_breaks_off_comes_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(rounds, "PAUSE_AFTER_MISTAKE_S", 0.0)
+    monkeypatch.setattr(periodic, "PAUSE_AFTER_MISTAKE_S", 0.0)
     real, mistakes = ReceiveBuffers.trim, [Mistake()]
 
     def trim(buffers: ReceiveBuffers) -> None:

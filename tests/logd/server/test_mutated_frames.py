@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from logd.api.answer import Refused
-from logd.api.context import RequestContext
-from logd.api.dispatch import serve
+from logd.api.dispatch.dispatch import serve
+from logd.api.request.answer import Refused
+from logd.api.request.context import RequestContext
 from logd.api.table import APIS, PRODUCE
 from logd.broker.broker import Broker
-from logd.broker.delayed import Delayed
+from logd.broker.fetching.delayed import Delayed
 from logd.config.listeners import Endpoint
 from logd.config.load import from_properties
 from logd.records import build_batch

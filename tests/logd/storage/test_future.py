@@ -14,7 +14,7 @@ from logd.errors import ErrorCode, KafkaError
 from logd.records import build_batch, decode_records, iter_batches
 from logd.storage import Log, LogFolder
 from logd.storage.errors import NoRoom
-from logd.storage.log.future import FutureLog, discard_future, promote
+from logd.storage.future_log import FutureLog, discard_future, promote
 from logd.storage.names import parse_future_folder
 from logd.storage.testing import FaultyDisk
 from tests.support.depth import deep
@@ -179,7 +179,7 @@ def test_it_does_not_move_before_the_new_disk_has_what_the_old_one_has(two: Two)
 
 
 def test_too_much_is_left_for_another_round(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logd.storage.log.future.LAST_BYTES_MAX", 100)
+    monkeypatch.setattr("logd.storage.future_log.LAST_BYTES_MAX", 100)
     two.future.create()
     two.target.arriving["t", 0] = two.log
     two.future.begin_round()

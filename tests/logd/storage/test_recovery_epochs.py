@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from logd.storage import LogFolder
-from logd.storage.log.future import promote
+from logd.storage.future_log import promote
 from logd.storage.testing import FaultyDisk
 
 PARTITIONS = 300

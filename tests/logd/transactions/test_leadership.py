@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logd.broker.producer_id_blocks import BlocksAhead
-from logd.broker.producer_ids import ProducerIds
-from logd.broker.topic import TRANSACTION_STATE
+from logd.broker.coordinators.producer_id_blocks import BlocksAhead
+from logd.broker.coordinators.producer_ids import ProducerIds
+from logd.broker.topics.topic import TRANSACTION_STATE
 from logd.broker.transactions import partition as txn_partition
 from logd.broker.transactions.transactions import Transactions
 from logd.config.broker import BrokerConfig

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logd.api import write_txn_markers
-from logd.broker.peer_queue import IN_FLIGHT_MAX
-from logd.broker.peers import NO_LEADER, Cluster, Leadership
+from logd.api.handlers import write_txn_markers
+from logd.broker.coordinators.peer_queue import IN_FLIGHT_MAX
+from logd.broker.coordinators.peers import NO_LEADER, Cluster, Leadership
 from logd.broker.transactions import marker_queues
 from logd.broker.transactions import partition as txn_partition
 from logd.broker.transactions.marker_outcome import Outcome

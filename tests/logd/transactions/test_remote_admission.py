@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logd.api import add_partitions_to_txn
-from logd.api.context import RequestContext
+from logd.api.handlers import add_partitions_to_txn
+from logd.api.request.context import RequestContext
 from logd.api.transaction_codes import produce_code
-from logd.broker.admission import NotYetAdmitted
-from logd.broker.peers import NO_LEADER, Cluster
+from logd.broker.coordinators.peers import NO_LEADER, Cluster
+from logd.broker.partition.admission import NotYetAdmitted
 from logd.broker.transactions import remote_admission
 from logd.broker.transactions.remote_admission import RemoteAdmission
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut

@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from logd.api import add_partitions_to_txn, write_txn_markers
-from logd.broker.admission import NotYetAdmitted
-from logd.broker.partition import Partition
-from logd.broker.peers import Cluster, Leadership
-from logd.broker.producer_id_blocks import BlocksAhead
-from logd.broker.producer_ids import ProducerIds
-from logd.broker.topic import TRANSACTION_STATE
+from logd.api.handlers import add_partitions_to_txn, write_txn_markers
+from logd.broker.coordinators.peers import Cluster, Leadership
+from logd.broker.coordinators.producer_id_blocks import BlocksAhead
+from logd.broker.coordinators.producer_ids import ProducerIds
+from logd.broker.partition.admission import NotYetAdmitted
+from logd.broker.partition.partition import Partition
+from logd.broker.topics.topic import TRANSACTION_STATE
 from logd.broker.transactions.transactions import Transactions
 from logd.config.broker import BrokerConfig
 from logd.config.topic import TopicConfig

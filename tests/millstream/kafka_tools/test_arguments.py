@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.kafka_tools.arguments import Ended, Given, Old, Options
-from millstream.kafka_tools.java_errors import JavaError
-from millstream.kafka_tools.option import Option
+from millstream.kafka_tools.java.java_errors import JavaError
+from millstream.kafka_tools.options.arguments import Ended, Given, Old, Options
+from millstream.kafka_tools.options.option import Option
 
 OPTIONS = Options(
     "For tests.",

@@ -6,12 +6,12 @@ import pytest
 
 from logd.errors import ErrorCode
 from logd.topic_partition import TopicPartition
-from millstream.kafka_tools.error_texts import ERROR_TEXTS
-from millstream.kafka_tools.java_apis import APIS, Api
-from millstream.kafka_tools.java_errors import JavaError
-from millstream.kafka_tools.java_numbers import shown_double
-from millstream.kafka_tools.java_order import copied, partition_hash, string_hash
-from millstream.kafka_tools.java_times import date_time_ms, duration_ms
+from millstream.kafka_tools.java.error_texts import ERROR_TEXTS
+from millstream.kafka_tools.java.java_apis import APIS, Api
+from millstream.kafka_tools.java.java_errors import JavaError
+from millstream.kafka_tools.java.java_numbers import shown_double
+from millstream.kafka_tools.java.java_order import copied, partition_hash, string_hash
+from millstream.kafka_tools.java.java_times import date_time_ms, duration_ms
 from tests.support import java
 from tests.support.depth import deep
 

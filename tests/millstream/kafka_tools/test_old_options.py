@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.kafka_tools import (
-    broker_api_versions,
-    console_consumer,
-    console_producer,
-    consumer_performance,
-)
-from millstream.kafka_tools.arguments import Options
+from millstream.kafka_tools import broker_api_versions
+from millstream.kafka_tools.console import console_consumer, console_producer
+from millstream.kafka_tools.options.arguments import Options
+from millstream.kafka_tools.performance import consumer_performance
 from millstream.kafka_tools.reassign_partitions import cli as reassign_partitions
 from tests.millstream.kafka_tools.players import OurTools
 

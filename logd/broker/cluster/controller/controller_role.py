@@ -11,9 +11,9 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
-from logd.broker.cluster.publisher import Asking, Publisher
-from logd.broker.cluster.wanted import Wanted
-from logd.broker.rounds import report
+from logd.broker.cluster.controller.publisher import Asking, Publisher
+from logd.broker.cluster.controller.znode_requests import Wanted
+from logd.broker.work.periodic import report
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.metadata.controller.core import Controller, ControllerSettings
@@ -21,7 +21,7 @@ from logd.metadata.controller.decision import Decision
 from logd.metadata.image import BrokerImage, ClusterImage, Endpoint
 from logd.metadata.serving import ServingController
 from logd.metadata.zookeeper.election import Elected
-from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.store import ZooKeeperStore
 from logd.metadata.zookeeper.watches import LiveBroker, each_brokers
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from logd.backoff import Backoff
-from logd.broker.rounds import report
+from logd.broker.work.periodic import report
 from logd.errors import ConnectionClosed, ErrorCode, MalformedMessage, MillstreamError, RequestTimedOut
 from logd.metadata.feed.outbox import WAITING_MAX, Outbox
 from logd.metadata.feed.update import Update

@@ -22,13 +22,13 @@ from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.election import ElectionType
 from logd.metadata.serving import ServingController
-from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.batches import write_all
 from logd.metadata.zookeeper.election import Elected
 from logd.metadata.zookeeper.errors import BadZnode, NoNode
-from logd.metadata.zookeeper.operations import Delete
-from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.session.operations import Delete
+from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.watches import each_children, each_value
+from logd.metadata.zookeeper.znodes import paths, znodes
 from logd.topic_partition import TopicPartition
 
 MOVES_LOOK_S: Final = 1.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from logd.broker.cluster.fetchers import Fetchers
-from logd.broker.cluster.following import Following
-from logd.broker.cluster.leading import Leading
-from logd.broker.cluster.roles import FollowerRole
-from logd.broker.partition import Partition
+from logd.broker.cluster.replication.followed_partition import Following
+from logd.broker.cluster.replication.led_partitions import Leading
+from logd.broker.cluster.replication.replica_fetchers import Fetchers
+from logd.broker.cluster.replication.roles import FollowerRole
+from logd.broker.partition.partition import Partition
 from logd.replication import Follower
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.broker.partition import Partition
+from logd.broker.partition.partition import Partition
 from logd.replication import Fetch, Follower, Next
 
 

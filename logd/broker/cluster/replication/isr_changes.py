@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from logd.backoff import Backoff
-from logd.broker.cluster.led import Led
-from logd.broker.rounds import report
+from logd.broker.cluster.replication.led_partition import Led
+from logd.broker.work.periodic import report
 from logd.errors import ErrorCode, MillstreamError, error_for
 from logd.replication import Proposal
 from logd.topic_partition import TopicPartition

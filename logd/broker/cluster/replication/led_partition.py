@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logd.broker.cluster.roles import LeaderRole
-from logd.broker.partition import Partition
+from logd.broker.cluster.replication.roles import LeaderRole
+from logd.broker.partition.partition import Partition
 from logd.replication import Leader
 
 

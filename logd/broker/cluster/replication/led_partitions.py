@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from logd.broker.cluster.isr_changes import AskController, IsrChanges
-from logd.broker.cluster.led import Led
-from logd.broker.cluster.low_watermarks import LowWatermarks
-from logd.broker.cluster.replication_quota import ReplicationQuota, ThrottledFetch
-from logd.broker.fencing import LogDiverged
-from logd.broker.partition import Partition
-from logd.broker.rounds import Rounds
+from logd.broker.cluster.replication.isr_changes import AskController, IsrChanges
+from logd.broker.cluster.replication.led_partition import Led
+from logd.broker.cluster.replication.low_watermarks import LowWatermarks
+from logd.broker.cluster.replication.replication_quota import ReplicationQuota, ThrottledFetch
+from logd.broker.partition.fencing import LogDiverged
+from logd.broker.partition.partition import Partition
+from logd.broker.work.periodic import Rounds
 from logd.errors import ErrorCode, KafkaError
 from logd.replication import Leader, LeaderSettings, Progress
 from logd.replication.divergence import NOTHING_STAYS

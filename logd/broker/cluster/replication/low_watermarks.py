@@ -14,7 +14,7 @@ from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.broker.cluster.led import Led
+    from logd.broker.cluster.replication.led_partition import Led
 
 
 class LowWatermarks:

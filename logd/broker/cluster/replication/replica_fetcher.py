@@ -15,11 +15,11 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
 from logd.backoff import Backoff
-from logd.broker.cluster.following import Following
 from logd.broker.cluster.peer_connections import version_of
-from logd.broker.cluster.replication_quota import ReplicationQuota
-from logd.broker.partition import Partition
-from logd.broker.rounds import report
+from logd.broker.cluster.replication.followed_partition import Following
+from logd.broker.cluster.replication.replication_quota import ReplicationQuota
+from logd.broker.partition.partition import Partition
+from logd.broker.work.periodic import report
 from logd.client.fetcher.session import NO_SESSION, FetchSession
 from logd.config.replication import ReplicationConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for

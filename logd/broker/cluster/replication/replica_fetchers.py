@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from logd.broker.cluster.fetcher import ReplicaFetcher
-from logd.broker.cluster.following import Following
+from logd.broker.cluster.replication.followed_partition import Following
+from logd.broker.cluster.replication.replica_fetcher import ReplicaFetcher
 from logd.topic_partition import TopicPartition
 
 

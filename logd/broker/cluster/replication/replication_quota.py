@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from logd.config.setting import LONG_MAX
 
 if TYPE_CHECKING:
-    from logd.broker.partition import Partition
+    from logd.broker.partition.partition import Partition
     from logd.records.slice import FileSlice
 
 WINDOWS = 11

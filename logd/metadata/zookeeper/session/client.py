@@ -29,8 +29,8 @@ from logd.metadata.zookeeper.errors import (
     SessionExpired,
     ZooKeeperError,
 )
-from logd.metadata.zookeeper.handler import Handler
-from logd.metadata.zookeeper.operations import (
+from logd.metadata.zookeeper.session.handler import Handler
+from logd.metadata.zookeeper.session.operations import (
     Check,
     Children,
     Create,
@@ -45,7 +45,7 @@ from logd.metadata.zookeeper.operations import (
     Sync,
     Write,
 )
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 
 RECONNECT_S: Final = 0.05
 RECONNECT_MAX_S: Final = 1.0

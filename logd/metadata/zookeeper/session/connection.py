@@ -17,12 +17,12 @@ from collections.abc import Callable, Coroutine
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
-from logd.metadata.zookeeper.client import Client, Heard
 from logd.metadata.zookeeper.errors import ConnectionLost, NotAllowed, Unreachable, ZooKeeperError
-from logd.metadata.zookeeper.lease import Lease
-from logd.metadata.zookeeper.operations import ANY_VERSION, Check, Multi, MultiFailed, Read, Write
-from logd.metadata.zookeeper.pipeline import WAITING_MAX, Pipeline
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.client import Client, Heard
+from logd.metadata.zookeeper.session.lease import Lease
+from logd.metadata.zookeeper.session.operations import ANY_VERSION, Check, Multi, MultiFailed, Read, Write
+from logd.metadata.zookeeper.session.pipeline import WAITING_MAX, Pipeline
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 
 RENEWALS_PER_TIMEOUT: Final = 6
 """How often a lease is renewed where nothing else is written."""

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from logd.metadata.zookeeper.client import Client
 from logd.metadata.zookeeper.errors import SessionExpired, ZooKeeperError
-from logd.metadata.zookeeper.operations import Create, Delete, Multi, Operation, SetData
+from logd.metadata.zookeeper.session.client import Client
+from logd.metadata.zookeeper.session.operations import Create, Delete, Multi, Operation, SetData
 
 WAITING_MAX: Final = 10_000
 """Requests that may wait for their turn (`zookeeper-requests`); one more is refused."""

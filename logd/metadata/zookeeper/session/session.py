@@ -7,11 +7,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from logd.metadata.zookeeper.clock import boottime
-from logd.metadata.zookeeper.connection import Connection, Event, Listener, State
 from logd.metadata.zookeeper.errors import ConnectionLost, NodeExists, NoNode, Unreachable
-from logd.metadata.zookeeper.lease import Lease
-from logd.metadata.zookeeper.operations import (
+from logd.metadata.zookeeper.session.clock import boottime
+from logd.metadata.zookeeper.session.connection import Connection, Event, Listener, State
+from logd.metadata.zookeeper.session.lease import Lease
+from logd.metadata.zookeeper.session.operations import (
     ANY_VERSION,
     Check,
     Children,
@@ -26,7 +26,7 @@ from logd.metadata.zookeeper.operations import (
     Triggered,
     Write,
 )
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 
 __all__ = ["Event", "Session", "State"]
 

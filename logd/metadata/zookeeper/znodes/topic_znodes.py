@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from logd.metadata.zookeeper import paths
 from logd.metadata.zookeeper.errors import BadZnode
-from logd.metadata.zookeeper.znodes import REWRITE, decoded
+from logd.metadata.zookeeper.znodes import paths
+from logd.metadata.zookeeper.znodes.znodes import REWRITE, decoded
 
 _encode = msgspec.json.encode
 

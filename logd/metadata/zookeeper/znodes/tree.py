@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from logd.metadata.image import Change
-from logd.metadata.zookeeper import paths, topic_znodes, znodes
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.topic_znodes import Assignment, TopicZnode
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.znodes import paths, topic_znodes, znodes
+from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, TopicZnode
 from logd.topic_partition import TopicPartition
 
 NO_TOPIC_ID: Final = bytes(16)

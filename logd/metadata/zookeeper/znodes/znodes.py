@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from logd.metadata.zookeeper import paths
 from logd.metadata.zookeeper.errors import BadZnode
+from logd.metadata.zookeeper.znodes import paths
 from logd.topic_partition import TopicPartition
 
 T = TypeVar("T")

@@ -9,14 +9,14 @@ from typing import Self
 
 from logd.broker.broker import wall_clock_ms
 from logd.broker.cluster.member import Member
-from logd.broker.cluster.shared import Shared
-from logd.broker.partition import Partition
-from logd.broker.zookeeper_settings import zookeeper_settings
+from logd.broker.cluster.membership import Shared
+from logd.broker.cluster.zookeeper_settings import zookeeper_settings
+from logd.broker.partition.partition import Partition
 from logd.config.load import from_properties
 from logd.config.zookeeper import ZooKeeperConfig
 from logd.embedded import EmbeddedBroker
 from logd.metadata.image import PartitionImage
-from logd.metadata.zookeeper.clock import boottime
+from logd.metadata.zookeeper.session.clock import boottime
 from logd.topic_partition import TopicPartition
 
 SESSION_MS = 2_000

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from logd.api.context import RequestContext
-from logd.api.dispatch import Outcome, Serving
+from logd.api.dispatch.dispatch import Outcome, Serving
+from logd.api.request.context import RequestContext
 from logd.embedded import EmbeddedBroker
 from logd.wire import ApiKey
 

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from logd.broker.cluster.assignment import Assignment
-from logd.broker.cluster.fetcher import FetcherSettings, ReplicaFetcher
-from logd.broker.cluster.fetchers import Fetchers
-from logd.broker.cluster.leading import Leading
 from logd.broker.cluster.peer_connections import PeerConnections
-from logd.broker.partition import Partition
+from logd.broker.cluster.replication.assignment import Assignment
+from logd.broker.cluster.replication.led_partitions import Leading
+from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
+from logd.broker.cluster.replication.replica_fetchers import Fetchers
+from logd.broker.partition.partition import Partition
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
 from logd.errors import ConnectionClosed, KafkaError

@@ -6,16 +6,16 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from logd.broker.cluster.shared import Shared
-from logd.broker.zookeeper_move import SingleNode, move_in
+from logd.broker.cluster.membership import Shared
+from logd.broker.cluster.zookeeper_move import SingleNode, move_in
 from logd.config.broker import BrokerConfig
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
 from logd.metadata.image import ClusterImage
 from logd.metadata.zookeeper.moving import Standing
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
-from logd.metadata.zookeeper.tree import read_tree
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.znodes.tree import read_tree
 from logd.records import build_batch
 from logd.storage.disk import Disk
 from logd.storage.testing import FaultyDisk

@@ -13,11 +13,11 @@ import pytest
 
 from logd.client import Admin, Client, NewTopic
 from logd.errors import ConfigError, KafkaError, MillstreamError
-from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.errors import DuplicateBrokerId, ForeignBroker, Unreachable
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
-from logd.metadata.zookeeper.znodes import Endpoint, Registration
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.znodes import paths, znodes
+from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
 from logd.storage import FolderMismatch
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as RdPartition
 
-from logd.broker.partition import Partition
+from logd.broker.partition.partition import Partition
 from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TransactionalProducer
 from logd.config.load import from_properties
 from logd.config.replication import LEADER_ONLY, RACK_AWARE

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from logd.broker.cluster.fetcher import FIRST_BACKOFF_S, FetcherSettings, ReplicaFetcher
+from logd.broker.cluster.replication.replica_fetcher import FIRST_BACKOFF_S, FetcherSettings, ReplicaFetcher
 
 LIMIT_MS = 1000
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from logd.broker.cluster import handing_over
-from logd.broker.cluster.handing_over import HandingOver
+from logd.broker.cluster import controlled_shutdown
+from logd.broker.cluster.controlled_shutdown import HandingOver
 from logd.config.load import from_properties
 from logd.wire.private.broker_report import BrokerReportResponse, ReportedTopic
 
@@ -78,7 +78,7 @@ def test_waiting_for_an_answer_does_not_count(caplog: pytest.LogCaptureFixture) 
 def test_answers_are_not_waited_for_without_end(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handing_over, "HANGING_SESSIONS", 0.02)
+    monkeypatch.setattr(controlled_shutdown, "HANGING_SESSIONS", 0.02)
     with caplog.at_level(logging.INFO, "logd.cluster"):
         _hand_over(Member(answers_after_s=None))
     assert _gave_up(caplog)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from logd.broker.cluster.controlling import Controlling
+from logd.broker.cluster.controller.controller_role import Controlling
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller.core import ControllerSettings
 from logd.metadata.zookeeper.election import Elected

@@ -10,8 +10,8 @@ import pytest
 from logd.client import Admin, Client, NewTopic
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller.decision import Decision
-from logd.metadata.zookeeper.clock import boottime
 from logd.metadata.zookeeper.registration import Registered
+from logd.metadata.zookeeper.session.clock import boottime
 from logd.records import build_batch
 from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from logd.broker.cluster.publisher import Publisher, request_of, update_of
+from logd.broker.cluster.controller.publisher import Publisher, request_of, update_of
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, MalformedMessage
 from logd.metadata.feed.inbox import Inbox
 from logd.metadata.image import BrokerImage, Change, ClusterImage, TopicImage, broker_gone

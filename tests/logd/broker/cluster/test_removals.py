@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from logd.broker.partition import Partition
+from logd.broker.partition.partition import Partition
 from logd.records import build_batch, decode_records, iter_batches
 from logd.storage.cleaner.swap import Swap
 from logd.storage.removals import Removals

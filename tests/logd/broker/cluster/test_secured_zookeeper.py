@@ -16,10 +16,10 @@ from kazoo.security import Permissions
 from typer.testing import CliRunner
 
 from logd.client import Admin, BatchProducer, Client, NewTopic, ResourceType
-from logd.metadata.zookeeper import paths
 from logd.metadata.zookeeper.errors import NotAllowed
+from logd.metadata.zookeeper.znodes import paths
 from logd.topic_partition import TopicPartition
-from millstream.cluster.cli import app
+from millstream.commands.cluster.cli import app
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.logd.broker.cluster.single_node import NODE, RECORDS, among_others, fill
 from tests.logd.metadata.zookeeper.secured import Secured, secured_zookeeper

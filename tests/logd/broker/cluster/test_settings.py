@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.cluster.controlling import settings_of
-from logd.broker.cluster.fetcher import FetcherSettings
+from logd.broker.cluster.controller.controller_role import settings_of
+from logd.broker.cluster.replication.replica_fetcher import FetcherSettings
 from logd.client import Admin, Client, NewTopic, ResourceType
 from logd.config.broker import BrokerConfig
 from logd.config.load import from_properties

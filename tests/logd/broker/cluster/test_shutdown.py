@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.cluster.handing_over import HandingOver
+from logd.broker.cluster.controlled_shutdown import HandingOver
 from logd.client import Admin, BatchProducer, Client, ElectionType, NewTopic
 from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers

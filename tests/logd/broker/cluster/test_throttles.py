@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.cluster.replication_quota import ReplicationQuota
+from logd.broker.cluster.replication.replication_quota import ReplicationQuota
 from logd.client import Admin, BatchProducer, Client, NewTopic, ResourceType
 from logd.config.setting import LONG_MAX
 from logd.topic_partition import TopicPartition

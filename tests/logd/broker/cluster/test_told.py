@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from logd.broker.cluster.publisher import request_of
+from logd.broker.cluster.controller.publisher import request_of
 from logd.metadata.feed.update import Update
 from logd.metadata.image import Change
 from tests.logd.broker.cluster.brokers import Brokers

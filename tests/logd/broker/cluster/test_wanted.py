@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from logd.client import Admin, Client, NewTopic
-from logd.metadata.zookeeper import paths
-from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.znodes import paths
 from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.logd.metadata.zookeeper.sessions import gone, opened

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.zookeeper_move import look
+from logd.broker.cluster.zookeeper_move import look
 from logd.metadata.embedded import FILE_NAME, MOVED_NAME, EmbeddedStore
 from logd.metadata.image import Change, ClusterImage
-from logd.metadata.zookeeper import batches, moving, paths
+from logd.metadata.zookeeper import batches, moving
 from logd.metadata.zookeeper.errors import ChrootTaken, UnfinishedMove
 from logd.metadata.zookeeper.moving import Standing, begin, steps
-from logd.metadata.zookeeper.znodes import MoveZnode, encode_controller
+from logd.metadata.zookeeper.znodes import paths
+from logd.metadata.zookeeper.znodes.znodes import MoveZnode, encode_controller
 from logd.storage import StorageError
 from logd.storage.disk import PosixDisk
 from logd.storage.identity import FolderIdentity

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from logd.errors import ErrorCode, KafkaError
+from logd.metadata.broker_index import Holdings
 from logd.metadata.controller.alter_partition import NewIsr
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
@@ -37,7 +38,6 @@ from logd.metadata.controller.settling import Settling
 from logd.metadata.controller.topics import NewTopic
 from logd.metadata.feed.inbox import Inbox
 from logd.metadata.feed.outbox import Outbox
-from logd.metadata.holdings import Holdings
 from logd.metadata.image import NO_LEADER, BrokerImage, Change, ClusterImage, PartitionImage
 from logd.topic_partition import TopicPartition
 from tests.support import depth

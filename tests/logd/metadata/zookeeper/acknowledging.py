@@ -12,9 +12,9 @@ import asyncio
 import sys
 import threading
 
-from logd.metadata.zookeeper.clock import boottime
-from logd.metadata.zookeeper.session import Event, Session
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.clock import boottime
+from logd.metadata.zookeeper.session.session import Event, Session
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 
 
 class Leader:

@@ -15,9 +15,9 @@ import time
 
 from logd.metadata.zookeeper.election import Candidate, Controller, Elected, fenced
 from logd.metadata.zookeeper.errors import ControllerMoved
-from logd.metadata.zookeeper.operations import Create
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.operations import Create
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 
 
 async def write(session: Session, elected: Elected) -> None:

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from logd.metadata.zookeeper.session import Event, Session
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.session import Event, Session
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from tests.logd.metadata.zookeeper.proxy import Proxy
 
 SECONDS = 100.0

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from logd.broker.cluster.wanted import answered
-from logd.metadata.zookeeper import paths, znodes
+from logd.broker.cluster.controller.znode_requests import answered
 from logd.metadata.zookeeper.cluster import cluster_id, next_producer_ids
 from logd.metadata.zookeeper.election import elect
 from logd.metadata.zookeeper.errors import BadZnode, ControllerMoved
 from logd.metadata.zookeeper.old_consumers import OldGroup, OldMember, old_groups, read_old_group
+from logd.metadata.zookeeper.znodes import paths, znodes
 from logd.topic_partition import TopicPartition
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import CREATE, SET, Proxy

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from logd.metadata.zookeeper import election, paths
+from logd.metadata.zookeeper import election
 from logd.metadata.zookeeper.election import Candidate, Controller, Elected, elect, fenced, resign
 from logd.metadata.zookeeper.errors import BadVersion, ControllerMoved
-from logd.metadata.zookeeper.operations import Create, MultiFailed, SetData
-from logd.metadata.zookeeper.session import Session, State
+from logd.metadata.zookeeper.session.operations import Create, MultiFailed, SetData
+from logd.metadata.zookeeper.session.session import Session, State
+from logd.metadata.zookeeper.znodes import paths
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
 from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, come, gone, opened, through, until

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from logd.metadata.zookeeper import paths
 from logd.metadata.zookeeper.election import elect, fenced
 from logd.metadata.zookeeper.errors import ConnectionLost
-from logd.metadata.zookeeper.operations import Create, MultiFailed, SetData
-from logd.metadata.zookeeper.session import Event
+from logd.metadata.zookeeper.session.operations import Create, MultiFailed, SetData
+from logd.metadata.zookeeper.session.session import Event
+from logd.metadata.zookeeper.znodes import paths
 from millstream.zookeeper.ensemble import Ensemble
 from millstream.zookeeper.server import Server
 from tests.logd.metadata.zookeeper.conftest import TICK_MS

@@ -7,13 +7,13 @@ import shutil
 
 import pytest
 
-from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.cluster import cluster_id, prepare
 from logd.metadata.zookeeper.election import elect, resign
 from logd.metadata.zookeeper.errors import ControllerMoved
 from logd.metadata.zookeeper.registration import register
 from logd.metadata.zookeeper.store import ZooKeeperStore
-from logd.metadata.zookeeper.znodes import Endpoint, Registration
+from logd.metadata.zookeeper.znodes import paths, znodes
+from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
 from logd.topic_partition import TopicPartition
 from tests.logd.metadata.zookeeper.sessions import gone, opened
 from tests.logd.metadata.zookeeper.test_store import ID, configs, partition, producer_ids, topic

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from logd.metadata.image import Change
-from logd.metadata.zookeeper import paths
 from logd.metadata.zookeeper.cluster import prepare
 from logd.metadata.zookeeper.election import Elected, elect
 from logd.metadata.zookeeper.errors import ControllerMoved
-from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.store import ZooKeeperStore
+from logd.metadata.zookeeper.znodes import paths
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
 from tests.logd.metadata.zookeeper.sessions import opened, through

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.metadata.zookeeper.lease import SAFE_PART, TOLD_WITHIN, Lease
+from logd.metadata.zookeeper.session.lease import SAFE_PART, TOLD_WITHIN, Lease
 
 TIMEOUT = 10.0
 BEGUN = 100.0

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from logd.metadata.zookeeper import paths
 from logd.metadata.zookeeper.errors import DuplicateBrokerId, ZooKeeperError
 from logd.metadata.zookeeper.registration import Registered, Registrar, register
-from logd.metadata.zookeeper.znodes import Endpoint, Registration
+from logd.metadata.zookeeper.znodes import paths
+from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import CREATE, Proxy
 from tests.logd.metadata.zookeeper.sessions import SHORT_MS, opened, through, until

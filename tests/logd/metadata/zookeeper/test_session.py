@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from logd.metadata.zookeeper import pipeline
-from logd.metadata.zookeeper.client import Client
 from logd.metadata.zookeeper.errors import (
     BadVersion,
     ConnectionLost,
@@ -27,9 +25,11 @@ from logd.metadata.zookeeper.errors import (
     Unreachable,
     ZooKeeperError,
 )
-from logd.metadata.zookeeper.operations import Check, Create, Delete, MultiFailed, Operation, SetData
-from logd.metadata.zookeeper.session import Event, Session, State
-from logd.metadata.zookeeper.settings import ZooKeeperSettings, parse_connect
+from logd.metadata.zookeeper.session import pipeline
+from logd.metadata.zookeeper.session.client import Client
+from logd.metadata.zookeeper.session.operations import Check, Create, Delete, MultiFailed, Operation, SetData
+from logd.metadata.zookeeper.session.session import Event, Session, State
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings, parse_connect
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import CREATE, Proxy
 from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, gone, heard, opened, through, until

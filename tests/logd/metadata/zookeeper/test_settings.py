@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logd.errors import ConfigError
-from logd.metadata.zookeeper.settings import ZooKeeperSettings, parse_connect
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings, parse_connect
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from logd.metadata.image import Change
-from logd.metadata.zookeeper import batches, paths
+from logd.metadata.zookeeper import batches
 from logd.metadata.zookeeper.batches import BATCH_BYTES_MAX, OPERATION_BYTES_MAX
 from logd.metadata.zookeeper.cluster import prepare
 from logd.metadata.zookeeper.election import Elected, elect
 from logd.metadata.zookeeper.errors import BadVersion, BadZnode, ControllerMoved, NodeExists, ZooKeeperError
-from logd.metadata.zookeeper.operations import Create, SetData
-from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.session.operations import Create, SetData
+from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.store import CONFIG_CHANGE_KEPT_MS, ZooKeeperStore
+from logd.metadata.zookeeper.znodes import paths
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
 from tests.logd.metadata.zookeeper.sessions import SHORT_MS, gone, opened, through

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from logd.metadata.zookeeper.errors import NotAllowed, Unreachable
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.session.session import Session
+from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from tests.logd.metadata.zookeeper.secured import Secured, secured_zookeeper
 from tests.logd.metadata.zookeeper.sessions import opened
 from tests.support.certificates import Authority

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
-from logd.metadata.zookeeper import paths
 from logd.metadata.zookeeper.registration import register
-from logd.metadata.zookeeper.session import Event
+from logd.metadata.zookeeper.session.session import Event
 from logd.metadata.zookeeper.watches import LiveBroker, Watch, each_brokers, each_children, each_value
-from logd.metadata.zookeeper.znodes import Endpoint, Registration
+from logd.metadata.zookeeper.znodes import paths
+from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import Proxy
 from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, gone, heard, opened, through, until

@@ -12,8 +12,8 @@ from logd.errors import CorruptRecordBatch
 from logd.records import Codec
 from logd.storage import LogFolder
 from logd.storage.disk import read_slice
+from logd.storage.future_log import promote
 from logd.storage.log.compaction import CleanerLimits
-from logd.storage.log.future import promote
 from logd.storage.log.rolling import roll
 from logd.storage.names import future_folder
 

@@ -1,0 +1,1 @@
+"""Produce: batches validated, appended and acknowledged."""

@@ -1,0 +1,1 @@
+"""The context of a request, and the outcomes of serving it."""

@@ -1,0 +1,1 @@
+"""Background work on logs: retention, flushes, compaction, moves between log directories, truncation."""

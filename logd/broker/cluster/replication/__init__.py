@@ -1,0 +1,1 @@
+"""Replication: partitions led here, partitions followed here, and the fetchers between brokers."""

@@ -1,0 +1,1 @@
+"""The parts that the group and transaction coordinators share: logs, producer ids, requests to peers."""

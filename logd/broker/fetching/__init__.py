@@ -1,0 +1,1 @@
+"""Waiting fetches, fetch sessions, cached responses, and reads that would wait for the disk."""

@@ -1,0 +1,1 @@
+"""The log directories: which serve, how they are opened, and where the metadata journal is."""

@@ -1,0 +1,1 @@
+"""A partition: its log, the rules for its batches, and its role among its replicas."""

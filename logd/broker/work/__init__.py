@@ -1,0 +1,1 @@
+"""Ways to run work: periodic tasks, the thread pool, wake-ups and timeouts."""

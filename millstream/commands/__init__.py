@@ -1,0 +1,1 @@
+"""The subcommands of `millstream`: a folder for each noun or verb."""

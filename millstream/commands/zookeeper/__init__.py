@@ -1,0 +1,1 @@
+"""`millstream zookeeper`: run an ensemble on this machine."""

@@ -1,0 +1,1 @@
+"""`kafka-console-producer` and `kafka-console-consumer`: lines to records, and records to lines."""

@@ -1,0 +1,1 @@
+"""The forms in which Java prints and parses: numbers, times, errors, the order of a HashMap."""

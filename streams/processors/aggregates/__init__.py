@@ -1,0 +1,1 @@
+"""Aggregations by key, window and session, of streams and of tables."""

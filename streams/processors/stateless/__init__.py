@@ -1,0 +1,1 @@
+"""Operators without stores: map, filter, print, batches and asynchronous calls."""

@@ -1,0 +1,1 @@
+"""Operators of tables: stores, updates held back, and versioned tables."""

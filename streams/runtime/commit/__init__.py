@@ -1,0 +1,1 @@
+"""Commits: a task's output, changelogs, offsets and transactions."""

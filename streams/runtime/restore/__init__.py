@@ -1,0 +1,1 @@
+"""Restoring state: changelogs, source topics, global tables, and listeners."""

@@ -1,0 +1,1 @@
+"""A task: its inputs, its turns, and what is reported of it."""

@@ -1,0 +1,1 @@
+"""Threads beside the event loop, and the loops that run users' coroutines."""
