@@ -29,7 +29,7 @@ test-all: venv
 
 # The compiled modules from their sources, as where there is no compiler; then compiled with checks for each access
 # to memory and each overflow, under the tests that feed them rubbish.
-RECORD_TESTS := tests/logd/records tests/fuzz tests/logd/client/test_partitioner.py tests/logd/wire
+RECORD_TESTS := tests/kafka_client/records tests/fuzz tests/kafka_client/test_partitioner.py tests/kafka_client/wire
 test-uncompiled: venv
 	MILLSTREAM_NO_EXTENSIONS=1 $(PYTEST) $(PYTEST_ARGS) $(RECORD_TESTS) tests/logd/api/test_produce_fetch.py \
 	    tests/streams/test_folding.py tests/streams/test_state.py
@@ -83,5 +83,5 @@ wheel: venv
 	@PYTHON=$(BIN)/python sh .ci/wheels $(PYTHONS)
 
 clean:
-	find connect logd streams -name '*.so' -delete
+	find kafka_client streams -name '*.so' -delete
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -14,11 +14,11 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 MODULES = (
-    "logd.records.partitioning",
-    "logd.records.reader",
-    "logd.records.writer",
-    "logd.records.xxh32",
-    "logd.wire.produce",
+    "kafka_client.records.partitioning",
+    "kafka_client.records.reader",
+    "kafka_client.records.writer",
+    "kafka_client.records.xxh32",
+    "kafka_client.wire.produce",
     "streams.state.entries",
 )
 DIRECTIVES = {

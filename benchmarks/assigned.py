@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from benchmarks import raw
 from benchmarks.broker import Broker, arguments, broker_for
 from benchmarks.report import Report
-from logd.client import BatchFetcher, Client, TopicPartition
-from logd.records import build_batch
-from logd.wire.produce import encode_produce_request
+from kafka_client import BatchFetcher, Client, TopicPartition
+from kafka_client.records import build_batch
+from kafka_client.wire.produce import encode_produce_request
 
 RECORD = build_batch([(1_600_000_000_000, None, b"v" * 1024, ())])
 

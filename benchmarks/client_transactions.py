@@ -15,8 +15,8 @@ from statistics import mean
 from benchmarks import raw
 from benchmarks.broker import arguments, broker_for
 from benchmarks.report import Report
-from logd.client import BatchProducer, Client, TransactionalProducer
-from logd.records import NewRecord
+from kafka_client import BatchProducer, Client, TransactionalProducer
+from kafka_client.records import NewRecord
 
 PARTITIONS = 10
 IN_ONE = 50

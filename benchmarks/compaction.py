@@ -23,15 +23,15 @@ from statistics import quantiles
 from benchmarks import raw
 from benchmarks.broker import Broker, arguments, start_logd
 from benchmarks.report import Report
-from logd.client import Admin, Client, NewTopic
+from kafka_client import Admin, Client, NewTopic
+from kafka_client.records import Codec, build_batch
+from kafka_client.wire.produce import encode_produce_request
 from logd.config.topic import TopicConfig
-from logd.records import Codec, build_batch
 from logd.storage import Log, LogFolder
 from logd.storage.cleaner.cleaning import Cleaning
 from logd.storage.cleaner.messages import Cleaned
 from logd.storage.disk import PosixDisk
 from logd.storage.log.compaction import CleanerLimits
-from logd.wire.produce import encode_produce_request
 
 RECORDS = 80_000
 """In each of the two halves of a log that is cleaned."""

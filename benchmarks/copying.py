@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.report import Report
+from kafka_client.records import build_batch
+from kafka_client.records.header import assign_offset
 from logd.broker.background.flusher import Flusher
 from logd.broker.partition.partition import Partition
 from logd.config.topic import TopicConfig
-from logd.records import build_batch
-from logd.records.header import assign_offset
 from logd.storage import LogFolder
 
 NOW = 1_700_000_000_000

@@ -15,8 +15,8 @@ from benchmarks.broker import Broker, arguments, broker_for
 from benchmarks.cpu import cpu_seconds
 from benchmarks.produce import batch_frame
 from benchmarks.report import Report
-from logd.wire.framing import encode_request
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_client.wire.framing import encode_request
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 TOPIC = "bench-fetch"
 PIECE = 1 << 20

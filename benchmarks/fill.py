@@ -6,10 +6,10 @@ import random
 
 from benchmarks import raw
 from benchmarks.broker import Broker
-from logd.records import build_batch
-from logd.records.build import restamp
-from logd.records.header import read_header
-from logd.wire.produce import encode_produce_request
+from kafka_client.records import build_batch
+from kafka_client.records.build import restamp
+from kafka_client.records.header import read_header
+from kafka_client.wire.produce import encode_produce_request
 
 BATCH_RECORDS = 16
 RECORD_BYTES = 1000

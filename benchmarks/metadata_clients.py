@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from logd.client import Client
-from logd.errors import MillstreamError
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client import Client
+from kafka_client.errors import MillstreamError
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 BACKOFF_S = 0.1
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.broker import Broker
-from logd.client import Admin, Client, NewTopic
+from kafka_client import Admin, Client, NewTopic
 from millstream.demo.ports import free_port
 from millstream.zookeeper.ensemble import Ensemble
 

@@ -17,8 +17,8 @@ from benchmarks.broker import Broker, arguments, start_logd
 from benchmarks.cpu import cpu_seconds, resident_bytes
 from benchmarks.fill import Filler
 from benchmarks.report import Report
-from logd.records import build_batch
-from logd.wire.produce import encode_produce_request
+from kafka_client.records import build_batch
+from kafka_client.wire.produce import encode_produce_request
 
 MANY, ONE = "bench-many", "bench-one"
 PRODUCES = 5_000

@@ -15,8 +15,8 @@ from benchmarks import kcat, raw
 from benchmarks.broker import Broker, arguments, broker_for
 from benchmarks.cpu import cpu_seconds
 from benchmarks.report import Report
-from logd.records import build_batch
-from logd.wire.produce import encode_produce_request
+from kafka_client.records import build_batch
+from kafka_client.wire.produce import encode_produce_request
 
 SMALL = 1_000_000
 SINGLES = 100_000

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 
-from logd.client import Admin, Client, NewTopic, TopicPartition
+from kafka_client import Admin, Client, NewTopic, TopicPartition
 
 _LENGTH = struct.Struct(">i")
 

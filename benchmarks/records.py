@@ -17,10 +17,10 @@ from functools import partial
 
 from benchmarks.broker import arguments
 from benchmarks.report import Report
-from logd.records import Codec, NewRecord, RecordReader, build_batch, check_crc, read_header, reader
-from logd.records.partitioning import split_by_partition
-from logd.records.writer import encode_records, estimate_sizes
-from logd.uncompiled import VARIABLE
+from kafka_client.records import Codec, NewRecord, RecordReader, build_batch, check_crc, read_header, reader
+from kafka_client.records.partitioning import split_by_partition
+from kafka_client.records.writer import encode_records, estimate_sizes
+from kafka_client.uncompiled import VARIABLE
 
 RECORDS = 9_500
 VALUE_BYTES = 80

@@ -21,8 +21,8 @@ from benchmarks import kafka_nodes, raw
 from benchmarks.cpu import cpu_seconds
 from benchmarks.nodes import Nodes, started
 from benchmarks.report import Report
-from logd.records import build_batch
-from logd.wire.produce import encode_produce_request
+from kafka_client.records import build_batch
+from kafka_client.wire.produce import encode_produce_request
 
 
 class Kind(NamedTuple):

@@ -21,8 +21,8 @@ from typing import Any, Protocol, Self
 
 from benchmarks.nodes import Nodes, started
 from benchmarks.report import Report
-from logd.client import Admin, BatchProducer, Client, TopicPartition
-from logd.errors import MillstreamError
+from kafka_client import Admin, BatchProducer, Client, TopicPartition
+from kafka_client.errors import MillstreamError
 
 BROKERS = (1, 2, 3)
 PAUSE_S = 0.01

@@ -17,12 +17,12 @@ from benchmarks import raw
 from benchmarks.broker import Broker, arguments, broker_for
 from benchmarks.cpu import cpu_seconds
 from benchmarks.report import Report
-from logd.records import build_batch
-from logd.wire.fetched import decode_fetch_response
-from logd.wire.framing import LENGTH, encode_request
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from logd.wire.produce import encode_produce_request
+from kafka_client.records import build_batch
+from kafka_client.wire.fetched import decode_fetch_response
+from kafka_client.wire.framing import LENGTH, encode_request
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.produce import encode_produce_request
 
 VERSION = 12
 HEAD = 5

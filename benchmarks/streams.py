@@ -26,8 +26,8 @@ from benchmarks import raw
 from benchmarks.broker import arguments, broker_for
 from benchmarks.report import Report
 from benchmarks.topologies import AIRLINES, FLIGHTS, OUTPUT
-from logd.client import BatchProducer, Client
-from logd.records import NewRecord
+from kafka_client import BatchProducer, Client
+from kafka_client.records import NewRecord
 from millstream.demo.flights import packaged, read_rows
 
 TITLES = {

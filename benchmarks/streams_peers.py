@@ -27,8 +27,8 @@ from typing import NamedTuple
 from benchmarks import raw
 from benchmarks.broker import arguments, broker_for
 from benchmarks.report import Report
-from logd.client import BatchProducer, Client
-from logd.records import NewRecord
+from kafka_client import BatchProducer, Client
+from kafka_client.records import NewRecord
 
 PROGRAMS = Path(__file__).parent / "peers"
 WORK = ("stateless", "count")

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import Report
-from logd.client import Fetched, TopicPartition
-from logd.records import build_batch
+from kafka_client import Fetched, TopicPartition
+from kafka_client.records import build_batch
 from streams.runtime.restore.restore import StoreRestore
 from streams.serdes import Long, String
 from streams.state import CachedStore, RocksMemory, StoreSpec, open_store

@@ -23,10 +23,10 @@ from pathlib import Path
 
 from benchmarks.nodes import SESSION_MS, Nodes, started
 from benchmarks.report import Report
-from logd.client import Admin, Client
-from logd.errors import MillstreamError
-from logd.records import build_batch
-from logd.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_client import Admin, Client
+from kafka_client.errors import MillstreamError
+from kafka_client.records import build_batch
+from kafka_client.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 TOPIC, STEADY = "many", "steady"
 KILLED, OTHERS = 1, (2, 3)

@@ -28,7 +28,7 @@ from connect.config import SinkConfig, SourceConfig, document, read_config_file,
 from connect.errors import MillstreamError
 from connect.runtime import Worker, WorkerConfig, connector_class, connector_type, list_plugins
 from connect.runtime.plugins import registered_names
-from logd.config.log_level import LogLevel
+from kafka_client.log_level import LogLevel
 
 app = typer.Typer(
     help="Connect: move data between the log and other systems.", no_args_is_help=True, add_completion=False

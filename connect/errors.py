@@ -7,12 +7,12 @@
         ├── DataError           a record cannot be converted: the record, not the system, is at fault
         └── NotFound            no such connector, task or plugin
 
-Settings that cannot be used are `logd.errors.ConfigError`.
+Settings that cannot be used are `kafka_client.errors.ConfigError`.
 """
 
 from __future__ import annotations
 
-from logd.errors import ConfigError, MillstreamError
+from kafka_client.errors import ConfigError, MillstreamError
 
 __all__ = [
     "ConfigError",

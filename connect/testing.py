@@ -23,7 +23,7 @@ from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.source import ConnectorContext, SourceConnector, SourceTask, SourceTaskContext
 from connect.runtime.calls import PluginCalls
 from connect.stores import ConnectorOffsets
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 
 POLLS_MAX = 100_000
 

@@ -21,12 +21,12 @@ MODULES: Final = (
     "logd.broker.transactions.partition",
     "logd.broker.transactions.remote_admission",
     "logd.metadata.shared_images",
-    "logd.records.control",
+    "kafka_client.records.control",
     "logd.storage.log.compaction",
     "logd.storage.future_log",
     "logd.storage.log.loader",
     "logd.transactions.shard",
-    "logd.wire",
+    "kafka_client.wire",
 )
 
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from kafka_client.errors import ConfigError, MillstreamError
     from logd.broker.broker import Broker
     from logd.config.load import Loaded
     from logd.embedded import EmbeddedBroker
-    from logd.errors import ConfigError, MillstreamError
 
 app = typer.Typer(add_completion=False, help="The log daemon: a broker every Kafka client can talk to.")
 
@@ -69,7 +69,7 @@ def logd(
 def run_several(path: Path | None, overrides: list[str], count: int) -> int:
     """Run brokers in processes of their own; the exit status is `run`'s."""
     started = _process_age()
-    from logd.errors import ConfigError
+    from kafka_client.errors import ConfigError
     from logd.processes.running import run
 
     def age() -> float:
@@ -89,8 +89,8 @@ def _refused(error: ConfigError) -> int:
 def run(path: Path | None, overrides: list[str]) -> int:
     """Run a broker in this process; the exit status: 0 stopped as told, 1 failed, 2 settings are wrong."""
     started = _process_age()
+    from kafka_client.errors import ConfigError
     from logd.config.load import load_config
-    from logd.errors import ConfigError
 
     try:
         loaded = load_config(path, overrides)
@@ -119,9 +119,9 @@ async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
     """``parent``: the descriptor that is closed at its other end when the process is gone that runs this
     broker among several.
     """
+    from kafka_client.errors import ConfigError, MillstreamError
     from logd.ahead import import_ahead
     from logd.embedded import EmbeddedBroker, shared_of
-    from logd.errors import ConfigError, MillstreamError
 
     import_ahead()
     gc.set_threshold(*COLLECTED_AFTER)

@@ -10,18 +10,18 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.api.dispatch.dispatch import serve
 from logd.broker.broker import Broker, wall_clock_ms
 from logd.broker.broker_metrics import BrokerMetrics
 from logd.config.zookeeper import ZooKeeperConfig
-from logd.errors import ErrorCode, KafkaError
 from logd.server.server import Server
 
 if TYPE_CHECKING:
+    from kafka_client.errors import MillstreamError
     from logd.api.dispatch.dispatch import Serving
     from logd.broker.cluster.membership import Shared
     from logd.config.broker import BrokerConfig
-    from logd.errors import MillstreamError
     from logd.storage.disk import Disk
 
 BUSY_PAUSE_S = 0.005

@@ -16,8 +16,8 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from logd.config.properties import read_properties
-from logd.errors import ConfigError, MillstreamError
+from kafka_client.errors import ConfigError, MillstreamError
+from kafka_client.java_properties import read_properties
 from mirror.config import LinkSettings, parse_links
 from mirror.errors import MirrorError
 from mirror.links import KeptLink, run_links

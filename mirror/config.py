@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from logd.client import TopicPartition
-from logd.client.properties import CLIENT, ClientProperties, one_client
-from logd.client.security.keys import is_security_key
-from logd.errors import ConfigError
+from kafka_client import TopicPartition
+from kafka_client.errors import ConfigError
+from kafka_client.properties import CLIENT, ClientProperties, one_client
+from kafka_client.security.keys import is_security_key
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE, NameFilter, TopicFilter, patterns
 from mirror.policy import ReplicationPolicy, policy_named
 from mirror.unreadable import SKIP_KEY, parse_skips

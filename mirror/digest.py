@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from logd.records import Headers, Record
+from kafka_client.records import Headers, Record
 
 RANGE = 4096
 """Records in a range."""

@@ -23,8 +23,8 @@ MillstreamError
 
 from __future__ import annotations
 
-from logd.client import TopicPartition
-from logd.errors import ErrorCode, KafkaError, MillstreamError
+from kafka_client import TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
 
 
 class MirrorError(MillstreamError):

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from logd.client import ConfigEntry
-from logd.errors import ConfigError
+from kafka_client import ConfigEntry
+from kafka_client.errors import ConfigError
 from mirror.policy import ReplicationPolicy
 
 TOPICS_EXCLUDE = r".*[\-\.]internal, .*\.replica, __.*"

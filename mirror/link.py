@@ -15,9 +15,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Self
 
-from logd.client import Admin, Client, TopicMetadata, TopicPartition
-from logd.errors import BROKER_AWAY, ConfigError
-from logd.metrics.metrics import Metrics, Values
+from kafka_client import Admin, Client, TopicMetadata, TopicPartition
+from kafka_client.errors import BROKER_AWAY, ConfigError
+from kafka_client.metrics.metrics import Metrics, Values
 from mirror.config import Cluster, LinkSettings
 from mirror.errors import MirrorError, NotAligned
 from mirror.link_metrics import LinkMetrics

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
-from logd.metrics.metrics import Metrics, Values
-from logd.metrics.windowed import Windowed
+from kafka_client.metrics.metrics import Metrics, Values
+from kafka_client.metrics.windowed import Windowed
 from mirror.quarantine import Quarantine
 from mirror.source import MirrorSource
 

@@ -7,9 +7,9 @@ import logging
 import time
 from collections.abc import Sequence
 
-from logd.client import Backoff
-from logd.errors import AuthenticationFailed, ConfigError, MillstreamError
-from logd.metrics.metrics import Metrics
+from kafka_client import Backoff
+from kafka_client.errors import AuthenticationFailed, ConfigError, MillstreamError
+from kafka_client.metrics.metrics import Metrics
 from mirror.config import LinkSettings
 from mirror.link import Link
 

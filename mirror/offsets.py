@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 from typing import NamedTuple
 
-from logd.client import (
+from kafka_client import (
     NO_TIMEOUT_MS,
     Admin,
     BatchFetcher,
@@ -33,8 +33,8 @@ from logd.client import (
     NewTopic,
     TopicPartition,
 )
-from logd.errors import KafkaError
-from logd.records import Headers, NewRecord, Record
+from kafka_client.errors import KafkaError
+from kafka_client.records import Headers, NewRecord, Record
 from mirror.errors import of_setting
 
 TOPIC_ID_HEADER = "topic-id"

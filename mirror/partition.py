@@ -9,11 +9,11 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, field
 
-from logd.client import Identity, TopicPartition
-from logd.client.fetcher.parts import unreadable_batch
-from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, UnreadableBatch
-from logd.metrics.windowed import Windowed
-from logd.records import RecordReader, read_header
+from kafka_client import Identity, TopicPartition
+from kafka_client.errors import CorruptRecordBatch, ErrorCode, KafkaError, UnreadableBatch
+from kafka_client.fetcher.parts import unreadable_batch
+from kafka_client.metrics.windowed import Windowed
+from kafka_client.records import RecordReader, read_header
 from mirror.errors import ForeignWrite, MirrorError, NotFetched, NotPassed, OutOfSequence
 from mirror.offsets import NO_EPOCH, NO_ID, SEQUENCE_MASK, OffsetSync, ProducerPosition
 from mirror.passing import Passed

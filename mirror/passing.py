@@ -1,8 +1,8 @@
 """One batch from cluster to cluster: passed on as it is, still compressed, or else built anew.
 
-Base offset and leader epoch lie outside of a batch's CRC; a producer's stamp, the transactional bit and the
-timestamp type do not, so the producer that sends the batch on re-stamps it (`logd.records.restamp`). It
-cannot do so, and the records are taken out and built into a new batch by the same codec, when
+Base offset and leader epoch lie outside of a batch's CRC. A producer's stamp, the transactional bit and the
+timestamp type do not, so the producer that sends the batch on stamps it again
+(`kafka_client.records.restamp`). The records are decoded, and built into a new batch by the same codec, when
 - the batch has gaps (compaction): a broker takes no such batch from a client;
 - its records have log append time: the remote topic keeps create time, and its readers are to see the same;
 - records in front are not wanted, because the copy starts in the middle of it.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from logd.records import BatchHeader, build_batch, check_crc, decode_records
+from kafka_client.records import BatchHeader, build_batch, check_crc, decode_records
 
 
 class Passed(NamedTuple):

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from logd.client import Admin, Client, OffsetSpec, TopicMetadata, TopicPartition
-from logd.errors import LogTruncated, MillstreamError
+from kafka_client import Admin, Client, OffsetSpec, TopicMetadata, TopicPartition
+from kafka_client.errors import LogTruncated, MillstreamError
 from mirror.config import LinkSettings
 from mirror.errors import MirrorError, NotPlaced, PositionUnprovable, SourceTruncated
 from mirror.offsets import OffsetSyncs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 
 
 class ReplicationPolicy(Protocol):

@@ -27,10 +27,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from logd.client import BatchFetcher, Client, Identity, TopicPartition
-from logd.client.fetcher.parts import reading
-from logd.errors import UnreadableBatch
-from logd.records import iter_batches, read_header
+from kafka_client import BatchFetcher, Client, Identity, TopicPartition
+from kafka_client.errors import UnreadableBatch
+from kafka_client.fetcher.parts import reading
+from kafka_client.records import iter_batches, read_header
 from mirror.errors import (
     PositionUnprovable,
     SourcePurged,

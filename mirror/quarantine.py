@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from logd.client import Backoff, TopicPartition
+from kafka_client import Backoff, TopicPartition
 from mirror.errors import MirrorError
 
 FIRST_SECONDS = 1.0

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from logd.client import NO_TIMEOUT_MS, BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
-from logd.client.fetcher.parts import reading
-from logd.errors import KafkaError, LogTruncated, MillstreamError, OffsetOutOfRange, UnreadableBatch
+from kafka_client import NO_TIMEOUT_MS, BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
+from kafka_client.errors import KafkaError, LogTruncated, MillstreamError, OffsetOutOfRange, UnreadableBatch
+from kafka_client.fetcher.parts import reading
 from mirror.errors import MirrorError, NotAcked, NotFetched, RecordsLost, SourceRecreated, SourceTruncated
 from mirror.offsets import OffsetSyncs, ProducerPosition
 from mirror.partition import InFlight, PartitionCopy, refused

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from logd.client import Admin, NewTopic, TopicMetadata
-from logd.errors import BROKER_AWAY, KafkaError
+from kafka_client import Admin, NewTopic, TopicMetadata
+from kafka_client.errors import BROKER_AWAY, KafkaError
 from mirror.config import LinkSettings
 from mirror.errors import of_setting
 from mirror.filters import copied_configs

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from logd.client import TopicPartition
-from logd.client.fetcher.parts import unreadable_batch
-from logd.errors import ConfigError, CorruptRecordBatch, UnreadableBatch
-from logd.records import BatchHeader, RecordReader, check_crc
+from kafka_client import TopicPartition
+from kafka_client.errors import ConfigError, CorruptRecordBatch, UnreadableBatch
+from kafka_client.fetcher.parts import unreadable_batch
+from kafka_client.records import BatchHeader, RecordReader, check_crc
 
 SKIP_KEY = "skip.unreadable.batches"
 _log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 
-from logd.client.properties import CLIENT, OF_JAVA, nearest
-from logd.client.security.keys import is_security_key
+from kafka_client.properties import CLIENT, OF_JAVA, nearest
+from kafka_client.security.keys import is_security_key
 
 _log = logging.getLogger(__name__)
 

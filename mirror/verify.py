@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from logd.client import Admin, BatchFetcher, Client, OffsetSpec, TopicPartition
-from logd.records import Record
+from kafka_client import Admin, BatchFetcher, Client, OffsetSpec, TopicPartition
+from kafka_client.records import Record
 from mirror.digest import RANGE, PartitionDigest, first_different_range
 
 

@@ -29,8 +29,8 @@ from typing import Annotated, Any
 
 import typer
 
-from logd.config.log_level import LogLevel
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
+from kafka_client.log_level import LogLevel
 from streams.config import StreamsConfig
 from streams.dsl import StreamsBuilder
 from streams.runtime.app import KafkaStreams

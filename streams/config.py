@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from logd.client import IsolationLevel
-from logd.client.properties import CLIENT, OF_JAVA, nearest, one_client
-from logd.client.security.keys import SECURITY_KEYS, is_security_key
-from logd.errors import ConfigError
+from kafka_client import IsolationLevel
+from kafka_client.errors import ConfigError
+from kafka_client.properties import CLIENT, OF_JAVA, nearest, one_client
+from kafka_client.security.keys import SECURITY_KEYS, is_security_key
 from streams.handlers import ExceptionHandler, log_and_continue, log_and_fail
 from streams.optimization import NO_OPTIMIZATION, optimization_rules
 from streams.timestamps import log_and_skip_on_invalid_timestamp, wallclock_timestamp

@@ -26,7 +26,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 
 
 class StreamsError(MillstreamError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 
 TOPOLOGY_OPTIMIZATION = "topology.optimization"
 NO_OPTIMIZATION, OPTIMIZE = "none", "all"

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from streams.dsl import StreamsBuilder
 from streams.errors import StreamsError
 from streams.graph import SinkNode, SourceNode

@@ -18,8 +18,8 @@ import msgspec
 
 from benchmarks.nexmark.events import AUCTIONS, BIDS, PERSONS, Event, topic_and_key
 from benchmarks.nexmark.queries import Query
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
-from logd.records import NewRecord
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from kafka_client.records import NewRecord
 from streams.graph import SinkNode
 
 CHUNK = 5000

@@ -9,8 +9,8 @@ from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 
 from benchmarks import raw
-from logd.client import BatchProducer, Client
-from logd.records import NewRecord
+from kafka_client import BatchProducer, Client
+from kafka_client.records import NewRecord
 
 PARTITIONS = 4
 USERS = 10_000

@@ -35,8 +35,8 @@ from benchmarks import kafka_nodes, raw
 from benchmarks.broker import start_logd
 from benchmarks.report import Report
 from benchmarks.streams_kafka.__main__ import GUARANTEES, JVM, SETTINGS
-from logd.client import BatchProducer, Client
-from logd.records import NewRecord
+from kafka_client import BatchProducer, Client
+from kafka_client.records import NewRecord
 
 PARTITIONS = 4
 CHUNK = 10_000

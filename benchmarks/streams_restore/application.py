@@ -14,7 +14,7 @@ import json
 import sys
 import time
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from streams import KafkaStreams, StateRestoreListener, StreamsBuilder, Topology
 from streams.cli import GC_THRESHOLD
 from streams.config import StreamsConfig

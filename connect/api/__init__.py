@@ -14,7 +14,7 @@ from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.source import ConnectorContext, OffsetReader, SourceConnector, SourceTask, SourceTaskContext
 from connect.config import Config, Password, SinkConfig, SourceConfig, setting
 from connect.errors import ConfigError, ConnectError, DataError, NotFound, PartitionsFenced, RetriableError
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 
 __all__ = [
     "Config",

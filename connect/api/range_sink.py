@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from connect.api.calls import MaybeAwaitable
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 
 
 class OffsetRange(NamedTuple):

@@ -22,7 +22,7 @@ from connect.api.range_sink import RangeSinkTask
 from connect.api.records import SinkRecord
 from connect.api.source import ConnectorContext
 from connect.config import Config
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 
 
 @dataclass(slots=True, kw_only=True)

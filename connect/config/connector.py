@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from connect.config.declaration import Config
 from connect.config.setting import setting
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 
 
 def _at_least_one(value: int) -> None:

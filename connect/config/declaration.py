@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from connect.config.setting import Setting, Spec
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 
 
 class Config:

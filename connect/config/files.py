@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from logd.config.properties import read_properties, read_text
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
+from kafka_client.java_properties import read_properties, read_text
 
 
 def read_config_file(path: Path) -> dict[str, Any]:

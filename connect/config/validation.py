@@ -9,7 +9,7 @@ from typing import Any
 
 from connect.config.declaration import Config
 from connect.config.setting import Password, Setting
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 
 
 def definition(declared: Setting, order: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The client keys in worker and connector configs, by role; what they mean is `logd.client.properties`' part.
+"""The client keys in worker and connector configs, by role. `kafka_client.properties` reads them.
 
 Strongest last: the worker's own keys of connections, TLS and SASL; its `producer.*`, `consumer.*` and
 `admin.*`; a connector's `producer.override.*` and `consumer.override.*` (KIP-458).
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
-from logd.client import NO_TIMEOUT_MS
-from logd.client.properties import CLIENT, CONSUMER, PRODUCER, ClientProperties
-from logd.client.security.keys import is_security_key
+from kafka_client import NO_TIMEOUT_MS
+from kafka_client.properties import CLIENT, CONSUMER, PRODUCER, ClientProperties
+from kafka_client.security.keys import is_security_key
 
 Role = Literal["admin", "producer", "consumer"]
 

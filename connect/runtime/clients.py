@@ -8,8 +8,8 @@ from typing import Any
 
 from connect.runtime.client_settings import Role, client_arguments
 from connect.runtime.worker_config import WorkerConfig
-from logd.client import Client
-from logd.metrics.metrics import Metrics
+from kafka_client import Client
+from kafka_client.metrics.metrics import Metrics
 
 ROLES: Mapping[str, Role] = {"source": "producer", "sink": "consumer"}
 

@@ -38,8 +38,8 @@ from connect.runtime.task_metrics import Startups
 from connect.runtime.topic_creation import creation_prefixes, creation_rules
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import OffsetStore
-from logd.client import Admin
-from logd.metrics.metrics import Values
+from kafka_client import Admin
+from kafka_client.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 _CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")

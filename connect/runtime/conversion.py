@@ -19,8 +19,8 @@ from connect.converters import (
 )
 from connect.errors import DataError
 from connect.runtime.worker_config import WorkerConfig
-from logd.client import TopicPartition
-from logd.records import Headers, NewRecord, Record
+from kafka_client import TopicPartition
+from kafka_client.records import Headers, NewRecord, Record
 
 _Column = TypeVar("_Column", bound=Sequence[Any])
 _BYTES: frozenset[type] = frozenset({bytes, type(None)})

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol
 
-from logd.metrics.metrics import Values
+from kafka_client.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from connect.errors import RetriableError
 from connect.runtime.client_settings import consumer_settings, group_id
 from connect.runtime.plugin_statistics import PluginStatistics
 from connect.runtime.task import TaskSetting, WorkerTask, new_backoff
-from logd.client import TopicMetadata, TopicPartition
-from logd.errors import BROKER_AWAY, MillstreamError
-from logd.metrics.metrics import Values
+from kafka_client import TopicMetadata, TopicPartition
+from kafka_client.errors import BROKER_AWAY, MillstreamError
+from kafka_client.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 

@@ -29,10 +29,10 @@ from connect.runtime.plugin_statistics import PluginStatistics
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SinkMetrics
 from connect.runtime.tolerance import Skipped, Tolerance
-from logd.client import Consumer, Fetched, TopicPartition
-from logd.client.fetcher.parts import Part
-from logd.errors import BROKER_AWAY, RebalanceNeeded, UnreadableBatch
-from logd.metrics.metrics import Values
+from kafka_client import Consumer, Fetched, TopicPartition
+from kafka_client.errors import BROKER_AWAY, RebalanceNeeded, UnreadableBatch
+from kafka_client.fetcher.parts import Part
+from kafka_client.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 _WAIT_SECONDS_MAX = 0.5

@@ -26,10 +26,10 @@ from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SourceMetrics
 from connect.runtime.topic_creation import TopicCreation, creation_rules
 from connect.stores import ConnectorOffsets, OffsetStore
-from logd.client import Backoff, BatchProducer, partition_for_key
-from logd.errors import BROKER_AWAY, ErrorCode, KafkaError
-from logd.metrics.metrics import Values
-from logd.records import NewRecord
+from kafka_client import Backoff, BatchProducer, partition_for_key
+from kafka_client.errors import BROKER_AWAY, ErrorCode, KafkaError
+from kafka_client.metrics.metrics import Values
+from kafka_client.records import NewRecord
 
 _log = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ from connect.runtime.calls import PluginCalls
 from connect.runtime.states import State, Status
 from connect.runtime.task_metrics import Startups, TaskMetrics
 from connect.runtime.worker_config import WorkerConfig
-from logd.client import Admin, Backoff, Client
-from logd.errors import BROKER_AWAY
-from logd.metrics.metrics import Values
+from kafka_client import Admin, Backoff, Client
+from kafka_client.errors import BROKER_AWAY
+from kafka_client.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from connect.runtime.states import State, Status
-from logd.metrics.metrics import Values
-from logd.metrics.windowed import Windowed
+from kafka_client.metrics.metrics import Values
+from kafka_client.metrics.windowed import Windowed
 
 
 @dataclass(slots=True)

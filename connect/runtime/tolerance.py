@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from connect.config import SinkConfig
 from connect.errors import DataError
 from connect.runtime.task_metrics import TaskMetrics
-from logd.client.fetcher.parts import OnUnreadable
-from logd.errors import UnreadableBatch
-from logd.records import Record
+from kafka_client.errors import UnreadableBatch
+from kafka_client.fetcher.parts import OnUnreadable
+from kafka_client.records import Record
 
 _log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect.errors import ConfigError, ConnectError
-from logd.client import Admin, Client, NewTopic
-from logd.errors import ErrorCode, KafkaError
+from kafka_client import Admin, Client, NewTopic
+from kafka_client.errors import ErrorCode, KafkaError
 
 _PREFIX = "topic.creation."
 _OWN = ("include", "exclude", "partitions", "replication.factor")

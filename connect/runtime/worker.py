@@ -22,10 +22,10 @@ from connect.runtime.states import State
 from connect.runtime.worker_config import WorkerConfig
 from connect.runtime.worker_metrics import WorkerMetrics
 from connect.stores import FileOffsetStore
-from logd.client import Admin, TopicPartition
-from logd.client.properties import CLIENT, ClientProperties
-from logd.errors import BROKER_AWAY
-from logd.metrics.metrics import Metrics
+from kafka_client import Admin, TopicPartition
+from kafka_client.errors import BROKER_AWAY
+from kafka_client.metrics.metrics import Metrics
+from kafka_client.properties import CLIENT, ClientProperties
 
 _log = logging.getLogger(__name__)
 _CHECK_SECONDS = 0.1

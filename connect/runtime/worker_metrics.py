@@ -12,7 +12,7 @@ from functools import partial
 from connect.runtime.connector import Startings, WorkerConnector
 from connect.runtime.states import State
 from connect.runtime.task import TASK_METRICS, WorkerTask
-from logd.metrics.metrics import Metrics, Values
+from kafka_client.metrics.metrics import Metrics, Values
 
 DOMAIN = "kafka.connect"
 _SHOWN = (State.RUNNING, State.PAUSED, State.FAILED, State.UNASSIGNED, State.RESTARTING)

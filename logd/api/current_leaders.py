@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.broker.topics.cluster_view import ClusterView, Node

@@ -40,7 +40,7 @@ SASL_AUTHENTICATE = 36
 
 FLEXIBLE_PRODUCE = 9
 FLEXIBLE_FETCH = 12
-"""The first flexible versions, as in `logd.wire`, which is not imported before there is a request."""
+"""The first flexible versions, as in `kafka_client.wire`, which is not imported before there is a request."""
 
 # Produce is advertised from 0 though served from 3: librdkafka takes a higher minimum as a sign that the
 # broker knows no compression but gzip and silently turns it off (KAFKA-18659).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 
 ABORTABLE_FROM = 11
 """First version of Produce whose clients know TRANSACTION_ABORTABLE (KIP-890)."""

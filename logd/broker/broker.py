@@ -11,6 +11,8 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
+from kafka_client.metrics.metrics import Metrics
 from logd.broker.background.compaction import Compaction
 from logd.broker.background.housekeeping import Housekeeping
 from logd.broker.background.log_dir_moves import Moves
@@ -33,14 +35,13 @@ from logd.broker.transactions.transactions import Transactions
 from logd.broker.work.pool import JobPool, Validator, to_its_end
 from logd.broker.work.timeouts import Timeouts
 from logd.broker.work.wakeups import Wakeups
-from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import ClusterImage
-from logd.metrics.metrics import Metrics
 from logd.storage import StorageError
 from logd.storage.disk import PosixDisk
 
 if TYPE_CHECKING:
+    from kafka_client.topic_partition import TopicPartition
     from logd.broker.cluster.controller_link import ControllerLink, RemoteCreations
     from logd.broker.cluster.membership import Shared
     from logd.broker.cluster.replica_selector import Closest
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from logd.metadata.store import MetadataStore
     from logd.storage import LogFolder
     from logd.storage.disk import Disk
-    from logd.topic_partition import TopicPartition
 
 log = logging.getLogger("logd.broker")
 

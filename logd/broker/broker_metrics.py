@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from logd.storage.open_files import OPEN_FILES
 
 if TYPE_CHECKING:
+    from kafka_client.metrics.metrics import Metrics, Values
     from logd.broker.broker import Broker
-    from logd.metrics.metrics import Metrics, Values
 
 
 _IN_SYNC = (
@@ -157,6 +157,6 @@ class BrokerMetrics:
 
 def _api_name(key: int) -> str:
     """Kafka's name of an API: `ListOffsets` of LIST_OFFSETS."""
-    from logd.wire import ApiKey  # asked for after the start
+    from kafka_client.wire import ApiKey  # asked for after the start
 
     return ApiKey(key).name.title().replace("_", "")

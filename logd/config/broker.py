@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from kafka_client.errors import ConfigError
 from logd.config.replication import ReplicationConfig
 from logd.config.setting import (
     INT_MAX,
@@ -26,7 +27,6 @@ from logd.config.setting import (
 )
 from logd.config.settings import field
 from logd.config.topic import TOPIC_SETTINGS, TopicConfig
-from logd.errors import ConfigError
 
 B, S, I, L, T, LI = Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.LONG, Kind.SHORT, Kind.LIST  # noqa: E741
 D = Kind.DOUBLE

@@ -11,8 +11,8 @@ import socket
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from kafka_client.errors import ConfigError
 from logd.config.broker import BrokerConfig
-from logd.errors import ConfigError
 
 _LISTENER = re.compile(r"([A-Za-z0-9_]+)://(\[[^\]]*\]|[^:/]*):(\d{1,5})")
 _WILDCARDS = ("", "0.0.0.0", "::")

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_client.errors import ConfigError
+from kafka_client.java_properties import parse_overrides, read_properties
 from logd.config.broker import BROKER_SETTINGS, ZOOKEEPER_CONNECT, BrokerConfig
 from logd.config.inert import INERT_SETTINGS
 from logd.config.known import REFUSED_PREFIXES, has_no_effect
-from logd.config.properties import parse_overrides, read_properties
 from logd.config.renamed import CLUSTER_PREVIEW, NOTES, with_todays_names
 from logd.config.replication import REPLICATION_SETTINGS
 from logd.config.zookeeper import ZOOKEEPER_SETTINGS
-from logd.errors import ConfigError
 
 
 class Loaded(NamedTuple):

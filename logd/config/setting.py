@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from kafka_client.errors import ConfigError
 from logd.config.settings import Settings, field
-from logd.errors import ConfigError
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1

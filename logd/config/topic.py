@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from kafka_client.errors import ConfigError
 from logd.config.setting import (
     LONG_MAX,
     Allowed,
@@ -24,7 +25,6 @@ from logd.config.setting import (
     settings_of,
 )
 from logd.config.settings import Settings
-from logd.errors import ConfigError
 
 _REPLICA = re.compile(r"\d+:\d+")
 _THROTTLED = Allowed(

@@ -6,15 +6,15 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from kafka_client.errors import MalformedMessage
+from kafka_client.wire import Message, decode
+from kafka_client.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kafka_client.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from logd.dump_log.json_form import as_json, json_text
 from logd.dump_log.newer_groups import NEWER_GROUPS
-from logd.errors import MalformedMessage
 from logd.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from logd.transactions.records import TransactionLogKey, TransactionLogValue
 from logd.transactions.states import state_name
-from logd.wire import Message, decode
-from logd.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
-from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 Decoder: TypeAlias = Callable[[int, bytes | None, bytes | None], tuple[str | None, str | None]]
 """From a record's offset, key and value to the texts behind `key:` and `payload:`, None for none."""

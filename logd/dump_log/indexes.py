@@ -12,12 +12,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final, TextIO
 
+from kafka_client.errors import CorruptRecordBatch
+from kafka_client.records import RecordReader, read_header
+from kafka_client.records.header import HEADER_SIZE
 from logd.dump_log.findings import Findings
 from logd.dump_log.options import Options
 from logd.dump_log.readonly import base_offset_of, beside, open_readonly
-from logd.errors import CorruptRecordBatch
-from logd.records import RecordReader, read_header
-from logd.records.header import HEADER_SIZE
 from logd.storage.disk import PosixFile
 from logd.storage.names import INDEX_SUFFIX, LOG_SUFFIX
 from logd.storage.scan import scan_batches, scan_headers

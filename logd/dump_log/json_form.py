@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from logd.wire.message import Kind, Message
-from logd.wire.schema import Array, Shape, fields_of
+from kafka_client.wire.message import Kind, Message
+from kafka_client.wire.schema import Array, Shape, fields_of
 
 
 def as_json(message: Message, version: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final
 
 import msgspec
 
-from logd.wire.message import (
+from kafka_client.wire.message import (
     NO_UUID,
     Bytes,
     Int8,

@@ -5,12 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, NamedTuple, TextIO
 
+from kafka_client.errors import CorruptRecordBatch
+from kafka_client.records import (
+    ABORT,
+    COMMIT,
+    Record,
+    RecordReader,
+    check_crc,
+    parse_control,
+    parse_end_marker,
+)
+from kafka_client.records.header import CODEC_MASK, NO_SEQUENCE, BatchHeader
 from logd.dump_log.findings import Findings
 from logd.dump_log.options import UNLIMITED, Options
 from logd.dump_log.readonly import base_offset_of, open_readonly
-from logd.errors import CorruptRecordBatch
-from logd.records import ABORT, COMMIT, Record, RecordReader, check_crc, parse_control, parse_end_marker
-from logd.records.header import CODEC_MASK, NO_SEQUENCE, BatchHeader
 from logd.storage.scan import scan_batches
 
 _RECORDS_AT_ONCE = 10_000

@@ -6,9 +6,9 @@ import struct
 from pathlib import Path
 from typing import Final, TextIO
 
+from kafka_client.records.crc import crc32c
 from logd.dump_log.findings import Findings
 from logd.dump_log.segments import optional_long
-from logd.records.crc import crc32c
 
 _SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
 _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")

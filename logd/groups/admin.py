@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.delete_groups import DeletableGroupResult
+from kafka_client.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from kafka_client.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from logd.groups.group import Group
 from logd.groups.records import CoordinatorRecord, GroupMetadataKey, GroupRecord, OffsetCommitValue
 from logd.groups.settings import GroupSettings
 from logd.groups.states import GroupState
 from logd.groups.store import GroupStore, tombstone
-from logd.wire.messages.delete_groups import DeletableGroupResult
-from logd.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 log = logging.getLogger(__name__)
 

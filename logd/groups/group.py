@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from logd.errors import ErrorCode, MalformedMessage
+from kafka_client.errors import ErrorCode, MalformedMessage
+from kafka_client.wire.messages.join_group import JoinGroupResponseMember
 from logd.groups.member import Member, Protocols, Waiter
 from logd.groups.records import GroupMetadataKey, GroupMetadataValue, GroupRecord, MemberMetadata
 from logd.groups.states import PREVIOUS_STATES, GroupState
 from logd.groups.subscription import CONSUMER, subscribed_topics
-from logd.wire.messages.join_group import JoinGroupResponseMember
 
 
 class Group:

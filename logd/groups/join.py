@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.join_group import JoinGroupRequest
 from logd.groups.group import Group
 from logd.groups.member import Member, Protocols, Waiter
 from logd.groups.rebalance import Rebalancer, joined, refused_join, response_code
 from logd.groups.states import GroupState
-from logd.wire.messages.join_group import JoinGroupRequest
 
 MEMBER_ID_REQUIRED_FROM: Final = 4
 SKIP_ASSIGNMENT_FROM: Final = 9

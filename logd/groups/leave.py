@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import logging
 
-from logd.errors import ErrorCode
-from logd.groups.group import Group
-from logd.groups.member import Waiter
-from logd.groups.rebalance import Rebalancer
-from logd.wire.messages.leave_group import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
     MemberResponse,
 )
+from logd.groups.group import Group
+from logd.groups.member import Waiter
+from logd.groups.rebalance import Rebalancer
 
 log = logging.getLogger(__name__)
 

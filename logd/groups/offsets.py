@@ -8,33 +8,33 @@ and ids are matched in `logd.api`; here topics have names.
 
 from __future__ import annotations
 
-from logd.errors import ErrorCode, KafkaError
-from logd.groups.group import Group
-from logd.groups.pending import StoredOffset, TopicIndex
-from logd.groups.rebalance import Rebalancer
-from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
-from logd.groups.states import GroupState
-from logd.groups.store import tombstone
-from logd.wire.messages.offset_commit import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from logd.wire.messages.offset_delete import (
+from kafka_client.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from logd.wire.messages.offset_fetch import (
+from kafka_client.wire.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from logd.groups.group import Group
+from logd.groups.pending import StoredOffset, TopicIndex
+from logd.groups.rebalance import Rebalancer
+from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
+from logd.groups.states import GroupState
+from logd.groups.store import tombstone
 
 
 class OffsetHandler:

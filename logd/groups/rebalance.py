@@ -9,16 +9,16 @@ from __future__ import annotations
 import logging
 from typing import Final, NamedTuple
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.message import Message
+from kafka_client.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from kafka_client.wire.messages.sync_group import SyncGroupResponse
 from logd.groups.deadlines import DeadlineKey, Deadlines
 from logd.groups.group import Group
 from logd.groups.member import Member, Waiter
 from logd.groups.settings import GroupSettings
 from logd.groups.states import GroupState
 from logd.groups.store import GroupStore
-from logd.wire.message import Message
-from logd.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from logd.wire.messages.sync_group import SyncGroupResponse
 
 log = logging.getLogger(__name__)
 

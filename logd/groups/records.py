@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final, NamedTuple
 
-from logd.wire import decode_versioned, encode_versioned
-from logd.wire.message import NEVER, NO_UUID, Bytes, Int32, Int64, Message, String, Uuid, V
+from kafka_client.wire import decode_versioned, encode_versioned
+from kafka_client.wire.message import NEVER, NO_UUID, Bytes, Int32, Int64, Message, String, Uuid, V
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 _OFFSET_KEYS: Final = (0, 1)

@@ -14,7 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.delete_groups import DeletableGroupResult
+from kafka_client.wire.messages.describe_groups import DescribedGroup
+from kafka_client.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafka_client.wire.messages.leave_group import LeaveGroupRequest
+from kafka_client.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+from kafka_client.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kafka_client.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from kafka_client.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kafka_client.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from logd.groups.admin import AdminHandler
 from logd.groups.join import JoinHandler, Joining
 from logd.groups.leave import LeaveHandler
@@ -26,16 +36,6 @@ from logd.groups.states import GroupState
 from logd.groups.store import GroupStore, LogEntry, RecordLog
 from logd.groups.sync import SyncHandler
 from logd.groups.txn_offsets import TxnOffsetHandler
-from logd.wire.messages.delete_groups import DeletableGroupResult
-from logd.wire.messages.describe_groups import DescribedGroup
-from logd.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from logd.wire.messages.leave_group import LeaveGroupRequest
-from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
-from logd.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from logd.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
-from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from logd.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 
 class GroupShard:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, KeysView, Sequence
 from typing import NamedTuple, Protocol
 
+from kafka_client.records.header import NO_PRODUCER_ID
 from logd.groups.group import Group
 from logd.groups.pending import PendingOffsets, StoredOffset, TopicIndex
 from logd.groups.records import (
@@ -19,7 +20,6 @@ from logd.groups.records import (
     OffsetRecord,
 )
 from logd.groups.states import GroupState
-from logd.records.header import NO_PRODUCER_ID
 
 
 class Producing(NamedTuple):

@@ -9,9 +9,9 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from logd.errors import MalformedMessage
-from logd.wire import decode
-from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kafka_client.errors import MalformedMessage
+from kafka_client.wire import decode
+from kafka_client.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 CONSUMER: Final = "consumer"
 """The protocol type of consumers."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafka_client.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from logd.groups.group import Group
 from logd.groups.member import Member, Waiter
 from logd.groups.rebalance import Rebalancer, response_code
 from logd.groups.states import GroupState
 from logd.groups.subscription import missing_assignment
-from logd.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 log = logging.getLogger(__name__)
 

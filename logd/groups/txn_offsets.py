@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from logd.errors import ErrorCode, KafkaError
-from logd.groups.group import Group
-from logd.groups.offsets import commit_error
-from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
-from logd.groups.settings import GroupSettings
-from logd.groups.states import GroupState
-from logd.groups.store import GroupStore, Producing
-from logd.wire.messages.txn_offset_commit import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from logd.groups.group import Group
+from logd.groups.offsets import commit_error
+from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
+from logd.groups.settings import GroupSettings
+from logd.groups.states import GroupState
+from logd.groups.store import GroupStore, Producing
 
 ABORTABLE_FROM: Final = 4
 IMPLICIT_FROM: Final = 5

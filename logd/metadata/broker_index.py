@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Set
 from typing import Protocol
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 
 _NOTHING: frozenset[TopicPartition] = frozenset()
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
+from kafka_client.errors import ConfigError, ErrorCode, KafkaError
 from logd.config.topic import TopicConfig
-from logd.errors import ConfigError, ErrorCode, KafkaError
 from logd.metadata.image import Change, ClusterImage, TopicImage
 from logd.metadata.topic_names import CLUSTER_METADATA, check_collision, check_name
 

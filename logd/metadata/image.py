@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from logd.first_use import at_first_use
+from kafka_client.first_use import at_first_use
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.broker_index import Holdings
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.metadata.shared_images import BrokerImage as BrokerImage

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from logd.topic_partition import TopicPartition
+    from kafka_client.topic_partition import TopicPartition
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 
 NAME_LENGTH_MAX: Final = 249
 CLUSTER_METADATA: Final = "__cluster_metadata"

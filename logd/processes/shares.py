@@ -15,9 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_client.errors import ConfigError
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import shifted
-from logd.errors import ConfigError
 from logd.storage.names import META_PROPERTIES
 
 

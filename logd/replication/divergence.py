@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from logd.errors import ErrorCode, OffsetOutOfRange
-from logd.topic_partition import TopicPartition
+from kafka_client.errors import ErrorCode, OffsetOutOfRange
+from kafka_client.topic_partition import TopicPartition
 
 
 class EpochTable(Protocol):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple, Protocol, TypeAlias
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.replication.divergence import NOTHING_STAYS, Divergence, EpochTable
 
 

@@ -12,7 +12,7 @@ import logging
 import socket
 from collections.abc import Callable
 
-from logd.pacing import send_unpaced_within_host
+from kafka_client.pacing import send_unpaced_within_host
 
 ACCEPTED_AT_ONCE = 100
 """Then other callbacks have their turn."""

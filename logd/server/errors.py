@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import socket
 
+from kafka_client.errors import MillstreamError
 from logd.config.listeners import Endpoint
-from logd.errors import MillstreamError
 
 _REMEDIES = {
     errno.EADDRINUSE: "stop the process that listens there (`ss -ltnp` names it), or set another port",

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from logd.records.slice import FileSlice
+from kafka_client.records.slice import FileSlice
 
 Part: TypeAlias = bytes | FileSlice
 

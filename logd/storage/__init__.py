@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logd.first_use import at_first_use
+from kafka_client.first_use import at_first_use
 
 if TYPE_CHECKING:
     from logd.storage.disk import is_resident, warm

@@ -21,7 +21,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from logd.records.slice import FileSlice
+from kafka_client.records.slice import FileSlice
 from logd.storage.errors import NotResident
 
 Buffer: TypeAlias = bytes | bytearray | memoryview

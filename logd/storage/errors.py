@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 
 
 class StorageError(MillstreamError):

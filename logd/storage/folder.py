@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from logd.errors import CorruptRecordBatch, KafkaError
+from kafka_client.errors import CorruptRecordBatch, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.storage.checkpoints import (
     encode_offsets,
     encode_uuid,
@@ -37,7 +38,6 @@ from logd.storage.names import (
 )
 from logd.storage.read_ahead import read_ahead
 from logd.storage.recovery_epoch import RecoveryEpoch
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.config.topic import TopicConfig

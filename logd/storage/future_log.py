@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_client.topic_partition import TopicPartition
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.storage.checkpoints import encode_partition_metadata
@@ -47,7 +48,6 @@ from logd.storage.names import (
     partition_folder,
 )
 from logd.storage.segment import Segment
-from logd.topic_partition import TopicPartition
 
 CHUNK_BYTES = 1024 * 1024
 """Read and written at a time."""

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from logd.errors import ErrorCode, KafkaError, error_for
+from kafka_client.errors import ErrorCode, KafkaError, error_for
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from logd.storage.disk import remove_folder, write_atomically
 
 if TYPE_CHECKING:
-    from logd.errors import KafkaError
+    from kafka_client.errors import KafkaError
     from logd.storage.disk import Disk, File
     from logd.storage.health import Health
     from logd.storage.producers.snapshots import SnapshotWrite

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"

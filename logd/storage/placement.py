@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 
-from logd.records.header import BatchHeader, assign_append_time
+from kafka_client.records.header import BatchHeader, assign_append_time
 from logd.storage.disk import Buffer
 
 PLACE = struct.Struct(">qii")

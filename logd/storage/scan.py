@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from logd.errors import CorruptRecordBatch
-from logd.records.header import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
+from kafka_client.errors import CorruptRecordBatch
+from kafka_client.records.header import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
 from logd.storage.disk import File
 
 HEADER_CHUNK = 16 * 1024

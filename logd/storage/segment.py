@@ -11,9 +11,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from logd.errors import CorruptRecordBatch
-from logd.records.header import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
-from logd.records.slice import FileSlice
+from kafka_client.errors import CorruptRecordBatch
+from kafka_client.records.header import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from kafka_client.records.slice import FileSlice
 from logd.storage.disk import Buffer, Disk, File
 from logd.storage.empty_runs import EmptyRuns
 from logd.storage.index.offset import OffsetIndex

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 
-from logd.records.header import HEADER_SIZE, BatchHeader
-from logd.records.slice import FileSlice
+from kafka_client.records.header import HEADER_SIZE, BatchHeader
+from kafka_client.records.slice import FileSlice
 from logd.storage.disk import Buffer, Disk
 from logd.storage.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from logd.storage.segment import Segment

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError
-from logd.records.compression import DECOMPRESSED_LIMIT, DecompressedTooLarge
-from logd.records.header import BatchHeader, Buffer
-from logd.records.reader import RecordReader
+from kafka_client.errors import CorruptRecordBatch, ErrorCode, KafkaError
+from kafka_client.records.compression import DECOMPRESSED_LIMIT, DecompressedTooLarge
+from kafka_client.records.header import BatchHeader, Buffer
+from kafka_client.records.reader import RecordReader
 
 if TYPE_CHECKING:
     from logd.config.topic import TopicConfig

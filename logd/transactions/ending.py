@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logd.errors import ErrorCode, KafkaError, error_for
+from kafka_client.errors import ErrorCode, KafkaError, error_for
 from logd.transactions.identity import ProducerIdentity
 from logd.transactions.states import PREPARED, TransactionState
 from logd.transactions.transaction import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from logd.errors import ErrorCode
-from logd.topic_partition import TopicPartition
+from kafka_client.errors import ErrorCode
+from kafka_client.topic_partition import TopicPartition
 from logd.transactions.ending import check_completed, producer_fenced, unknown_producer
 from logd.transactions.identity import ProducerIdentity
 from logd.transactions.states import TransactionState

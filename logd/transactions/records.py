@@ -14,12 +14,12 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Annotated, ClassVar, Final, NamedTuple
 
-from logd.errors import MalformedMessage
-from logd.topic_partition import TopicPartition
+from kafka_client.errors import MalformedMessage
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire import decode_versioned, encode_versioned
+from kafka_client.wire.message import NEVER, Int8, Int16, Int32, Int64, Message, String, V
 from logd.transactions.states import TransactionState
 from logd.transactions.transaction import Transaction
-from logd.wire import decode_versioned, encode_versioned
-from logd.wire.message import NEVER, Int8, Int16, Int32, Int64, Message, String, V
 
 TRANSACTION_TOPIC: Final = "__transaction_state"
 _KEY: Final = 0

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.transactions import ending, membership, producers
 from logd.transactions.identity import ProducerIdentity
 from logd.transactions.records import TransactionRecord

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 from logd.transactions.records import TransactionRecord
 from logd.transactions.states import PREPARED, TransactionState
 from logd.transactions.transaction import Transaction

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 from logd.transactions.identity import ProducerIdentity
 from logd.transactions.states import PREVIOUS_STATES, TransactionState
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 from millstream.data_types.avro_values import value_maker
 from millstream.data_types.data_type import DataType, JsonValue, WrongData
 from millstream.data_types.registry import Registry, framed, unframed

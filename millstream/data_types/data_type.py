@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 
 JsonValue: TypeAlias = Any
 """What JSON knows: text, numbers, booleans, None, lists and mappings."""

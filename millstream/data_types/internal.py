@@ -9,12 +9,12 @@ from __future__ import annotations
 import struct
 from typing import TypeAlias
 
+from kafka_client.errors import MalformedMessage
+from kafka_client.wire import Message, decode
 from logd.dump_log.json_form import as_json, json_text
-from logd.errors import MalformedMessage
 from logd.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from logd.transactions.records import TransactionLogKey, TransactionLogValue
 from logd.transactions.states import state_name
-from logd.wire import Message, decode
 from millstream.data_types.data_type import InternalReader, WrongData
 
 _Kinds: TypeAlias = dict[int, tuple[type[Message], type[Message]]]

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 from millstream.data_types.data_type import DataType, JsonValue, WrongData
 from millstream.data_types.registered_file import RegisteredFile, indexes_read, indexes_written
 from millstream.data_types.registry import Registry, framed, unframed

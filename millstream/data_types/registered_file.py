@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from logd.errors import CorruptRecordBatch
-from logd.records.varint import read_zigzag, varint
+from kafka_client.errors import CorruptRecordBatch
+from kafka_client.records.varint import read_zigzag, varint
 from millstream.data_types.data_type import WrongData
 from millstream.data_types.registry import Registry, RegistryFailed
 from millstream.terminal.status import NotFound

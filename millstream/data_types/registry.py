@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 from millstream.data_types.data_type import WrongData
 
 MAGIC = 0

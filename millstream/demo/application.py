@@ -14,8 +14,8 @@ import signal
 import sys
 from pathlib import Path
 
-from logd.config.properties import read_properties
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
+from kafka_client.java_properties import read_properties
 from millstream.demo.topology import topology
 from streams import KafkaStreams, StreamsConfig
 from streams.cli import GC_THRESHOLD

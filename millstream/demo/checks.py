@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from logd.client import Admin, BatchFetcher, Client, TopicPartition
+from kafka_client import Admin, BatchFetcher, Client, TopicPartition
 from millstream.demo.flights import DayTotals, Expected
 from millstream.demo.layout import DELAYS, FLIGHTS, MIRRORED, Layout
 from millstream.demo.topology import AirlineDay

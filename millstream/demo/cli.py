@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from logd.errors import ConfigError, MillstreamError
+from kafka_client.errors import ConfigError, MillstreamError
 
 app = typer.Typer(add_completion=False)
 

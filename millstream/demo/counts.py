@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from logd.client import Admin, Client, TopicPartition
-from logd.errors import MillstreamError
+from kafka_client import Admin, Client, TopicPartition
+from kafka_client.errors import MillstreamError
 from millstream.demo.layout import AIRLINES, DELAYS, FLIGHTS, MIRRORED, Layout
 from plugins.spark.table import ParquetTable
 

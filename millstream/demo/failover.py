@@ -10,8 +10,8 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 
-from logd.client import Admin, Client, PartitionMetadata
-from logd.errors import MillstreamError
+from kafka_client import Admin, Client, PartitionMetadata
+from kafka_client.errors import MillstreamError
 from millstream.demo.checks import Check
 from millstream.demo.counts import topic_ends
 from millstream.demo.layout import AIRLINES, DELAYS, FLIGHTS

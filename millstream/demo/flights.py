@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 
 COLUMNS = ("year", "month", "day", "dep_delay", "carrier")
 """Columns any input needs; the package's file has nineteen."""

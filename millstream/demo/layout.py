@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from logd.client import NewTopic
+from kafka_client import NewTopic
 from millstream.demo.ports import free_port
 
 PARTITIONS = 4

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 from millstream.with_parent import with_parent
 
 RESTARTS_MAX = 5

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from logd.client import Admin, Client
+from kafka_client import Admin, Client
 from millstream.demo import checks
 from millstream.demo.checks import Check
 from millstream.demo.counts import Counter, Counts, topic_ends

@@ -12,7 +12,7 @@ from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import HELP, VERSION, Cluster, failed, read_arguments, tool
 
 if TYPE_CHECKING:
-    from logd.client import BrokerNode
+    from kafka_client import BrokerNode
     from millstream.terminal.session import Session
 
 OPTIONS = Options(
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 
 async def tell_versions(session: Session) -> None:
     """The versions that each broker speaks."""
-    from logd.errors import MillstreamError
+    from kafka_client.errors import MillstreamError
 
     for broker in (await session.admin.describe_cluster()).brokers:
         try:

@@ -105,8 +105,8 @@ async def _tell_endpoints(session: Session) -> None:
 
 async def _unregister(session: Session, broker: int) -> None:
     """Brokers of a cluster of controllers only can be unregistered."""
-    from logd.client.cluster.answers import refusal
-    from logd.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+    from kafka_client.cluster.answers import refusal
+    from kafka_client.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
     cluster = await session.admin.describe_cluster()
     connection = await session.client.connection(cluster.controller_id)
@@ -122,8 +122,8 @@ async def _unregister(session: Session, broker: int) -> None:
 
 async def _unregister_controller(session: Session, controller: int) -> None:
     """Controllers of their own, as Apache Kafka has them."""
-    from logd.client.cluster.answers import refusal
-    from logd.wire.messages.unregister_controller import (
+    from kafka_client.cluster.answers import refusal
+    from kafka_client.wire.messages.unregister_controller import (
         UnregisterControllerRequest,
         UnregisterControllerResponse,
     )

@@ -20,7 +20,7 @@ from millstream.kafka_tools.running import (
 )
 
 if TYPE_CHECKING:
-    from logd.client import TopicPartition
+    from kafka_client import TopicPartition
     from millstream.terminal.session import Session
 
 OPTIONS = Options(
@@ -76,7 +76,7 @@ def _execute(given: Given) -> None:
 
 
 def _offsets(text: str) -> dict[TopicPartition, int]:
-    from logd.client import TopicPartition
+    from kafka_client import TopicPartition
     from millstream.kafka_tools.java.java_order import partition_order
     from millstream.kafka_tools.options.json_document import parse_json
 
@@ -101,7 +101,7 @@ async def _delete(session: Session, before: Mapping[TopicPartition, int]) -> Non
     """Each partition on its own: what goes wrong with one is told in its line."""
     import asyncio
 
-    from logd.errors import MillstreamError
+    from kafka_client.errors import MillstreamError
     from millstream.kafka_tools.java.java_errors import java_error
 
     tps = sorted(before)

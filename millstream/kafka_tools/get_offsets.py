@@ -24,7 +24,7 @@ from millstream.kafka_tools.running import (
 )
 
 if TYPE_CHECKING:
-    from logd.client import TopicPartition
+    from kafka_client import TopicPartition
     from millstream.terminal.session import Session
 
 OPTIONS = Options(
@@ -166,7 +166,7 @@ def _rule(text: str) -> Rule:
 async def _partitions(
     session: Session, rules: Sequence[Rule], exclude_internal: bool
 ) -> list[TopicPartition]:
-    from logd.client import TopicPartition
+    from kafka_client import TopicPartition
 
     names = [
         name
@@ -187,7 +187,7 @@ async def _offsets(
     session: Session, tps: Sequence[TopicPartition], spec: int
 ) -> list[tuple[TopicPartition, int]]:
     """In the order of the partitions' names; a partition that has none is told of, or left out."""
-    from logd.errors import KafkaError
+    from kafka_client.errors import KafkaError
 
     try:
         found = await session.admin.list_offsets(dict.fromkeys(tps, spec))
@@ -202,7 +202,7 @@ async def _one_by_one(
     session: Session, tps: Sequence[TopicPartition], spec: int
 ) -> dict[TopicPartition, int]:
     """Those that can be had, where one of them cannot."""
-    from logd.errors import KafkaError
+    from kafka_client.errors import KafkaError
     from millstream.kafka_tools.java.java_errors import of_answer
 
     offsets = {}

@@ -19,8 +19,8 @@ from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import HELP, VERSION, Cluster, failed, read_arguments, tell, tool
 
 if TYPE_CHECKING:
-    from logd.client import TopicPartition
-    from logd.errors import KafkaError
+    from kafka_client import TopicPartition
+    from kafka_client.errors import KafkaError
     from millstream.terminal.session import Session
 
 OPTIONS = Options(
@@ -112,7 +112,7 @@ def _checked_type(given: Given) -> str:
 
 def _partitions(given: Given) -> list[TopicPartition] | None:
     """None: all that need it."""
-    from logd.client import TopicPartition
+    from kafka_client import TopicPartition
 
     if (file := given.text("path-to-json-file")) is not None:
         return _of_file(file)
@@ -121,7 +121,7 @@ def _partitions(given: Given) -> list[TopicPartition] | None:
 
 
 def _of_file(file: str) -> list[TopicPartition]:
-    from logd.client import TopicPartition
+    from kafka_client import TopicPartition
 
     try:
         text = read_file(file)
@@ -141,8 +141,8 @@ def _of_file(file: str) -> list[TopicPartition]:
 
 
 async def _elect(session: Session, kind: str, partitions: list[TopicPartition] | None) -> None:
-    from logd.client import ElectionType
-    from logd.errors import ErrorCode, KafkaError, RequestTimedOut
+    from kafka_client import ElectionType
+    from kafka_client.errors import ErrorCode, KafkaError, RequestTimedOut
 
     try:
         results = await session.admin.elect_leaders(ElectionType[kind], partitions)
@@ -162,7 +162,7 @@ def _failed(message: str) -> JavaError:
 
 def _tell(kind: str, results: dict[TopicPartition, KafkaError | None]) -> None:
     """What became of each partition; JavaError where some have no leader."""
-    from logd.errors import ErrorCode
+    from kafka_client.errors import ErrorCode
     from millstream.kafka_tools.java.java_order import hash_order, partition_hash
 
     order = hash_order(results, partition_hash)

@@ -21,7 +21,7 @@ from millstream.kafka_tools.running import (
 )
 
 if TYPE_CHECKING:
-    from logd.client import LogDir
+    from kafka_client import LogDir
     from millstream.terminal.session import Session
 
 OPTIONS = Options(

@@ -138,7 +138,7 @@ class Cluster:
 
         `file` is that of `--command-config`; `properties` are over it.
         """
-        from logd.errors import MillstreamError
+        from kafka_client.errors import MillstreamError
         from millstream.terminal.servers import Servers
 
         names = [each.strip() for each in bootstrap.split(",")]
@@ -162,7 +162,7 @@ class Cluster:
         """
         import logging
 
-        from logd.errors import MillstreamError
+        from kafka_client.errors import MillstreamError
         from millstream.terminal.command import run_loop
         from millstream.terminal.output import Format
         from millstream.terminal.session import Session
@@ -188,8 +188,8 @@ class Cluster:
 
 def read_client_properties(file: str | None) -> dict[str, str]:
     """The properties of `--command-config` and its like; JavaError where the file is not there."""
-    from logd.config.properties import read_properties
-    from logd.errors import ConfigError
+    from kafka_client.errors import ConfigError
+    from kafka_client.java_properties import read_properties
 
     if file is None:
         return {}

@@ -15,7 +15,7 @@ from millstream.kafka_tools.options.arguments import Ended, Options
 from millstream.kafka_tools.running import VERSION_SHOWN, Cluster, tool
 
 if TYPE_CHECKING:
-    from logd.client import ActiveProducer, TopicPartition
+    from kafka_client import ActiveProducer, TopicPartition
     from millstream.kafka_tools.options.argparse4j import Parser
     from millstream.terminal.session import Session
 
@@ -103,7 +103,7 @@ def _check(given: Namespace) -> None:
 
 
 async def _list(session: Session, given: Namespace) -> None:
-    from logd.errors import MillstreamError
+    from kafka_client.errors import MillstreamError
     from millstream.commands.txn.cli import LISTED
     from millstream.kafka_tools.pretty_table import print_table
 
@@ -119,7 +119,7 @@ async def _list(session: Session, given: Namespace) -> None:
 
 
 async def _describe(session: Session, given: Namespace) -> None:
-    from logd.errors import ErrorCode, KafkaError, MillstreamError
+    from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
     from millstream.commands.txn.cli import DESCRIBED, UNKNOWN
     from millstream.kafka_tools.pretty_table import print_table
 
@@ -151,7 +151,7 @@ async def _describe(session: Session, given: Namespace) -> None:
 
 
 async def _describe_producers(session: Session, given: Namespace) -> None:
-    from logd.client import TopicPartition
+    from kafka_client import TopicPartition
     from millstream.commands.txn.cli import PRODUCERS, UNKNOWN
     from millstream.kafka_tools.pretty_table import print_table
 
@@ -179,7 +179,7 @@ async def _describe_producers(session: Session, given: Namespace) -> None:
 async def _producers(
     session: Session, tp: TopicPartition, broker: int | None, failure: str
 ) -> list[ActiveProducer]:
-    from logd.errors import MillstreamError
+    from kafka_client.errors import MillstreamError
 
     try:
         return (await session.admin.describe_producers([tp], node=broker))[tp]
@@ -188,8 +188,8 @@ async def _producers(
 
 
 async def _abort(session: Session, given: Namespace) -> None:
-    from logd.client import TopicPartition
-    from logd.errors import MillstreamError
+    from kafka_client import TopicPartition
+    from kafka_client.errors import MillstreamError
 
     tp = TopicPartition(given.topic, given.partition)
     if given.start_offset is None:
@@ -221,7 +221,7 @@ async def _abort(session: Session, given: Namespace) -> None:
 
 
 async def _find_hanging(session: Session, given: Namespace) -> None:
-    from logd.errors import MillstreamError
+    from kafka_client.errors import MillstreamError
     from millstream.commands.txn.cli import HANGING, MINUTE_MS
     from millstream.commands.txn.hanging import find_hanging
     from millstream.kafka_tools.pretty_table import print_table
@@ -256,8 +256,8 @@ async def _find_hanging(session: Session, given: Namespace) -> None:
 
 async def _force_terminate(session: Session, given: Namespace) -> None:
     """A producer that begins with the id ends what the one before it left open (KIP-939)."""
-    from logd.client import TransactionalProducer
-    from logd.errors import MillstreamError
+    from kafka_client import TransactionalProducer
+    from kafka_client.errors import MillstreamError
 
     name = given.transactionalId
     try:

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
 
 import typer
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 from millstream.terminal.completion import complete_profiles
 from millstream.terminal.output import Format
 from millstream.terminal.servers import find_servers

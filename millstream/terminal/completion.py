@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from logd.client.profiles import known_profiles
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
+from kafka_client.profiles import known_profiles
 
 if TYPE_CHECKING:
-    from logd.client import Client
+    from kafka_client import Client
 
 PATIENCE_SECONDS = 1.0
 """How long a cluster may take to answer."""
@@ -34,7 +34,7 @@ def complete_groups(context: typer.Context, incomplete: str) -> list[str]:
     """Groups of the cluster that the command line names so far."""
 
     async def ask(client: Client) -> Iterable[str]:
-        from logd.client import Admin
+        from kafka_client import Admin
 
         return [group.group_id for group in await Admin(client).list_groups()]
 

@@ -51,8 +51,8 @@ async def zookeeper(connect: str, file: Path | None) -> AsyncIterator[ZooKeeper]
     """A session, ended in the end. ConfigError, Unreachable, also where ZooKeeper goes away meanwhile,
     NotAllowed; NotFound without the chroot, which is not created here.
     """
+    from kafka_client.java_properties import read_properties
     from logd.broker.cluster.zookeeper_settings import zookeeper_settings
-    from logd.config.properties import read_properties
     from logd.config.zookeeper import ZooKeeperConfig
     from logd.metadata.zookeeper import errors
     from logd.metadata.zookeeper.session.session import Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 from millstream.terminal.session import Session
 from millstream.terminal.status import NotFound, UsageError
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from logd.client.profiles import (
+from kafka_client.profiles import (
     DEFAULT_SERVERS,
     SERVERS,
     SERVERS_VARIABLE,
@@ -23,7 +23,7 @@ from logd.client.profiles import (
 )
 
 if TYPE_CHECKING:
-    from logd.client import Client
+    from kafka_client import Client
 
 CONNECT_TIMEOUT_MS = 5_000
 """Short, because a person waits for the answer."""
@@ -43,8 +43,8 @@ class Servers:
     def client(self, **arguments: Any) -> Client:
         """A client, not connected yet; ConfigError for a property that cannot be used."""
         # Imported once a command runs: `--help` does not wait for the client.
-        from logd.client import Client
-        from logd.client.properties import ClientProperties
+        from kafka_client import Client
+        from kafka_client.properties import ClientProperties
 
         given = ClientProperties.layered(self.properties, "")
         usual = {"connect_timeout_ms": CONNECT_TIMEOUT_MS, "missing_topic_wait_ms": MISSING_TOPIC_WAIT_MS}
@@ -58,8 +58,8 @@ def find_servers(
 
     ConfigError for a file that cannot be read, and for a profile that is not there.
     """
-    from logd.client.properties import CLIENT, ClientProperties
-    from logd.config.properties import read_properties
+    from kafka_client.java_properties import read_properties
+    from kafka_client.properties import CLIENT, ClientProperties
 
     file: dict[str, str] = (
         {} if command_config is None else read_properties(command_config, "--command-config")

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 from millstream.terminal.output import Columns, Format, Row, show, show_one
 from millstream.terminal.progress import Progress
 from millstream.terminal.servers import Servers
 from millstream.terminal.status import Declined, Partly
 
 if TYPE_CHECKING:
-    from logd.client import Admin, Client
+    from kafka_client import Admin, Client
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class Session(Local):
     @property
     def admin(self) -> Admin:
         """Admin calls to the cluster."""
-        from logd.client import Admin
+        from kafka_client import Admin
 
         return Admin(self.client)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from logd.errors import (
+from kafka_client.errors import (
     AuthenticationFailed,
     ConfigError,
     ConnectionClosed,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from logd.client import OngoingReassignment, ResourceType, TopicPartition
+from kafka_client import OngoingReassignment, ResourceType, TopicPartition
 from millstream.terminal.session import Session
 
 BROKER_KEYS = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")

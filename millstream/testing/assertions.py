@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 from millstream.testing.records import ReadRecord
 
 Key: TypeAlias = Callable[[ReadRecord], object]

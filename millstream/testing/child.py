@@ -22,8 +22,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from kafka_client.errors import ConfigError, MillstreamError
 from logd.ahead import import_ahead
-from logd.errors import ConfigError, MillstreamError
 from millstream.testing.clock import ClockedLoop
 from millstream.testing.served import Served
 from millstream.with_parent import hear_of_parents_end

@@ -16,8 +16,8 @@ from typing import Annotated
 
 import typer
 
-from logd.config.properties import parse_overrides
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
+from kafka_client.java_properties import parse_overrides
 from millstream.testing.broker import Broker
 from millstream.testing.errors import BrokerError
 

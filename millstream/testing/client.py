@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, OffsetSpec, TopicPartition
-from logd.records import NewRecord
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, OffsetSpec, TopicPartition
+from kafka_client.records import NewRecord
 from millstream.testing.records import ReadRecord, in_order
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from logd.errors import KafkaError, MillstreamError
-from logd.topic_partition import TopicPartition
+from kafka_client.errors import KafkaError, MillstreamError
+from kafka_client.topic_partition import TopicPartition
 from millstream.testing.cluster_broker import ClusterBroker
 from millstream.testing.errors import BrokerError
 from millstream.testing.kafka import LOOK_AGAIN_S, Kafka

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 from millstream.testing.cluster_broker import ClusterBroker
 from millstream.testing.errors import BrokerError
 from millstream.testing.report import LOG_LINES, ends_told, requests_told

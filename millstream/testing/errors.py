@@ -6,7 +6,7 @@ MillstreamError
 
 from __future__ import annotations
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 
 
 class BrokerError(MillstreamError):

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from logd.errors import ConfigError, MillstreamError
+from kafka_client.errors import ConfigError, MillstreamError
 from logd.storage.disk import remove_folder
 from millstream.testing.clock import ClockedLoop
 from millstream.testing.errors import BrokerError

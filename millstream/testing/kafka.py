@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from millstream.testing.assertions import Key

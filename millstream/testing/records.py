@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from logd.records import NewRecord
+    from kafka_client.records import NewRecord
 
 Text: TypeAlias = str | bytes | None
 """Text is written in UTF-8."""

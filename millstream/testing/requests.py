@@ -13,10 +13,10 @@ from millstream.testing.errors import BrokerError
 from millstream.testing.request import Request
 
 if TYPE_CHECKING:
+    from kafka_client.wire import ApiKey
     from logd.api.dispatch.dispatch import Outcome, Serving
     from logd.api.request.answer import Answer
     from logd.api.request.context import RequestContext
-    from logd.wire import ApiKey
 
 KEPT = 200
 """So many of the last requests are remembered."""
@@ -91,7 +91,7 @@ def _refusal(key: int) -> Refused:
 
 
 def _name(key: int) -> str:
-    from logd.wire import ApiKey  # a broker is ready before anybody asks what was asked
+    from kafka_client.wire import ApiKey  # a broker is ready before anybody asks what was asked
 
     try:
         return _camel(ApiKey(key))
@@ -100,7 +100,7 @@ def _name(key: int) -> str:
 
 
 def _key(api: str) -> int:
-    from logd.wire import ApiKey
+    from kafka_client.wire import ApiKey
 
     for key in ApiKey:
         if _camel(key).lower() == api.lower():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 
 NOBODY = -1
 """In place of a broker's id."""

@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 from millstream.zookeeper.ensemble import Ensemble
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from logd.errors import ConfigError, MillstreamError
+from kafka_client.errors import ConfigError, MillstreamError
 from millstream.free_ports import candidates
 from millstream.zookeeper.server import Server
 

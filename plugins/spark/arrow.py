@@ -9,10 +9,16 @@ from collections.abc import AsyncIterator, Iterator
 
 import pyarrow as pa
 
-from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
-from logd.client.fetcher.parts import unreadable_batch
-from logd.errors import CorruptRecordBatch, LogTruncated, OffsetOutOfRange, RequestTimedOut, UnreadableBatch
-from logd.records import ArrowColumns, BatchHeader, BinaryColumn, Headers, RecordReader, check_crc
+from kafka_client import Admin, BatchFetcher, Client, Fetched, TopicPartition
+from kafka_client.errors import (
+    CorruptRecordBatch,
+    LogTruncated,
+    OffsetOutOfRange,
+    RequestTimedOut,
+    UnreadableBatch,
+)
+from kafka_client.fetcher.parts import unreadable_batch
+from kafka_client.records import ArrowColumns, BatchHeader, BinaryColumn, Headers, RecordReader, check_crc
 from plugins.spark.errors import DataLost
 from plugins.spark.options import ReadOptions
 from plugins.spark.ranges import LogRange

@@ -29,8 +29,8 @@ from typing import Any, Self
 
 import msgspec
 
-from logd import errors
-from logd.errors import BROKER_AWAY
+from kafka_client import errors
+from kafka_client.errors import BROKER_AWAY
 from plugins.spark.calls import WriteRequest, WriteResult
 from plugins.spark.environment import worker_environment
 from plugins.spark.errors import DriverDied, JobBrokenOff, JobFailed

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 
 FORMAT_VERSION = 1
 

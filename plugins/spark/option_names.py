@@ -11,10 +11,10 @@ import difflib
 import logging
 from collections.abc import Iterable, Mapping
 
-from logd.client.properties import CLIENT_KEYS
-from logd.client.security.keys import is_security_key
-from logd.client.security.secret import HIDDEN
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
+from kafka_client.properties import CLIENT_KEYS
+from kafka_client.security.keys import is_security_key
+from kafka_client.security.secret import HIDDEN
 
 _log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from logd.client.properties import FETCHER, ClientProperties
-from logd.errors import ConfigError
-from logd.topic_partition import TopicPartition
+from kafka_client.errors import ConfigError
+from kafka_client.properties import FETCHER, ClientProperties
+from kafka_client.topic_partition import TopicPartition
 from plugins.spark.option_names import check_names
 
 _T = TypeVar("_T")

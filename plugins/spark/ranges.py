@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from logd.client import Admin, Client, OffsetSpec, TopicPartition
-from logd.errors import ConfigError
+from kafka_client import Admin, Client, OffsetSpec, TopicPartition
+from kafka_client.errors import ConfigError
 from plugins.spark.errors import DataLost
 from plugins.spark.options import OffsetChoice, ReadOptions, Wanted
 

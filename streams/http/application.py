@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
-from logd.metrics.metrics import Metrics
+from kafka_client.metrics.metrics import Metrics
 from streams.config import StreamsConfig
 from streams.queries import (
     Answer,

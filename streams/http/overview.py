@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 from streams.http.application import Application
 from streams.http.page import SECURITY_POLICY, page
 from streams.http.text import BadRequest

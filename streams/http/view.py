@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from logd.http.errors import EXCEPTION_HANDLERS, error_response
-from logd.http.metrics import metrics_endpoint
-from logd.http.server import HttpServer
+from kafka_client.http.errors import EXCEPTION_HANDLERS, error_response
+from kafka_client.http.metrics import metrics_endpoint
+from kafka_client.http.server import HttpServer
 from streams.errors import InvalidStateStore, UnknownStateStore
 from streams.http.application import Application
 from streams.http.forwarding import Forwarding

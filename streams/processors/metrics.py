@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from logd.metrics.windowed import Windowed
+from kafka_client.metrics.windowed import Windowed
 
 
 @dataclass(slots=True)

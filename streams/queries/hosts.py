@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 
 
 class HostInfo(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from collections.abc import Collection, Coroutine, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
 
-from logd.client import (
+from kafka_client import (
     BatchProducer,
     Client,
     GroupMember,
     TopicPartition,
 )
-from logd.http import check_installed as check_installed_http
-from logd.metrics.metrics import Metrics
+from kafka_client.http import check_installed as check_installed_http
+from kafka_client.metrics.metrics import Metrics
 from streams.config import StreamsConfig
 from streams.errors import StreamsError, StreamsNotRunning
 from streams.graph import SinkNode, SourceNode

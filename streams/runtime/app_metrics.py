@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 
-from logd.metrics.metrics import Metrics, Read, Values
-from logd.metrics.windowed import Windowed, in_ms
+from kafka_client.metrics.metrics import Metrics, Read, Values
+from kafka_client.metrics.windowed import Windowed, in_ms
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
 from streams.runtime.loop import TaskLoop

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from logd.client import Client
-from logd.errors import ConnectionClosed, MillstreamError, RequestTimedOut
+from kafka_client import Client
+from kafka_client.errors import ConnectionClosed, MillstreamError, RequestTimedOut
 
 log = logging.getLogger(__name__)
 

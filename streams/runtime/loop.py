@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from logd.client import (
+from kafka_client import (
     Admin,
     BatchFetcher,
     Client,
@@ -21,7 +21,7 @@ from logd.client import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from logd.errors import (
+from kafka_client.errors import (
     ConnectionClosed,
     ErrorCode,
     KafkaError,

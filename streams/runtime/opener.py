@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from logd.client import (
+from kafka_client import (
     Admin,
     Client,
     GroupMember,

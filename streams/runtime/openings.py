@@ -11,8 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
-from logd.backoff import Backoff
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
+from kafka_client.backoff import Backoff
 from streams.runtime.opener import TaskOpener
 from streams.runtime.task.running import RunningTask
 from streams.runtime.task_id import TaskId

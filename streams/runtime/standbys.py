@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 
-from logd.client import BatchFetcher, Client, Fetched, GroupMember, OffsetAndMetadata, TopicPartition
-from logd.errors import MillstreamError, OffsetOutOfRange
+from kafka_client import BatchFetcher, Client, Fetched, GroupMember, OffsetAndMetadata, TopicPartition
+from kafka_client.errors import MillstreamError, OffsetOutOfRange
 from streams.queries.position import Position
 from streams.runtime.folder import StateFolder
 from streams.runtime.opener import TaskOpener

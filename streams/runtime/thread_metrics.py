@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from logd.metrics.metrics import Values
-from logd.metrics.windowed import Windowed, in_ms
+from kafka_client.metrics.metrics import Values
+from kafka_client.metrics.windowed import Windowed, in_ms
 
 
 class ThreadMetrics:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logd.client import NewTopic
+from kafka_client import NewTopic
 from streams.state import StoreSpec
 from streams.topology import Subtopology, Topology
 

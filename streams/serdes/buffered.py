@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from logd.records import Headers
+from kafka_client.records import Headers
 from streams.serdes.base import Serde
 
 _INT32 = struct.Struct(">i")

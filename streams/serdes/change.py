@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from logd.records.varint import read_zigzag, varint
+from kafka_client.records.varint import read_zigzag, varint
 from streams.serdes.base import Serde
 
 OLD, NEW, BOTH = range(3)

@@ -23,8 +23,8 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from logd.errors import CorruptRecordBatch
-from logd.records.varint import read_zigzag, varint
+from kafka_client.errors import CorruptRecordBatch
+from kafka_client.records.varint import read_zigzag, varint
 from streams.serdes.avro import Avro, AvroSchema
 from streams.serdes.base import Serde
 from streams.serdes.json import Json

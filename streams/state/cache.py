@@ -25,7 +25,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from logd.records import Headers
+from kafka_client.records import Headers
 from streams.state.backend import Backend
 from streams.state.entries import (
     Add,

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 try:
-    from logd import without_cython as cython
+    from kafka_client import without_cython as cython
 except ModuleNotFoundError:
     import cython  # type: ignore[no-redef]  # never run: it tells Cython that the name is its own
 
-from logd.records import Headers
+from kafka_client.records import Headers
 from streams.errors import SerializationError
 from streams.state.spec import StoreSpec
 

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from logd.records import Headers
+from kafka_client.records import Headers
 from streams.serdes import Window, Windowed
 from streams.serdes.windowed import FOREVER
 from streams.state.backend import Backend

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from logd.records import Headers
+from kafka_client.records import Headers
 from streams.errors import StateError
 from streams.serdes import Serde
 from streams.state.backend import Backend

@@ -11,8 +11,8 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
-from logd.client import Client
-from logd.errors import ConfigError, MillstreamError
+from kafka_client import Client
+from kafka_client.errors import ConfigError, MillstreamError
 from streams.config import StreamsConfig
 from streams.tools.properties import (
     ApplicationId,

@@ -17,7 +17,9 @@ from typing import Annotated, Any
 
 import typer
 
-from logd.client.profiles import (
+from kafka_client.errors import ConfigError
+from kafka_client.java_properties import read_properties
+from kafka_client.profiles import (
     DEFAULT_SERVERS,
     SERVERS,
     SERVERS_VARIABLE,
@@ -25,8 +27,6 @@ from logd.client.profiles import (
     known_profiles,
     read_profile,
 )
-from logd.config.properties import read_properties
-from logd.errors import ConfigError
 from streams.config import StreamsConfig
 
 BootstrapServer = Annotated[

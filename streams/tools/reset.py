@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from logd.client import Admin, Client, TopicPartition
-from logd.errors import ConfigError, KafkaError
+from kafka_client import Admin, Client, TopicPartition
+from kafka_client.errors import ConfigError, KafkaError
 from streams.errors import StreamsError
 from streams.tools.targets import Target
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from logd.client import Admin, Client
+from kafka_client import Admin, Client
 from streams.config import StreamsConfig
 from streams.errors import StateError
 from streams.state.stored import look_at

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from logd.client import Admin, TopicPartition
-from logd.errors import ConfigError
+from kafka_client import Admin, TopicPartition
+from kafka_client.errors import ConfigError
 from streams.errors import StreamsError
 
 _DURATION = re.compile(

@@ -8,9 +8,9 @@ import pytest
 from connect.runtime import State, WorkerConfig
 from connect.runtime.task import TaskSetting
 from connect.testing import MemoryOffsetStore
-from logd.client import ListedOffset, PartitionMetadata, TopicMetadata
-from logd.client.fetcher.parts import Part
-from logd.records.partitioning import split_by_partition
+from kafka_client import ListedOffset, PartitionMetadata, TopicMetadata
+from kafka_client.fetcher.parts import Part
+from kafka_client.records.partitioning import split_by_partition
 
 SECONDS = 60.0
 

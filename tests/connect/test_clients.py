@@ -7,7 +7,7 @@ import pytest
 from connect.runtime.client_settings import client_arguments, consumer_arguments, producer_arguments
 from connect.runtime.clients import Clients
 from connect.runtime.worker_config import WorkerConfig
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 
 SECRET = "hunter2"
 LOGIN = {

@@ -5,7 +5,7 @@ import asyncio
 from connect.api import OffsetRange, RangeSinkTask, RetriableError, TopicPartition
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.states import State
-from logd.errors import RequestTimedOut
+from kafka_client.errors import RequestTimedOut
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

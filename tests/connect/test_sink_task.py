@@ -8,7 +8,7 @@ import pytest
 from connect.api import PartitionsFenced, RetriableError, SinkTask, TopicPartition
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
-from logd.errors import ConnectionClosed, ErrorCode, error_for
+from kafka_client.errors import ConnectionClosed, ErrorCode, error_for
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

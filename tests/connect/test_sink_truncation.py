@@ -5,7 +5,7 @@ import asyncio
 from connect.api import SinkTask, TopicPartition
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
-from logd.errors import LogTruncated
+from kafka_client.errors import LogTruncated
 
 A = TopicPartition("t", 0)
 

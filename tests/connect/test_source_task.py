@@ -12,7 +12,7 @@ from connect.api import RetriableError, SourceRecord, SourceTask
 from connect.converters import Converter
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.states import State
-from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
+from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
 
 
 class Counting(SourceTask):

@@ -6,8 +6,8 @@ import pytest
 
 from connect.runtime.states import State
 from tests.connect.test_sink_task import Target, started
-from tests.logd.client.test_fetched import TP, data, fetched
-from tests.logd.client.test_parts import broken, unreadable
+from tests.kafka_client.test_fetched import TP, data, fetched
+from tests.kafka_client.test_parts import broken, unreadable
 
 BATCHES = (data(0, b"0", b"1"), broken(data(2, b"2", b"3")), data(4, b"4", b"no JSON", b"6"), data(7, b"7"))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from logd.metrics.metrics import Metrics
+from kafka_client.metrics.metrics import Metrics
 from tests.docs.pages import ROOT, blocks
 from tests.support.depth import deep
 from tests.support.documented_metrics import PAGE, documented

@@ -20,8 +20,8 @@ import typer
 from connect.config import SinkConfig, SourceConfig, unknown_keys
 from connect.runtime import WorkerConfig, connector_class
 from connect.runtime.plugins import connector_type
+from kafka_client.java_properties import parse_properties
 from logd.config.load import from_properties
-from logd.config.properties import parse_properties
 from millstream.main import app
 from mirror.config import parse_links
 from streams import KafkaStreams

@@ -7,17 +7,17 @@ import random
 from abc import ABC, abstractmethod
 from typing import Any
 
-from logd.errors import ErrorCode, KafkaError
-from logd.storage import NotResident
-from logd.storage.disk import read_slice
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from logd.wire.messages.offset_fetch import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kafka_client.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kafka_client.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from logd.storage import NotResident
+from logd.storage.disk import read_slice
 from tests.faults.consumer import batches, values
 from tests.faults.simulation import Client, SimulatedBroker
 from tests.faults.world import Topic, Where, World

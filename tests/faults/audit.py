@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from logd.records import COMMIT, build_batch, decode_records, iter_batches, parse_control
+from kafka_client.records import COMMIT, build_batch, decode_records, iter_batches, parse_control
 from logd.storage import Log
 from logd.storage.scan import scan_headers
 from tests.faults.ledger import KEY, Ledger, let_go, open_folder

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.records import decode_records
+from kafka_client.records import decode_records
 from logd.server.receive_buffers import KEPT_BYTES_MAX
 from tests.support.logd_process import LogdProcess
 from tests.support.memory_folder import memory_folder

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafka_client.records import BatchHeader, Record, decode_records, iter_batches
 from logd.broker.partition.partition import Partition
-from logd.records import BatchHeader, Record, decode_records, iter_batches
 
 Batch = tuple[BatchHeader, list[Record]]
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from logd.records import iter_batches
+from kafka_client.records import iter_batches
 from logd.storage import LogFolder
 from logd.storage.disk import read_slice
 from logd.storage.log.truncation import Truncation

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_client.records import build_batch
 from logd.config.topic import TopicConfig
-from logd.records import build_batch
 from logd.storage import LogFolder
 from logd.storage.cleaner.cleaning import Cleaning
 from logd.storage.cleaner.messages import Cleaned

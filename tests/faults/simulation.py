@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
+from kafka_client.wire import Message, decode, decode_response_header, encode_request, response_class
+from kafka_client.wire.produce import encode_produce_request
 from logd.api.dispatch.dispatch import serve
 from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
-from logd.wire import Message, decode, decode_response_header, encode_request, response_class
-from logd.wire.produce import encode_produce_request
 from tests.support.power_loss import Crashed, PowerLossDisk
 
 T = TypeVar("T")

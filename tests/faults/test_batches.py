@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 from crc32c import crc32c
 
-from logd.errors import ErrorCode
-from logd.records import Codec, build_batch, compress
-from logd.records.compression import DECOMPRESSED_LIMIT
+from kafka_client.errors import ErrorCode
+from kafka_client.records import Codec, build_batch, compress
+from kafka_client.records.compression import DECOMPRESSED_LIMIT
 from tests.faults.conftest import PEAK_GROWTH_MAX
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.records import build_batch
-from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafka_client.records import build_batch
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.faults.consumer import all_of
 from tests.faults.simulation import NOW, Client, Life, SimulatedBroker, new_disk, repeatable
 from tests.support import depth

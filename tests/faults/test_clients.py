@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.records import build_batch
+from kafka_client.records import build_batch
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.records import decode_records, iter_batches
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.errors import ErrorCode
+from kafka_client.records import decode_records, iter_batches
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.depth import deep
 from tests.support.full_disk import limit_files
 from tests.support.logd_process import LogdProcess

@@ -12,9 +12,9 @@ from contextlib import closing
 
 import pytest
 
+from kafka_client.wire import decode, decode_response_header, is_flexible, response_class
+from kafka_client.wire.messages.api_versions import ApiVersionsRequest
 from logd.api.table import APIS
-from logd.wire import decode, decode_response_header, is_flexible, response_class
-from logd.wire.messages.api_versions import ApiVersionsRequest
 from tests.faults.conftest import PEAK_GROWTH_MAX
 from tests.support.connections import hang_up
 from tests.support.depth import deep

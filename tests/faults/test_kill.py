@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.records import decode_records, iter_batches
+from kafka_client.records import decode_records, iter_batches
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from logd.storage.names import FUTURE_FOLDER_SUFFIX
-from logd.wire.messages.alter_replica_log_dirs import (
+from kafka_client.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from logd.storage.names import FUTURE_FOLDER_SUFFIX
 from tests.faults.actors import Actor, Unexpected
 from tests.faults.simulation import NOW, Life, SimulatedBroker, repeatable, run_together
 from tests.faults.test_broker_power_loss import everybody

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.records import Codec, build_batch
+from kafka_client.records import Codec, build_batch
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import pytest
 
+from kafka_client.errors import KafkaError
+from kafka_client.records import build_batch, build_end_marker, iter_batches
 from logd.broker.partition.partition import Partition
-from logd.errors import KafkaError
-from logd.records import build_batch, build_end_marker, iter_batches
 from tests.faults.actors import Unexpected
 from tests.faults.audit import audit_left
 from tests.faults.ledger import CONFIG, Ledger

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from logd.records import NewRecord
+from kafka_client.records import NewRecord
 
 TIMESTAMP = 1_700_000_000_000
 """Of every record: retention leaves it alone."""

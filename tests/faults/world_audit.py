@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 
-from logd.broker.topics.topic import GROUP_OFFSETS, INTERNAL_TOPICS
-from logd.wire.messages.offset_fetch import (
+from kafka_client.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from logd.broker.topics.topic import GROUP_OFFSETS, INTERNAL_TOPICS
 from tests.faults.consumer import all_of, by_epoch, committed_of
 from tests.faults.simulation import Client, SimulatedBroker
 from tests.faults.world import Outcome, Part, Transaction, Where, World

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from logd.errors import ErrorCode
-from logd.records import build_batch
-from logd.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from logd.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from logd.wire.messages.end_txn import EndTxnRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.messages.txn_offset_commit import (
+from kafka_client.errors import ErrorCode
+from kafka_client.records import build_batch
+from kafka_client.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafka_client.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from kafka_client.wire.messages.end_txn import EndTxnRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,

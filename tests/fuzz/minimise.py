@@ -2,9 +2,9 @@
 
 python -m tests.fuzz.minimise requests|batches|records [FOLDER] [--anew]
 
-What is reached are pairs of lines of `logd.wire` and `logd.records`, one after the other. Of compiled
-decoders only how they end counts, and all versions of a message are one: the corpus is to stay small. With
-``--anew`` it is chosen again from itself and FOLDER.
+An input reaches pairs of lines of `kafka_client.wire` and `kafka_client.records`, one after the other. Of
+compiled decoders only how they end counts, and all versions of a message are one: the corpus is to stay
+small. With ``--anew`` it is chosen again from itself and FOLDER.
 """
 
 from __future__ import annotations

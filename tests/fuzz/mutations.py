@@ -7,11 +7,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from logd.records import build_batch
-from logd.wire import Message, encode_request, request_class
-from logd.wire.message import Kind
-from logd.wire.produce import encode_produce_request
-from logd.wire.schema import Array, Field, Shape, fields_of
+from kafka_client.records import build_batch
+from kafka_client.wire import Message, encode_request, request_class
+from kafka_client.wire.message import Kind
+from kafka_client.wire.produce import encode_produce_request
+from kafka_client.wire.schema import Array, Field, Shape, fields_of
 from tests.support.sample_requests import MORE, sample_frame, served
 
 PRODUCE = 0

@@ -25,7 +25,9 @@ try:
 except ImportError:
     sys.exit("atheris is missing: pip install 'millstream[fuzz]'")
 
-with atheris.instrument_imports(include=["logd.wire", "logd.records"], enable_loader_override=False):
+with atheris.instrument_imports(
+    include=["kafka_client.wire", "kafka_client.records"], enable_loader_override=False
+):
     from tests.fuzz import targets
 
 from tests.fuzz.mutations import LIES

@@ -12,16 +12,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from kafka_client.errors import CorruptRecordBatch, KafkaError, MalformedMessage
+from kafka_client.records import check_produced, decode_columns, decode_records, iter_batches, reader
+from kafka_client.records.control import parse_marker
+from kafka_client.records.header import HEADER_SIZE, LOG_OVERHEAD, compute_crc, read_header
+from kafka_client.records.validate import check_records
+from kafka_client.wire import decode_request_header, request_class
+from kafka_client.wire.compile import decoder
+from kafka_client.wire.fetch import decode_fetch_request
+from kafka_client.wire.produce import decode_produce_request
 from logd.api.table import APIS, FETCH, PRODUCE
-from logd.errors import CorruptRecordBatch, KafkaError, MalformedMessage
-from logd.records import check_produced, decode_columns, decode_records, iter_batches, reader
-from logd.records.control import parse_marker
-from logd.records.header import HEADER_SIZE, LOG_OVERHEAD, compute_crc, read_header
-from logd.records.validate import check_records
-from logd.wire import decode_request_header, request_class
-from logd.wire.compile import decoder
-from logd.wire.fetch import decode_fetch_request
-from logd.wire.produce import decode_produce_request
 from tests.support.plain_modules import plain_module
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -32,7 +32,7 @@ BYTES_MAX = 1_000_000
 """What an input of that size may make a decoder allocate."""
 DECOMPRESSED_MAX = 16 * 1024
 
-PLAIN_READER = plain_module("logd.records.reader")
+PLAIN_READER = plain_module("kafka_client.records.reader")
 """The reader as plain Python, in which `run` sees what is reached; in C it sees nothing."""
 PART = 2
 """Records that are read at a time, where a batch is read in parts."""

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from logd.errors import CorruptRecordBatch, KafkaError, MalformedMessage
-from logd.records import check_produced, decode_records
-from logd.wire import decode, decode_request_header, request_class
-from logd.wire.fetch import decode_fetch_request
-from logd.wire.produce import decode_produce_request
+from kafka_client.errors import CorruptRecordBatch, KafkaError, MalformedMessage
+from kafka_client.records import check_produced, decode_records
+from kafka_client.wire import decode, decode_request_header, request_class
+from kafka_client.wire.fetch import decode_fetch_request
+from kafka_client.wire.produce import decode_produce_request
 from tests.fuzz.mutations import SERVED, frames
 from tests.support import depth
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from logd.wire.messages.api_versions import ApiVersionsRequest
-from logd.wire.messages.metadata import MetadataRequest
+from kafka_client.wire.messages.api_versions import ApiVersionsRequest
+from kafka_client.wire.messages.metadata import MetadataRequest
 from tests.fuzz.mutations import streams
 from tests.support import depth
 from tests.support.connections import hang_up

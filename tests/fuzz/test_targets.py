@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import MalformedMessage
+from kafka_client.errors import MalformedMessage
 from tests.fuzz import targets
 from tests.fuzz.targets import TARGETS, Target
 from tests.support import depth

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from logd.records import NewRecord, build_batch
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.records import NewRecord, build_batch
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for

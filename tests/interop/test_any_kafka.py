@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic
-from logd.config.properties import parse_properties
-from logd.records import Record
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic
+from kafka_client.java_properties import parse_properties
+from kafka_client.records import Record
 from tests.docs.pages import ROOT, blocks
 from tests.support import java
 from tests.support.apache_kafka import ApacheKafka

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from confluent_kafka import Producer
 
-from logd.records import build_batch, decode_records
-from logd.records.header import iter_batches
+from kafka_client.records import build_batch, decode_records
+from kafka_client.records.header import iter_batches
 from tests.interop.clients.base import SECONDS
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.java import needs_kafka

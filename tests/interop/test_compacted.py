@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.records import build_batch, decode_records, iter_batches
+from kafka_client.records import build_batch, decode_records, iter_batches
 from tests.interop.transactions.clients.base import LIBRARIES, load
 from tests.support import java
 from tests.support.depth import deep

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from logd.records import NewRecord, Record
+from kafka_client.records import NewRecord, Record
 from tests.interop.clients.base import LIBRARIES, SECONDS, Client, Member, load, wait_until
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, TopicPartition
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, TopicPartition
 from tests.support import java
 from tests.support.logd_process import LogdProcess
 from tests.support.topics import create_topic

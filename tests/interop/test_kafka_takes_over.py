@@ -13,7 +13,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
 from logd.storage.checkpoints import encode_lines, read_offsets
 from logd.storage.names import CLEANER_OFFSETS, REMOVAL_OFFSET, parse_partition_folder
 from logd.storage.removals import Removals

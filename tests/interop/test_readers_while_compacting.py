@@ -13,7 +13,7 @@ import re
 import time
 from pathlib import Path
 
-from logd.records import Codec, build_batch
+from kafka_client.records import Codec, build_batch
 from tests.interop.clients.base import LIBRARIES, Member, load
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.records import Record
+from kafka_client.records import Record
 from tests.interop.clients.base import LIBRARIES, SECONDS, load, wait_until
 from tests.support import depth
 from tests.support.logd_process import LogdProcess

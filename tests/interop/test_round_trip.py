@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from logd.records import NewRecord, Record, build_batch, iter_batches
+from kafka_client.records import NewRecord, Record, build_batch, iter_batches
 from tests.interop.clients import kcat
 from tests.interop.clients.base import CODECS, LIBRARIES, Client, Refused, load
 from tests.support.depth import deep, sample

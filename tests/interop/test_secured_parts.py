@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from plugins.spark.arrow import read_arrow
 from plugins.spark.options import parse_options
 from plugins.spark.ranges import resolve_ranges

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from logd.wire.messages.describe_groups import DescribeGroupsRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.describe_groups import DescribeGroupsRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.interop.clients.base import Client, Member, wait_until
 from tests.interop.test_groups import PARTITIONS, fill, shared_out
 from tests.support.depth import deep

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import BatchFetcher, Client, Consumer, TopicPartition
-from logd.errors import LogTruncated
-from logd.records import iter_batches
-from logd.wire.messages.fetch import FetchRequest
-from logd.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kafka_client import BatchFetcher, Client, Consumer, TopicPartition
+from kafka_client.errors import LogTruncated
+from kafka_client.records import iter_batches
+from kafka_client.wire.messages.fetch import FetchRequest
+from kafka_client.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from streams import KafkaStreams, StreamsBuilder
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import deep

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from logd.client import BatchProducer, Client
-from logd.client import Consumer as OurConsumer
-from logd.records import iter_batches
+from kafka_client import BatchProducer, Client
+from kafka_client import Consumer as OurConsumer
+from kafka_client.records import iter_batches
 from tests.interop.clients.base import SECONDS
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess

@@ -8,8 +8,8 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from logd.client import TopicPartition
-from logd.records import NewRecord
+from kafka_client import TopicPartition
+from kafka_client.records import NewRecord
 from millstream.main import app
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for

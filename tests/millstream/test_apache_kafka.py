@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from millstream.terminal.status import Status
 from tests.millstream.invoking import On, produce
 from tests.support import java

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from logd.client import Admin, BatchProducer, Client, NewTopic
-from logd.records import NewRecord
+from kafka_client import Admin, BatchProducer, Client, NewTopic
+from kafka_client.records import NewRecord
 from mirror.config import LinkSettings, parse_links
 from mirror.link import Link
 from mirror.verify import TopicComparison, verify_topic

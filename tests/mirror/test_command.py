@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, Client
+from kafka_client import Admin, Client
 from millstream.terminal.status import Status
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support.depth import deep, sample

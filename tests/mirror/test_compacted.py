@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, BatchFetcher, Client, TopicPartition
-from logd.records import NewRecord, Record
+from kafka_client import Admin, BatchFetcher, Client, TopicPartition
+from kafka_client.records import NewRecord, Record
 from mirror.errors import PositionUnprovable
 from tests.mirror import without_syncs
 from tests.mirror.conftest import QUICK_LOGD_CLEANER

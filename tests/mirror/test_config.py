@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from logd.client import ConfigEntry
-from logd.errors import ConfigError
+from kafka_client import ConfigEntry
+from kafka_client.errors import ConfigError
 from mirror.config import parse_links
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, copied_configs, patterns
 from mirror.policy import DefaultReplicationPolicy, IdentityReplicationPolicy

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from logd.client import Admin, BatchFetcher, Client, TopicPartition
-from logd.records import NewRecord, Record, decode_records, iter_batches
+from kafka_client import Admin, BatchFetcher, Client, TopicPartition
+from kafka_client.records import NewRecord, Record, decode_records, iter_batches
 from tests.mirror.conftest import QUICK_LOGD_CLEANER
 from tests.mirror.pair import Pair, produce
 from tests.support import java

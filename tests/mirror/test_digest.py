@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from logd.records import Record
+from kafka_client.records import Record
 from mirror.digest import RANGE, PartitionDigest, first_different_range
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from logd.client import Client, TopicPartition
+from kafka_client import Client, TopicPartition
 from mirror.link import Link
 from mirror.offsets import OffsetSync
 from mirror.partition import PartitionCopy
-from tests.logd.client.fake_broker import FakeBroker
+from tests.kafka_client.fake_broker import FakeBroker
 from tests.mirror.pair import Pair, produce
 from tests.mirror.test_quarantine import HalfStuckMirror, HalfStuckTarget
 from tests.support.depth import deep

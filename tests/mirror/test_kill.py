@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from logd.client import BatchProducer, Client
+from kafka_client import BatchProducer, Client
 from tests.mirror.pair import Pair, numbered, start_mirror, target_ends
 from tests.support.tracebacks import assert_no_tracebacks
 

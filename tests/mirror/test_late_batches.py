@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from logd.client import BatchFetcher, Client, TopicPartition
-from logd.errors import ErrorCode
-from logd.records import BatchHeader, build_batch, iter_batches, read_header, restamp
-from logd.wire import ApiKey, decode, decode_response_header
-from logd.wire.messages.produce import ProduceResponse
-from logd.wire.produce import encode_produce_request
+from kafka_client import BatchFetcher, Client, TopicPartition
+from kafka_client.errors import ErrorCode
+from kafka_client.records import BatchHeader, build_batch, iter_batches, read_header, restamp
+from kafka_client.wire import ApiKey, decode, decode_response_header
+from kafka_client.wire.messages.produce import ProduceResponse
+from kafka_client.wire.produce import encode_produce_request
 from mirror.link import Link
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support import java

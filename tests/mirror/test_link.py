@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, Client, NewTopic, TopicPartition
-from logd.errors import ErrorCode, KafkaError, error_for
-from logd.records import Codec, iter_batches
+from kafka_client import Admin, Client, NewTopic, TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError, error_for
+from kafka_client.records import Codec, iter_batches
 from mirror.errors import (
     ForeignWrite,
     RecordsLost,
@@ -50,7 +50,7 @@ def test_every_codec_arrives_as_it_was(pair: Pair, new_name: NewName) -> None:
 
 async def stored(bootstrap: str, topic: str) -> list[list[tuple[Codec, int, bytes]]]:
     """Codec, count and still compressed records of every batch, by partition."""
-    from logd.client import BatchFetcher
+    from kafka_client import BatchFetcher
 
     found = []
     async with Client(bootstrap) as client:
@@ -164,7 +164,7 @@ def test_a_target_with_records_nobody_accounts_for_is_refused(pair: Pair, new_na
         topic = new_name()
         await pair.create(topic)
         async with Client(pair.dc2) as dc2:
-            from logd.client import NewTopic
+            from kafka_client import NewTopic
 
             await Admin(dc2).create_topics([NewTopic(f"dc1.{topic}", 1, 1)])
         await produce(pair.dc2, f"dc1.{topic}", {0: [numbered(1)]})

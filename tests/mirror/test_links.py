@@ -13,7 +13,7 @@ import pytest
 
 from mirror.config import parse_links
 from mirror.links import KeptLink
-from tests.logd.client.running import until
+from tests.kafka_client.running import until
 from tests.mirror.pair import Pair, numbered, produce
 from tests.mirror.test_kill import target_ends
 from tests.support.depth import deep

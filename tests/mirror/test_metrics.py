@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from logd.client import ListedOffset, TopicPartition
-from logd.errors import ConnectionClosed
-from logd.metrics.exposition import exposition
-from logd.metrics.metrics import Metrics, Values
+from kafka_client import ListedOffset, TopicPartition
+from kafka_client.errors import ConnectionClosed
+from kafka_client.metrics.exposition import exposition
+from kafka_client.metrics.metrics import Metrics, Values
 from mirror import placing
 from mirror.link import Link
 from mirror.placing import AT_A_TIME
-from tests.logd.client.running import until
+from tests.kafka_client.running import until
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support.documented_metrics import check_documented
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import ConfigEntry, TopicPartition
+from kafka_client import ConfigEntry, TopicPartition
 from mirror.config import parse_links
 from mirror.filters import copied_configs
 from mirror.offsets import OffsetSync, decode_sync, encode_sync

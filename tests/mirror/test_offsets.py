@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logd.client import Identity, TopicPartition
+from kafka_client import Identity, TopicPartition
 from mirror.offsets import OffsetSync, ProducerPosition, decode_sync, encode_sync
 
 KEY = bytes.fromhex("0007 666c6967687473 00000003")

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from logd.errors import CorruptRecordBatch
-from logd.records import Codec, assign_append_time, build_batch, decode_records, read_header, rebuild_batch
+from kafka_client.errors import CorruptRecordBatch
+from kafka_client.records import (
+    Codec,
+    assign_append_time,
+    build_batch,
+    decode_records,
+    read_header,
+    rebuild_batch,
+)
 from mirror.passing import end_alike, pass_on, record_count
 from tests.mirror.pair import numbered
 

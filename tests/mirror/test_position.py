@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from mirror.errors import MirrorError, SourcePurged, SourceRecreated, TargetNotEmpty, TargetTruncated
 from mirror.offsets import OffsetSync
 from mirror.position import LogEnds, check_sync

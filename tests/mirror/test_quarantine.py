@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, Client, NewTopic, TopicPartition
-from logd.errors import ErrorCode
-from logd.wire import ApiKey
+from kafka_client import Admin, Client, NewTopic, TopicPartition
+from kafka_client.errors import ErrorCode
+from kafka_client.wire import ApiKey
 from mirror.errors import (
     MirrorError,
     NotPlaced,
@@ -28,9 +28,9 @@ from mirror.offsets import OffsetSync
 from mirror.position import Position
 from mirror.quarantine import Quarantine
 from mirror.source import MirrorSource
-from tests.logd.client.fake_broker import Asked, FakeBroker
-from tests.logd.client.fake_log import FakeLog
-from tests.logd.client.running import run, until
+from tests.kafka_client.fake_broker import Asked, FakeBroker
+from tests.kafka_client.fake_log import FakeLog
+from tests.kafka_client.running import run, until
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess

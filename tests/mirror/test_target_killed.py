@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, BatchFetcher, Client, TopicPartition
-from logd.records import NewRecord
+from kafka_client import Admin, BatchFetcher, Client, TopicPartition
+from kafka_client.records import NewRecord
 from tests.mirror.conftest import NO_CLEANER, QUICK_LOGD_CLEANER
 from tests.mirror.pair import Pair, start_mirror, target_ends
 from tests.support.depth import deep

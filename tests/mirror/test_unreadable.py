@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import TopicPartition
-from logd.errors import ConfigError, UnreadableBatch
-from logd.records import read_header
+from kafka_client import TopicPartition
+from kafka_client.errors import ConfigError, UnreadableBatch
+from kafka_client.records import read_header
 from mirror.errors import MirrorError, NotFetched
 from mirror.link import Link
 from mirror.unreadable import UnreadableSkips, parse_skips
-from tests.logd.client.test_fetched import TP, data
-from tests.logd.client.test_parts import broken
+from tests.kafka_client.test_fetched import TP, data
+from tests.kafka_client.test_parts import broken
 from tests.mirror.pair import Pair, numbered, produce, target_ends
 from tests.support.damaged_log import damage_batch
 from tests.support.depth import deep

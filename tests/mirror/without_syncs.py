@@ -10,7 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from logd.config.properties import read_properties
+from kafka_client.java_properties import read_properties
 from mirror.config import parse_links
 from mirror.link import Link
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from logd.client import Fetched, TopicPartition
-from logd.records import Headers, build_batch
+from kafka_client import Fetched, TopicPartition
+from kafka_client.records import Headers, build_batch
 from streams.runtime.restore import restore
 
 TP = TopicPartition("app-s-changelog", 0)

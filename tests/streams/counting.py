@@ -14,8 +14,8 @@ import time
 from collections import Counter, defaultdict
 from typing import Any
 
-from logd.client import Admin, BatchProducer, Client, NewTopic, TopicPartition
-from logd.client import BatchFetcher as Fetcher
+from kafka_client import Admin, BatchProducer, Client, NewTopic, TopicPartition
+from kafka_client import BatchFetcher as Fetcher
 from streams import KafkaStreams, State, StreamsBuilder, TimeWindows, Topology, Windowed
 from tests.streams import dying
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from logd.client import BatchProducer, GroupMember
+from kafka_client import BatchProducer, GroupMember
 from streams.runtime.task.task import Task
 from tests.faults.streams.kill_points import Point, at_call
 from tests.support.tracebacks import assert_no_tracebacks

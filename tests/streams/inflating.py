@@ -14,8 +14,8 @@ import os
 import sys
 from pathlib import Path
 
-from logd.client import BatchProducer, Client
-from logd.records import Codec, build_batch
+from kafka_client import BatchProducer, Client
+from kafka_client.records import Codec, build_batch
 from streams import KafkaStreams, StreamsBuilder
 
 VALUE = 64 * 1024

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from logd.client import Admin, BatchProducer, Client, GroupMember, NewTopic
+from kafka_client import Admin, BatchProducer, Client, GroupMember, NewTopic
 from streams import KafkaStreams, StreamsError
 from streams.serdes import Long
 from streams.testing import TopologyTestDriver

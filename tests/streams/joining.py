@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from streams import JoinWindows, KafkaStreams, StreamsBuilder, Topology
 from streams.serdes import Json
 from tests.streams import dying

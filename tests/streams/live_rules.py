@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from streams import KafkaStreams, Topology, log_and_continue
 from streams.queries import KeyValueView
 from streams.runtime import app as app_module

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from streams import KafkaStreams, State, StreamsBuilder, TimeWindows, Topology
 from streams.testing import TopologyTestDriver
 

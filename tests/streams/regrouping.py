@@ -15,7 +15,7 @@ import sys
 from collections import Counter, defaultdict
 from typing import Any
 
-from logd.client import Admin, BatchProducer, Client, NewTopic
+from kafka_client import Admin, BatchProducer, Client, NewTopic
 from streams import KafkaStreams, StreamsBuilder, Topology
 from streams.serdes import Json, Long
 from tests.streams.counting import read_last

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from logd.client import Admin, BatchProducer, Client, NewTopic
+from kafka_client import Admin, BatchProducer, Client, NewTopic
 from streams import KafkaStreams, StreamsBuilder, Topology
 
 Case = Callable[[], Awaitable[None]]

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, Client, NewTopic, TopicPartition
-from logd.errors import ConfigError, KafkaError
+from kafka_client import Admin, Client, NewTopic, TopicPartition
+from kafka_client.errors import ConfigError, KafkaError
 from streams import (
     ErrorContext,
     ErrorResponse,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import Client
+from kafka_client import Client
 from streams import KafkaStreams, StreamsBuilder
 from tests.faults.streams import summing
 from tests.faults.streams.audit import audit, read

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, Client
+from kafka_client import Admin, Client
 from streams import StreamsBuilder, StreamsError, Topology
 from tests.streams.counting import read_last
 from tests.streams.running import copy, make_topics, produce, run, start

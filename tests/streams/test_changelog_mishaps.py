@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, Client, NewTopic
+from kafka_client import Admin, Client, NewTopic
 from streams import KafkaStreams, StreamsBuilder, StreamsError, TimeWindows
 from tests.streams.running import NewName, make_topics, produce, run, start
 from tests.support import depth

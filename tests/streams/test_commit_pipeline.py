@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from logd.client import GroupMetadata, OffsetAndMetadata, TopicPartition
-from logd.errors import (
+from kafka_client import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kafka_client.errors import (
     AbortableTransactionError,
     ErrorCode,
     FatalTransactionError,
@@ -25,7 +25,7 @@ from logd.errors import (
     TransactionRebalanced,
     error_for,
 )
-from logd.records import Codec, read_header
+from kafka_client.records import Codec, read_header
 from streams import StreamsBuilder
 from streams.errors import CommitRefused, TaskLost
 from streams.runtime.commit import guarantees

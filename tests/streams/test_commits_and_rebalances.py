@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from logd.client import Client, GroupMember
-from logd.client.producer.transaction_manager import TransactionManager
+from kafka_client import Client, GroupMember
+from kafka_client.producer.transaction_manager import TransactionManager
 from streams import KafkaStreams, State
 from tests.faults.streams import summing
 from tests.faults.streams.audit import audit, read

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 from streams import StreamsConfig, log_and_continue, log_and_fail
 
 NEEDED = {"application.id": "app", "bootstrap.servers": "localhost:9092"}

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from logd.client import TopicPartition
-from logd.errors import ConfigError
+from kafka_client import TopicPartition
+from kafka_client.errors import ConfigError
 from streams import (
     JoinWindows,
     KafkaStreams,

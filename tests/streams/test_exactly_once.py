@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import BatchProducer, Client, TopicPartition
+from kafka_client import BatchProducer, Client, TopicPartition
 from streams import KafkaStreams, StateRestoreListener
 from tests.faults.streams import summing
 from tests.faults.streams.audit import audit, last, read

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, Client, NewTopic, TransactionalProducer
-from logd.client.group.coordinator import ask_coordinator
-from logd.client.producer.transaction_coordinator import TransactionCoordinator
-from logd.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kafka_client import Admin, Client, NewTopic, TransactionalProducer
+from kafka_client.group.coordinator import ask_coordinator
+from kafka_client.producer.transaction_coordinator import TransactionCoordinator
+from kafka_client.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from streams import KafkaStreams, State, StreamsBuilder, StreamsError
 from streams.runtime.commit.transactions import transactional_id
 from tests.faults.streams.audit import read

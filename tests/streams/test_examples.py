@@ -14,7 +14,7 @@ import pytest
 from examples import streams_flight_delays as delays
 from examples import streams_payments as payments
 from examples import streams_word_count as words
-from logd.client import Admin, BatchProducer, Client, NewTopic
+from kafka_client import Admin, BatchProducer, Client, NewTopic
 from streams import KafkaStreams
 from streams.serdes import Long
 from streams.testing import TopologyTestDriver

@@ -10,7 +10,7 @@ import faust
 import pytest
 from mode import Service
 
-from logd.client import Admin, BatchProducer, Client, NewTopic
+from kafka_client import Admin, BatchProducer, Client, NewTopic
 from streams import State, StreamsBuilder
 from streams.faust import add_topology, codec_serde, record_serde
 from streams.testing import TopologyTestDriver

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from streams import KGroupedStream, KTable, StreamsBuilder, TimeWindows
 from streams.errors import ProcessingError
 from streams.runtime.task.task import Task

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from streams import Materialized, StreamsBuilder, TimeWindows, Window, Windowed
 from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId

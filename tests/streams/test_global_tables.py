@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, BatchProducer, Client, NewTopic, TopicPartition
+from kafka_client import Admin, BatchProducer, Client, NewTopic, TopicPartition
 from streams import KafkaStreams, StreamsBuilder, TopologyError, log_and_continue
 from streams.queries import KeyValueView
 from streams.runtime.restore import global_stores

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, Client
+from kafka_client import Admin, Client
 from streams import KafkaStreams, Processor, Record, StreamsBuilder, Topology
 from streams.processors.custom import ProcessorContext
 from streams.queries import HostInfo, KeyValueView

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from logd.client import Fetched, TopicPartition
-from logd.errors import UnreadableBatch
-from logd.records import Codec, build_batch
-from logd.records.header import compute_crc
+from kafka_client import Fetched, TopicPartition
+from kafka_client.errors import UnreadableBatch
+from kafka_client.records import Codec, build_batch
+from kafka_client.records.header import compute_crc
 from streams import (
     DeadLetter,
     ErrorContext,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from logd.client import TopicPartition
-from logd.errors import ConfigError
-from logd.wire import encode_versioned
-from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kafka_client import TopicPartition
+from kafka_client.errors import ConfigError
+from kafka_client.wire import encode_versioned
+from kafka_client.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from streams import StreamsBuilder, StreamsConfig, Topology
 from streams.errors import InvalidStateStore, UnknownStateStore
 from streams.queries import HostInfo, KeyQueryMetadata

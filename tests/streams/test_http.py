@@ -16,7 +16,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 from streams import KafkaStreams, Materialized, StreamsBuilder
 from streams.config import StreamsConfig
 from streams.errors import InvalidStateStore

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import BatchProducer, Client
+from kafka_client import BatchProducer, Client
 from streams import StreamsBuilder, Suppressed, TimeWindows, Topology
 from tests.streams.counting import read_last
 from tests.streams.running import NewName, make_topics, run, start, until

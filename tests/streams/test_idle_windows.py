@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logd.client import TopicPartition
-from logd.errors import RequestTimedOut
+from kafka_client import TopicPartition
+from kafka_client.errors import RequestTimedOut
 from streams import (
     SessionWindows,
     SlidingWindows,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
-from logd.errors import LogTruncated
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
+from kafka_client.errors import LogTruncated
 from streams import KafkaStreams, StreamsBuilder, StreamsError
 from streams.runtime.restore.restore import restore_stores
 from streams.runtime.threads.worker import Worker

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, Client, TopicPartition
+from kafka_client import Admin, Client, TopicPartition
 from streams import StateRestoreListener
 from tests.streams import regrouping
 from tests.streams.running import until

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import OffsetAndMetadata, TopicPartition
+from kafka_client import OffsetAndMetadata, TopicPartition
 from streams.runtime.commit.guarantees import Commit
 from tests.streams.interleaved import TABLES, WINDOWS, Work
 from tests.streams.interleavings import Interleaving

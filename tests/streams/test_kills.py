@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import BatchProducer, Client
+from kafka_client import BatchProducer, Client
 from streams import State
 from streams.serdes import Json, Long
 from tests.streams import counting

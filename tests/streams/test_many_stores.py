@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import Client
+from kafka_client import Client
 from streams import KafkaStreams, Materialized, StreamsBuilder, StreamsError, TimeWindows, Topology
 from streams.errors import CommitRefused
 from tests.faults.streams.audit import read

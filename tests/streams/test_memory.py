@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from logd.client import Fetched, TopicPartition
-from logd.client.fetcher.fetched import whole_batches
-from logd.records import Codec, build_batch
+from kafka_client import Fetched, TopicPartition
+from kafka_client.fetcher.fetched import whole_batches
+from kafka_client.records import Codec, build_batch
 from streams import StreamsBuilder
 from streams.runtime.task import queue as queue_module
 from streams.runtime.task.input_buffer import InputBuffer

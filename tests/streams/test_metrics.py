@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from logd.client import BatchProducer, Client, Fetched
-from logd.metrics.exposition import exposition
-from logd.metrics.metrics import Metrics
+from kafka_client import BatchProducer, Client, Fetched
+from kafka_client.metrics.exposition import exposition
+from kafka_client.metrics.metrics import Metrics
 from streams import Materialized, SessionWindows, StreamsBuilder, Suppressed, TimeWindows, Topology
 from streams.runtime.restore.restore import StoreRestore
 from tests.streams.counting import PARTITIONS, application, make_events, prepare

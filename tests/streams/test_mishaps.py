@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, BatchProducer, Client
-from logd.client.group.membership import Membership
-from logd.errors import ConnectionClosed
+from kafka_client import Admin, BatchProducer, Client
+from kafka_client.errors import ConnectionClosed
+from kafka_client.group.membership import Membership
 from streams import Materialized, State, StreamsBuilder, StreamsError, Topology
 from streams.errors import StateError
 from streams.runtime.commit.output import Output
@@ -411,7 +411,7 @@ def test_a_coordinator_that_does_not_answer_holds_no_close_up(
         async with copy(logd.bootstrap, name, tmp_path) as app:
             await app.wait_until_caught_up()
             monkeypatch.setattr(Membership, "leave", leave)
-            monkeypatch.setattr("logd.client.group.group.LEAVE_SECONDS", 0.01)
+            monkeypatch.setattr("kafka_client.group.group.LEAVE_SECONDS", 0.01)
         assert app.state is State.NOT_RUNNING
 
     run(case)

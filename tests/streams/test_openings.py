@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from logd.backoff import Backoff
-from logd.errors import RequestTimedOut
+from kafka_client.backoff import Backoff
+from kafka_client.errors import RequestTimedOut
 from streams.runtime.openings import Openings
 from streams.runtime.task_id import TaskId
 from streams.runtime.threads.worker import Worker

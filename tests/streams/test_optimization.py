@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 from streams import JoinWindows, KafkaStreams, StreamsBuilder, StreamsConfig, TopologyError
 from streams.cli import app
 from streams.optimization import RULES, optimization_rules

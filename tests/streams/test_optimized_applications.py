@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from logd.client import Client
+from kafka_client import Client
 from streams import JoinWindows, StreamsBuilder, Topology
 from tests.streams.counting import read_last
 from tests.streams.running import NewName, make_topics, produce, run, start

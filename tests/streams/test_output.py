@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 from streams.errors import SerializationError, StreamsError
 from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue
 from streams.runtime.commit.output import SENDS_MAX, SETTLED_AT, Output

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, Client
+from kafka_client import Admin, Client
 from streams import KafkaStreams, Materialized, StreamsBuilder, StreamsError, Topology, TopologyError
 from streams.runtime.status import State
 from streams.testing import TopologyTestDriver

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from streams import KStream, Processor, ProcessorContext, Record, StreamsBuilder, TopologyError
 from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, Client, NewTopic
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
+from kafka_client import Admin, Client, NewTopic
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from streams import KafkaStreams, StreamsBuilder, TimeWindows, Topology
 from streams.runtime.commit.purge import Purge, RepartitionPurge
 from tests.streams.running import NewName, make_topics, produce, run, start

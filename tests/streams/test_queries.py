@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import BatchProducer, Client
+from kafka_client import BatchProducer, Client
 from streams import KafkaStreams, SessionWindows, StreamsBuilder, TimeWindows, Topology
 from streams.errors import (
     InvalidStateStore,

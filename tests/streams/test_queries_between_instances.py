@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from logd.client import partition_for_key
+from kafka_client import partition_for_key
 from streams import KafkaStreams
 from streams.errors import InvalidStateStore
 from streams.http import forwarding, queries

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from logd.client import BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
-from logd.wire import encode_versioned
-from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kafka_client import BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
+from kafka_client.wire import encode_versioned
+from kafka_client.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from streams import KafkaStreams, State, StateRestoreListener, StreamsBuilder, StreamsError, Topology
 from streams.runtime.assignment.assignment import Rules
 from streams.runtime.assignment.protocol import MemberState, StreamsProtocol

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 from streams import (
     Grouped,
     Joined,

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from logd.client import Fetched, OffsetAndMetadata, TopicPartition
-from logd.records import Codec, NewRecord, assign_offset, build_batch, build_marker
+from kafka_client import Fetched, OffsetAndMetadata, TopicPartition
+from kafka_client.records import Codec, NewRecord, assign_offset, build_batch, build_marker
 from streams.errors import StateError
 from streams.runtime.commit.positions import Cut, commit_offsets, equally_long, read_cut
 from streams.runtime.restore import restore as restore_module

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from logd.records import Codec
+from kafka_client.records import Codec
 from streams.runtime.commit.changelog_writer import BATCH_OVERHEAD, ChangelogWriter
 from streams.runtime.restore.restore import restore_stores
 from streams.serdes import Window, Windowed

@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from logd.client import Client
-from logd.client.profiles import make_default, write_profile
-from logd.errors import ConfigError, ConnectionClosed, ErrorCode, KafkaError, MillstreamError
+from kafka_client import Client
+from kafka_client.errors import ConfigError, ConnectionClosed, ErrorCode, KafkaError, MillstreamError
+from kafka_client.profiles import make_default, write_profile
 from streams import StreamsConfig
 from streams.cli import app
 from streams.runtime import contact

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 from streams import Materialized, Processor, Record, StreamsBuilder
 from streams.runtime.task.task import Task
 from streams.serdes import Json, MessagePack, Serde, String, is_immutable

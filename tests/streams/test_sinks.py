@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from streams import (
     FixedKeyProcessor,
     FixedKeyRecord,

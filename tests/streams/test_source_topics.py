@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import Client
+from kafka_client import Client
 from streams import KafkaStreams, StreamsBuilder, Topology, log_and_continue
 from streams.serdes import String
 from tests.streams.running import NewName, make_topics, produce, run, start, until

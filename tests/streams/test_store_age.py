@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, BatchProducer, Client, ConfigOp, NewTopic
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
+from kafka_client import Admin, BatchProducer, Client, ConfigOp, NewTopic
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from streams import Materialized, StreamsBuilder, Topology
 from streams.runtime.restore import restore
 from streams.runtime.restore.restore import restore_stores

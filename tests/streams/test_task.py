@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from streams import Processor, ProcessorContext, Record, StreamsBuilder, StreamsError, log_and_continue
 from streams.errors import ProcessingError, SerializationError
 from streams.runtime.task.task import FIRST_RUN_LIMIT, Task

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
+from kafka_client import BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
 from streams import KafkaStreams, StreamsBuilder
 from streams.runtime import app as application
 from streams.runtime import loop

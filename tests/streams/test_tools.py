@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from logd.client import Admin, Client, TopicPartition
-from logd.errors import ConfigError
+from kafka_client import Admin, Client, TopicPartition
+from kafka_client.errors import ConfigError
 from streams import StreamsBuilder, StreamsError, Topology
 from streams.cli import app
 from streams.tools.reset import Reset

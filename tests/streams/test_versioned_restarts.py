@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, TopicPartition
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, TopicPartition
 from streams import KafkaStreams, Materialized, StateRestoreListener, StreamsBuilder, StreamsError, Topology
 from streams.testing import TopologyTestDriver
 from tests.streams.running import NewName, make_topics, run, start

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, BatchProducer, Client, TopicPartition
+from kafka_client import Admin, BatchProducer, Client, TopicPartition
 from streams import (
     KafkaStreams,
     Materialized,

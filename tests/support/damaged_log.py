@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from logd.records.header import CRC_POSITION, CRC_START, HEADER_SIZE, compute_crc, iter_batches
+from kafka_client.records.header import CRC_POSITION, CRC_START, HEADER_SIZE, compute_crc, iter_batches
 
 HEADER_DAMAGE = {
     "magic": (16, b"\1"),

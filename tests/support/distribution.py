@@ -23,7 +23,7 @@ ZOOKEEPER = ("logd/metadata/zookeeper/", "logd/broker/cluster/test_cluster.py")
 ZOOKEEPER_GROUP = "zookeeper"
 SHARDS = {
     "faults/test_model.py": 4,
-    "logd/wire/test_messages.py": 4,
+    "kafka_client/wire/test_messages.py": 4,
 }
 """Files in several groups, each test by its name's checksum."""
 APART = {"millstream/kafka_tools/test_transcripts.py": ("on_apache_kafka", "where_logd_has_none")}
@@ -48,8 +48,8 @@ SECONDS = {
     "faults/cluster/test_clock_jump.py": 40,
     "faults/cluster/test_coordinators.py": 80,
     "faults/test_model.py": 50,
-    "logd/client/test_session_histories.py": 50,
-    "logd/client/test_transaction_oracle.py": 50,
+    "kafka_client/test_session_histories.py": 50,
+    "kafka_client/test_transaction_oracle.py": 50,
     "logd/storage/test_kafka_folders.py": 50,
     "faults/exactly_once/test_exactly_once.py": 50,
     "streams/test_live_rules.py": 55,
@@ -63,7 +63,7 @@ SECONDS = {
     "logd/broker/cluster/test_secured_zookeeper.py": 20,
     "millstream/test_apache_kafka.py": 20,
     "interop/test_other_languages.py": 20,
-    "logd/client/test_transaction_histories.py": 20,
+    "kafka_client/test_transaction_histories.py": 20,
     "millstream/kafka_tools/test_exchange.py": 20,
     "millstream/test_records.py": 20,
     "mirror/test_late_batches.py": 20,
@@ -87,10 +87,10 @@ SECONDS = {
     "logd/broker/test_journal_folder.py": 10,
     "logd/broker/test_log_dirs.py": 10,
     "logd/broker/test_log_dirs_moves.py": 10,
-    "logd/client/test_produce_lists.py": 10,
-    "logd/client/test_transaction_groups.py": 10,
-    "logd/client/test_transaction_kills.py": 10,
-    "logd/wire/test_messages.py": 10,
+    "kafka_client/test_produce_lists.py": 10,
+    "kafka_client/test_transaction_groups.py": 10,
+    "kafka_client/test_transaction_kills.py": 10,
+    "kafka_client/wire/test_messages.py": 10,
     "mirror/test_link.py": 10,
     "mirror/test_links.py": 10,
     "millstream/testing/test_cluster.py": 50,
@@ -121,7 +121,7 @@ SECONDS = {
     "logd/api_transactions/test_clients.py": 5,
     "logd/broker/test_housekeeping.py": 5,
     "logd/broker/test_producer_ids.py": 5,
-    "logd/client/test_interop.py": 5,
+    "kafka_client/test_interop.py": 5,
     "logd/groups/test_histories.py": 5,
     "logd/groups/test_txn_histories.py": 5,
     "logd/server/test_process.py": 5,
@@ -164,7 +164,7 @@ WAITING = (
     "millstream/test_main.py",
     "millstream/commands/cluster/test_cli.py",
     "logd/server/test_receive_memory.py",
-    "logd/client/test_admin.py",
+    "kafka_client/test_admin.py",
 )
 """What waits for something most of its time, longest first. It begins early, beside Spark, which keeps two
 cores busy; behind it are tests that can use them.

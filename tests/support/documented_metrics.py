@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from logd.metrics.metrics import Metrics
+from kafka_client.metrics.metrics import Metrics
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 

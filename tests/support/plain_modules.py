@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 from types import ModuleType
 
-from logd.uncompiled import SourceFinder
+from kafka_client.uncompiled import SourceFinder
 
 
 def plain_module(name: str) -> ModuleType:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from logd.records import NewRecord, build_batch
-from logd.wire import Message, decode, decode_response_header, encode_request, response_class
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from logd.wire.produce import encode_produce_request
+from kafka_client.records import NewRecord, build_batch
+from kafka_client.wire import Message, decode, decode_response_header, encode_request, response_class
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_client.wire.produce import encode_produce_request
 
 TIMEOUT_SECONDS = 60.0
 """Only a hang takes so long, whatever else the machine does."""

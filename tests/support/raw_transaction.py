@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from logd.errors import ErrorCode
-from logd.records import build_batch
-from logd.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from logd.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from logd.wire.messages.end_txn import EndTxnRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.messages.txn_offset_commit import (
+from kafka_client.errors import ErrorCode
+from kafka_client.records import build_batch
+from kafka_client.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafka_client.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from kafka_client.wire.messages.end_txn import EndTxnRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from logd.wire.produce import encode_produce_request
+from kafka_client.wire.produce import encode_produce_request
 from tests.support.raw_client import RawClient
 
 IMPLICIT_FROM = 5

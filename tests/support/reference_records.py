@@ -5,8 +5,8 @@ It reads what is sound and raises ValueError or IndexError for the rest.
 
 from __future__ import annotations
 
-from logd.records.header import BatchHeader
-from logd.records.record import Headers, Record
+from kafka_client.records.header import BatchHeader
+from kafka_client.records.record import Headers, Record
 
 
 class _Bytes:

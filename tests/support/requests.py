@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logd.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from logd.wire.messages.delete_records import (
+from kafka_client.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kafka_client.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from logd.wire.messages.incremental_alter_configs import (
+from kafka_client.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from logd.wire.messages.offset_commit import (
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

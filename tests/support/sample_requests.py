@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kafka_client.records import build_batch
+from kafka_client.wire import Message, encode_request, request_class
+from kafka_client.wire.message import Kind
+from kafka_client.wire.produce import encode_produce_request
+from kafka_client.wire.schema import Array, Field, Shape, fields_of
 from logd.api.table import APIS, PRODUCE
-from logd.records import build_batch
-from logd.wire import Message, encode_request, request_class
-from logd.wire.message import Kind
-from logd.wire.produce import encode_produce_request
-from logd.wire.schema import Array, Field, Shape, fields_of
 
 VALUES: Mapping[Kind, Any] = {
     Kind.BOOLEAN: False,

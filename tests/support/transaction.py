@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from logd.errors import ErrorCode
-from logd.records import NewRecord, build_batch
-from logd.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from logd.wire.messages.end_txn import EndTxnRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.produce import encode_produce_request
+from kafka_client.errors import ErrorCode
+from kafka_client.records import NewRecord, build_batch
+from kafka_client.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from kafka_client.wire.messages.end_txn import EndTxnRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.produce import encode_produce_request
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 

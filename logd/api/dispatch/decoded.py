@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kafka_client.wire import Message, decode, decode_request_header, encode_response
 from logd.api.dispatch.forwarding import Serve, Served, forwarding
-from logd.wire import Message, decode, decode_request_header, encode_response
 
 if TYPE_CHECKING:
+    from kafka_client.wire.headers import RequestHeader
     from logd.api.request.answer import Answer
     from logd.api.request.context import RequestContext
     from logd.api.table import Api
-    from logd.wire.headers import RequestHeader
 
 _served: dict[int, Serve] = {}
 

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kafka_client.errors import MalformedMessage
 from logd.api.request.answer import Refused
 from logd.api.table import (
     API_VERSIONS,
@@ -21,7 +22,6 @@ from logd.api.table import (
     OPERATOR_APIS,
     PRODUCE,
 )
-from logd.errors import MalformedMessage
 
 if TYPE_CHECKING:
     import asyncio
@@ -81,7 +81,7 @@ def _after_tags(view: memoryview, pos: int, tags: int, end: int) -> int:
     """Where the body begins; hardly any client puts tagged fields into its request header."""
     if tags < end and view[tags] == 0:
         return tags + 1
-    from logd.wire import decode_request_header
+    from kafka_client.wire import decode_request_header
 
     return pos + decode_request_header(view[pos:end]).body
 
@@ -123,7 +123,7 @@ def _unsupported(api: Api, version: int, correlation_id: int) -> bytes:
             f"asked for version {version} of API {api.key} ({api.module}); "
             f"{api.serves_from} to {api.last} are served"
         )
+    from kafka_client.wire import encode_response
     from logd.api.handlers.api_versions import unsupported_version
-    from logd.wire import encode_response
 
     return encode_response(unsupported_version(), 0, correlation_id)

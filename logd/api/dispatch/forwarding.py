@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire import Message, decode, encode_response
+from kafka_client.wire.framing import LENGTH
+from kafka_client.wire.headers import RequestHeader
 from logd.api.request.answer import Answer, Refused
 from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode, KafkaError
-from logd.wire import Message, decode, encode_response
-from logd.wire.framing import LENGTH
-from logd.wire.headers import RequestHeader
 
 if TYPE_CHECKING:
     from logd.broker.cluster.controller_link import ControllerLink

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import KafkaError
+from kafka_client.wire.fetch import TOPIC_IDS, decode_fetch_request, encode_fetch_response
 from logd.api.fetch.fetch_read import FetchRead
 from logd.broker.fetching.delayed import Cold, Delayed
 from logd.broker.fetching.fetch_session import CLOSING_EPOCH, NO_SESSION, OPENING_EPOCH
-from logd.errors import KafkaError
-from logd.wire.fetch import TOPIC_IDS, decode_fetch_request, encode_fetch_response
 
 if TYPE_CHECKING:
     from logd.api.request.answer import Answer

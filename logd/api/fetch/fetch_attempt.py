@@ -8,15 +8,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.fetch import PartitionFetched
 from logd.api.current_leaders import Find
 from logd.broker.cluster.replica_selector import ReadElsewhere
 from logd.broker.partition.fencing import LogDiverged, check_last_fetched, check_leader_epoch
-from logd.errors import ErrorCode, KafkaError
 from logd.storage import NotResident, is_resident, warm
 from logd.storage.disk import CACHED_ONLY
-from logd.wire.fetch import PartitionFetched
 
 if TYPE_CHECKING:
+    from kafka_client.records.slice import FileSlice
+    from kafka_client.wire.fetch import FetchPartition, ReceivedFetch, Topic
     from logd.api.fetch.follower_fetch import Refused
     from logd.broker.cluster.replica_selector import RackReplicas
     from logd.broker.cluster.replication.led_partitions import Leading
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from logd.broker.fetching.cold_reads import Job, WarmingRounds
     from logd.broker.fetching.fetch_session import SessionPartition
     from logd.broker.partition.partition import Partition
-    from logd.records.slice import FileSlice
-    from logd.wire.fetch import FetchPartition, ReceivedFetch, Topic
 
     Fetched: TypeAlias = list[PartitionFetched[FileSlice]]
     Look: TypeAlias = tuple[Fetched, int, Partition, FetchPartition, FileSlice]

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from kafka_client.errors import ErrorCode
+from kafka_client.records.slice import FileSlice
+from kafka_client.wire.fetch import NODES, RACKS, TOPIC_IDS, PartitionFetched, encode_fetch_response
 from logd.api.current_leaders import Find, tell_leaders
 from logd.api.fetch.fetch_attempt import FetchAttempt
 from logd.broker.fetching.cold_reads import WarmingRounds
 from logd.broker.fetching.delayed import Cold
 from logd.broker.fetching.fetch_session import NO_SESSION, OPENING_EPOCH, FetchSession
-from logd.errors import ErrorCode
-from logd.records.slice import FileSlice
-from logd.wire.fetch import NODES, RACKS, TOPIC_IDS, PartitionFetched, encode_fetch_response
 
 if TYPE_CHECKING:
+    from kafka_client.wire.fetch import FetchPartition, ReceivedFetch, Topic
     from logd.api.fetch.follower_fetch import Refused
     from logd.api.request.answer import Answer
     from logd.broker.broker import Broker
     from logd.broker.partition.partition import FollowerWaiter, Partition
     from logd.broker.topics.cluster_view import Node
     from logd.config.listeners import Endpoint
-    from logd.wire.fetch import FetchPartition, ReceivedFetch, Topic
 
     Answers: TypeAlias = list[tuple[Topic, list[PartitionFetched[FileSlice]]]]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.fetch import TOPIC_IDS
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.fetch import TOPIC_IDS
 
 if TYPE_CHECKING:
+    from kafka_client.wire.fetch import ReceivedFetch, Topic
     from logd.broker.broker import Broker
     from logd.broker.cluster.replication.led_partitions import Leading
     from logd.broker.fetching.fetch_session import FetchSession
-    from logd.wire.fetch import ReceivedFetch, Topic
 
 Refused: TypeAlias = "dict[tuple[Topic, int], int]"
 """Error codes, by the topic as the request calls it and the partition."""

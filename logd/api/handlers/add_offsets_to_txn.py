@@ -6,14 +6,14 @@ is INVALID_PRODUCER_EPOCH.
 
 from __future__ import annotations
 
+from kafka_client.errors import KafkaError
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from logd.api.request.context import RequestContext
 from logd.api.transaction_codes import code_for
 from logd.broker.coordinators.coordinator import partition_for
 from logd.broker.topics.topic import GROUP_OFFSETS
-from logd.errors import KafkaError
-from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity
-from logd.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 REQUEST = AddOffsetsToTxnRequest
 

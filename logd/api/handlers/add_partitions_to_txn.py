@@ -11,13 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from logd.api.request.context import RequestContext
-from logd.api.transaction_codes import code_for
-from logd.broker.topics.topic import INTERNAL_TOPICS
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
-from logd.transactions import ProducerIdentity
-from logd.wire.messages.add_partitions_to_txn import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -26,6 +22,10 @@ from logd.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from logd.api.request.context import RequestContext
+from logd.api.transaction_codes import code_for
+from logd.broker.topics.topic import INTERNAL_TOPICS
+from logd.transactions import ProducerIdentity
 
 REQUEST = AddPartitionsToTxnRequest
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from kafka_client.errors import KafkaError
+from kafka_client.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
 from logd.api.cluster_member import controlling
 from logd.api.request.context import RequestContext
-from logd.errors import KafkaError
-from logd.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 REQUEST = AllocateProducerIdsRequest
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from logd.api.handlers.incremental_alter_configs import alter_resource, check_named_once
-from logd.api.request.context import RequestContext
-from logd.broker.topics.configs import Alteration, Operation
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.messages.alter_configs import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+from logd.api.handlers.incremental_alter_configs import alter_resource, check_named_once
+from logd.api.request.context import RequestContext
+from logd.broker.topics.configs import Alteration, Operation
 
 REQUEST = AlterConfigsRequest
 

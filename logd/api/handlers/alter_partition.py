@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from logd.api.cluster_member import controlling
-from logd.api.request.context import RequestContext
-from logd.broker.broker import Broker
-from logd.errors import KafkaError
-from logd.metadata.controller.alter_partition import UNKNOWN_EPOCH, Altered, NewIsr
-from logd.metadata.image import PartitionImage
-from logd.topic_partition import TopicPartition
-from logd.wire.messages.alter_partition import (
+from kafka_client.errors import KafkaError
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartition,
     AlterPartitionResponse,
     AlterPartitionResponsePartition,
     AlterPartitionResponseTopic,
 )
+from logd.api.cluster_member import controlling
+from logd.api.request.context import RequestContext
+from logd.broker.broker import Broker
+from logd.metadata.controller.alter_partition import UNKNOWN_EPOCH, Altered, NewIsr
+from logd.metadata.image import PartitionImage
 
 REQUEST = AlterPartitionRequest
 

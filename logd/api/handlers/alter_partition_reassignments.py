@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from logd.api.request.context import RequestContext
-from logd.broker.broker import Broker
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
-from logd.wire.messages.alter_partition_reassignments import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from logd.api.request.context import RequestContext
+from logd.broker.broker import Broker
 
 REQUEST = AlterPartitionReassignmentsRequest
 

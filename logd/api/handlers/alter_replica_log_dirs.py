@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 
-from logd.api.request.context import RequestContext
-from logd.broker.broker import Broker
-from logd.errors import ErrorCode, KafkaError
-from logd.metadata.topic_names import check_name
-from logd.wire.messages.alter_replica_log_dirs import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from logd.api.request.context import RequestContext
+from logd.broker.broker import Broker
+from logd.metadata.topic_names import check_name
 
 REQUEST = AlterReplicaLogDirsRequest
 

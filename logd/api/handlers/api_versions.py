@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 
-from logd.api.request.context import RequestContext
-from logd.api.table import APIS
-from logd.errors import ErrorCode
-from logd.wire.messages.api_versions import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from logd.api.request.context import RequestContext
+from logd.api.table import APIS
 
 REQUEST = ApiVersionsRequest
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kafka_client.errors import KafkaError
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse, ReportedTopic
 from logd.api.cluster_member import controlling
 from logd.api.request.context import RequestContext
-from logd.errors import KafkaError
-from logd.topic_partition import TopicPartition
-from logd.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse, ReportedTopic
 
 REQUEST = BrokerReportRequest
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.private.broker_shutdown import BrokerShutdownRequest, BrokerShutdownResponse
 from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode
-from logd.wire.private.broker_shutdown import BrokerShutdownRequest, BrokerShutdownResponse
 
 REQUEST = BrokerShutdownRequest
 

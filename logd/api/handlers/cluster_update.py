@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kafka_client.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 from logd.api.cluster_member import member_of
 from logd.api.request.context import RequestContext
-from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 
 REQUEST = ClusterUpdateRequest
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode
-from logd.wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 
 REQUEST = CreateAclsRequest
 

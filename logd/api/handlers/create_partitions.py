@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from logd.api.handlers.create_topics import check_assignment
-from logd.api.request.context import RequestContext
-from logd.broker.broker import Broker
-from logd.errors import ErrorCode, KafkaError
-from logd.metadata.decisions import check_growth
-from logd.wire.messages.create_partitions import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+from logd.api.handlers.create_topics import check_assignment
+from logd.api.request.context import RequestContext
+from logd.broker.broker import Broker
+from logd.metadata.decisions import check_growth
 
 REQUEST = CreatePartitionsRequest
 

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from logd.api.request.context import RequestContext
-from logd.broker.broker import Broker
-from logd.broker.topics.catalog import new_topic
-from logd.broker.topics.configs import described_topic_configs
-from logd.errors import ErrorCode, KafkaError
-from logd.metadata.controller.topics import NewTopic
-from logd.wire.message import NO_UUID
-from logd.wire.messages.create_topics import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.message import NO_UUID
+from kafka_client.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from logd.api.request.context import RequestContext
+from logd.broker.broker import Broker
+from logd.broker.topics.catalog import new_topic
+from logd.broker.topics.configs import described_topic_configs
+from logd.metadata.controller.topics import NewTopic
 
 REQUEST = CreateTopicsRequest
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
 from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode
-from logd.wire.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 
 REQUEST = DeleteAclsRequest
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from logd.api.request.context import RequestContext
-from logd.errors import KafkaError
-from logd.wire.messages.delete_groups import (
+from kafka_client.errors import KafkaError
+from kafka_client.wire.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from logd.api.request.context import RequestContext
 
 REQUEST = DeleteGroupsRequest
 

@@ -13,15 +13,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeAlias
 
-from logd.api.request.context import RequestContext
-from logd.broker.partition.partition import Partition
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.messages.delete_records import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from logd.api.request.context import RequestContext
+from logd.broker.partition.partition import Partition
 
 REQUEST = DeleteRecordsRequest
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from logd.api.request.context import RequestContext
-from logd.broker.topics.catalog import TopicCatalog
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.message import NO_UUID
-from logd.wire.messages.delete_topics import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.message import NO_UUID
+from kafka_client.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from logd.api.request.context import RequestContext
+from logd.broker.topics.catalog import TopicCatalog
 
 REQUEST = DeleteTopicsRequest
 

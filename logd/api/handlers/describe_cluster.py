@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from logd.api.operations import CLUSTER_OPERATIONS, NOT_ASKED
-from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode
-from logd.wire.messages.describe_cluster import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from logd.api.operations import CLUSTER_OPERATIONS, NOT_ASKED
+from logd.api.request.context import RequestContext
 
 REQUEST = DescribeClusterRequest
 

@@ -5,6 +5,15 @@ The broker is asked for by its id; an empty name asks for what was changed for a
 
 from __future__ import annotations
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
 from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
 from logd.broker.topics.configs import (
@@ -13,16 +22,7 @@ from logd.broker.topics.configs import (
     described_cluster_configs,
     described_topic_configs,
 )
-from logd.errors import ErrorCode, KafkaError
 from logd.metadata.topic_names import check_name
-from logd.wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-    DescribeConfigsSynonym,
-)
 
 REQUEST = DescribeConfigsRequest
 

@@ -5,14 +5,14 @@ From version 3 on the operations the client may carry out, from 6 on an error fo
 
 from __future__ import annotations
 
-from logd.api.operations import GROUP_OPERATIONS
-from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.messages.describe_groups import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.describe_groups import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from logd.api.operations import GROUP_OPERATIONS
+from logd.api.request.context import RequestContext
 
 REQUEST = DescribeGroupsRequest
 

@@ -10,18 +10,18 @@ import asyncio
 from collections.abc import Container, Iterator
 from pathlib import Path
 
-from logd.api.request.context import RequestContext
-from logd.broker.broker import Broker
-from logd.broker.log_dirs.log_dirs import absolute, space_of
-from logd.errors import ErrorCode
-from logd.topic_partition import TopicPartition
-from logd.wire.messages.describe_log_dirs import (
+from kafka_client.errors import ErrorCode
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from logd.api.request.context import RequestContext
+from logd.broker.broker import Broker
+from logd.broker.log_dirs.log_dirs import absolute, space_of
 
 REQUEST = DescribeLogDirsRequest
 

@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.messages.describe_producers import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
     TopicResponse,
 )
+from logd.api.request.context import RequestContext
 
 REQUEST = DescribeProducersRequest
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode
-from logd.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 
 REQUEST = DescribeQuorumRequest
 

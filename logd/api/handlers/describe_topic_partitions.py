@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from logd.api.operations import TOPIC_OPERATIONS
-from logd.api.request.context import RequestContext
-from logd.broker.topics.topic import Topic
-from logd.errors import ErrorCode, KafkaError
-from logd.metadata.topic_names import check_name
-from logd.wire.messages.describe_topic_partitions import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from logd.api.operations import TOPIC_OPERATIONS
+from logd.api.request.context import RequestContext
+from logd.broker.topics.topic import Topic
+from logd.metadata.topic_names import check_name
 
 REQUEST = DescribeTopicPartitionsRequest
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from logd.api.request.context import RequestContext
-from logd.errors import KafkaError
-from logd.wire.messages.describe_transactions import (
+from kafka_client.errors import KafkaError
+from kafka_client.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     TopicData,
     TransactionState,
 )
+from logd.api.request.context import RequestContext
 
 REQUEST = DescribeTransactionsRequest
 

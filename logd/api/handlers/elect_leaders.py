@@ -6,19 +6,19 @@ have a leader.
 
 from __future__ import annotations
 
-from logd.api.request.context import RequestContext
-from logd.broker.broker import Broker
-from logd.broker.partition.partition import Partition
-from logd.errors import ErrorCode, KafkaError
-from logd.metadata.controller.election import ElectionType
-from logd.topic_partition import TopicPartition
-from logd.wire.messages.elect_leaders import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
     TopicPartitions,
 )
+from logd.api.request.context import RequestContext
+from logd.broker.broker import Broker
+from logd.broker.partition.partition import Partition
+from logd.metadata.controller.election import ElectionType
 
 REQUEST = ElectLeadersRequest
 

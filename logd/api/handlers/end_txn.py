@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from kafka_client.errors import KafkaError
+from kafka_client.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from logd.api.request.context import RequestContext
 from logd.api.transaction_codes import code_for
-from logd.errors import KafkaError
 from logd.transactions import ProducerIdentity
 from logd.transactions.transaction import EPOCH_BUMP_VERSION
-from logd.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 REQUEST = EndTxnRequest
 

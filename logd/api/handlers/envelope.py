@@ -12,13 +12,13 @@ import importlib
 import inspect
 from typing import Any
 
+from kafka_client.errors import ErrorCode, KafkaError, MalformedMessage
+from kafka_client.wire import Message, decode, decode_request_header, encode_response
+from kafka_client.wire.headers import RequestHeader
+from kafka_client.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from logd.api.request.context import RequestContext
 from logd.api.table import APIS
 from logd.broker.cluster.controller_link import client_host_of, principal_of
-from logd.errors import ErrorCode, KafkaError, MalformedMessage
-from logd.wire import Message, decode, decode_request_header, encode_response
-from logd.wire.headers import RequestHeader
-from logd.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 REQUEST = EnvelopeRequest
 

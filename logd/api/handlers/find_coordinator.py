@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from logd.api.request.context import RequestContext
 from logd.broker.coordinators.coordinator import partition_for
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
     from logd.broker.groups.groups import Groups

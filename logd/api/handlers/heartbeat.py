@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 REQUEST = HeartbeatRequest
 

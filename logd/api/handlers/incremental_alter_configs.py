@@ -6,6 +6,12 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from logd.api.handlers.describe_configs import TOPIC, check_broker_resource, check_is_broker
 from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
@@ -13,13 +19,7 @@ from logd.broker.topics.configs import BROKER_KEYS, Alteration, Operation, alter
 from logd.config.load import unknown_setting
 from logd.config.setting import format_value
 from logd.config.topic import TOPIC_SETTINGS
-from logd.errors import ErrorCode, KafkaError
 from logd.metadata.topic_names import check_name
-from logd.wire.messages.incremental_alter_configs import (
-    AlterConfigsResourceResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
 
 log = logging.getLogger("logd.broker")
 

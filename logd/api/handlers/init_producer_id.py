@@ -7,11 +7,11 @@ asks again. Before version 4 PRODUCER_FENCED is INVALID_PRODUCER_EPOCH. Version 
 
 from __future__ import annotations
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from logd.api.request.context import RequestContext
 from logd.api.transaction_codes import code_for
-from logd.errors import ErrorCode, KafkaError
 from logd.transactions import ProducerIdentity
-from logd.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 REQUEST = InitProducerIdRequest
 

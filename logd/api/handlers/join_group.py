@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka_client.errors import KafkaError
+from kafka_client.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from logd.api.request.context import RequestContext
-from logd.errors import KafkaError
-from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 REQUEST = JoinGroupRequest
 

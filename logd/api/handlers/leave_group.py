@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka_client.errors import KafkaError
+from kafka_client.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from logd.api.request.context import RequestContext
-from logd.errors import KafkaError
-from logd.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 
 REQUEST = LeaveGroupRequest
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from logd.api.handlers.describe_configs import BROKER, TOPIC
-from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode
-from logd.wire.messages.list_config_resources import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from logd.api.handlers.describe_configs import BROKER, TOPIC
+from logd.api.request.context import RequestContext
 
 REQUEST = ListConfigResourcesRequest
 

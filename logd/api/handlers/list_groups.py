@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kafka_client.errors import KafkaError
+from kafka_client.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from logd.api.request.context import RequestContext
-from logd.errors import KafkaError
-from logd.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 REQUEST = ListGroupsRequest
 

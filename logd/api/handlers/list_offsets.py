@@ -15,20 +15,20 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from logd.api.request.context import RequestContext
-from logd.broker.broker import Broker
-from logd.broker.partition.batch_rules import LOOP_DECOMPRESSED_MAX
-from logd.broker.partition.fencing import check_leader_epoch
-from logd.broker.partition.partition import Partition
-from logd.errors import ErrorCode, KafkaError
-from logd.storage import TimestampOffset
-from logd.storage.timestamp_search import NotSearched
-from logd.wire.messages.list_offsets import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from logd.api.request.context import RequestContext
+from logd.broker.broker import Broker
+from logd.broker.partition.batch_rules import LOOP_DECOMPRESSED_MAX
+from logd.broker.partition.fencing import check_leader_epoch
+from logd.broker.partition.partition import Partition
+from logd.storage import TimestampOffset
+from logd.storage.timestamp_search import NotSearched
 
 REQUEST = ListOffsetsRequest
 

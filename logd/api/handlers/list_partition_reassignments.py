@@ -6,16 +6,16 @@ Apache Kafka, the answer leaves them out.
 
 from __future__ import annotations
 
-from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode
-from logd.metadata.controller.reassignment import list_reassignments
-from logd.topic_partition import TopicPartition
-from logd.wire.messages.list_partition_reassignments import (
+from kafka_client.errors import ErrorCode
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from logd.api.request.context import RequestContext
+from logd.metadata.controller.reassignment import list_reassignments
 
 REQUEST = ListPartitionReassignmentsRequest
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logd.api.patterns import matcher
-from logd.api.request.context import RequestContext
-from logd.errors import KafkaError
-from logd.transactions import TransactionDescription, TransactionState
-from logd.wire.messages.list_transactions import (
+from kafka_client.errors import KafkaError
+from kafka_client.wire.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
-from logd.wire.messages.list_transactions import TransactionState as Listed
+from kafka_client.wire.messages.list_transactions import TransactionState as Listed
+from logd.api.patterns import matcher
+from logd.api.request.context import RequestContext
+from logd.transactions import TransactionDescription, TransactionState
 
 REQUEST = ListTransactionsRequest
 

@@ -13,17 +13,12 @@ from __future__ import annotations
 from collections.abc import Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from logd.api.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from logd.api.request.context import RequestContext
-from logd.broker.topics.cluster_view import PartitionView
-from logd.broker.topics.topic import INTERNAL_TOPICS, Topic
-from logd.errors import ErrorCode, KafkaError
-from logd.metadata.topic_names import CLUSTER_METADATA, check_name
-from logd.wire import decode, encode
-from logd.wire.framing import LENGTH
-from logd.wire.headers import RequestHeader, encode_response_header
-from logd.wire.message import NO_UUID
-from logd.wire.messages.metadata import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire import decode, encode
+from kafka_client.wire.framing import LENGTH
+from kafka_client.wire.headers import RequestHeader, encode_response_header
+from kafka_client.wire.message import NO_UUID
+from kafka_client.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
@@ -31,6 +26,11 @@ from logd.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from logd.api.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from logd.api.request.context import RequestContext
+from logd.broker.topics.cluster_view import PartitionView
+from logd.broker.topics.topic import INTERNAL_TOPICS, Topic
+from logd.metadata.topic_names import CLUSTER_METADATA, check_name
 
 if TYPE_CHECKING:
     from logd.api.request.answer import Answer

@@ -5,18 +5,18 @@ Partitions that do not exist get an error of their own; who may commit stands in
 
 from __future__ import annotations
 
-from logd.api.named_topics import TOPIC_IDS_FROM, topic_called
-from logd.api.request.context import RequestContext
-from logd.broker.topics.topic import Topic
-from logd.errors import ErrorCode, KafkaError
-from logd.groups.offsets import commit_refused
-from logd.wire.messages.offset_commit import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from logd.api.named_topics import TOPIC_IDS_FROM, topic_called
+from logd.api.request.context import RequestContext
+from logd.broker.topics.topic import Topic
+from logd.groups.offsets import commit_refused
 
 REQUEST = OffsetCommitRequest
 

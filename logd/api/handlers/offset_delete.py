@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.messages.offset_delete import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
 )
+from logd.api.request.context import RequestContext
 
 REQUEST = OffsetDeleteRequest
 

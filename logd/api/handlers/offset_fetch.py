@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from logd.api.named_topics import TOPIC_IDS_FROM
-from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.messages.offset_fetch import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -23,6 +21,8 @@ from logd.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from logd.api.named_topics import TOPIC_IDS_FROM
+from logd.api.request.context import RequestContext
 
 REQUEST = OffsetFetchRequest
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from logd.api.request.context import RequestContext
-from logd.broker.partition.fencing import check_leader_epoch
-from logd.errors import KafkaError
-from logd.wire.messages.offset_for_leader_epoch import (
+from kafka_client.errors import KafkaError
+from kafka_client.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from logd.api.request.context import RequestContext
+from logd.broker.partition.fencing import check_leader_epoch
 
 REQUEST = OffsetForLeaderEpochRequest
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode
-from logd.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 REQUEST = SaslHandshakeRequest
 

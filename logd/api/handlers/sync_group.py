@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 REQUEST = SyncGroupRequest
 

@@ -5,17 +5,17 @@ Partitions that do not exist get an error of their own; who may commit stands in
 
 from __future__ import annotations
 
-from logd.api.request.context import RequestContext
-from logd.broker.partition.admission import NotYetAdmitted
-from logd.errors import ErrorCode, KafkaError
-from logd.groups.txn_offsets import txn_commit_refused
-from logd.wire.messages.txn_offset_commit import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from logd.api.request.context import RequestContext
+from logd.broker.partition.admission import NotYetAdmitted
+from logd.groups.txn_offsets import txn_commit_refused
 
 REQUEST = TxnOffsetCommitRequest
 

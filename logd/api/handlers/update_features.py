@@ -6,15 +6,15 @@ Asking for what already is succeeds; one update that cannot be done refuses all 
 
 from __future__ import annotations
 
-from logd.api.handlers.api_versions import TRANSACTION_VERSION, TRANSACTION_VERSION_LEVEL
-from logd.api.request.context import RequestContext
-from logd.errors import ErrorCode
-from logd.wire.messages.update_features import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from logd.api.handlers.api_versions import TRANSACTION_VERSION, TRANSACTION_VERSION_LEVEL
+from logd.api.request.context import RequestContext
 
 REQUEST = UpdateFeaturesRequest
 

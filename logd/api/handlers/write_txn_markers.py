@@ -12,12 +12,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TypeAlias
 
-from logd.api.request.context import RequestContext
-from logd.broker.transactions.marker_outcome import Outcome
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
-from logd.transactions import ProducerIdentity
-from logd.wire.messages.write_txn_markers import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -26,6 +23,9 @@ from logd.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from logd.api.request.context import RequestContext
+from logd.broker.transactions.marker_outcome import Outcome
+from logd.transactions import ProducerIdentity
 
 REQUEST = WriteTxnMarkersRequest
 

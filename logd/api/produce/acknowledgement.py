@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.produce import PartitionProduced
 from logd.broker.partition.uncommitted import Commit
 from logd.broker.work.timeouts import Timeouts
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.produce import PartitionProduced
 
 if TYPE_CHECKING:
     from logd.broker.partition.partition import Partition

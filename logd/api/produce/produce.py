@@ -17,15 +17,8 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from logd.api.current_leaders import Find, tell_leaders
-from logd.api.produce.acknowledgement import Acknowledgement, Unkept
-from logd.api.produce.waiting_batch import WaitingBatch
-from logd.api.request.answer import Refused
-from logd.api.transaction_codes import IMPLICIT_FROM, produce_code
-from logd.broker.partition.admission import NotYetAdmitted
-from logd.broker.partition.batch_rules import NotYetValidated
-from logd.errors import ErrorCode, KafkaError, RecordsRefused
-from logd.wire.produce import (
+from kafka_client.errors import ErrorCode, KafkaError, RecordsRefused
+from kafka_client.wire.produce import (
     LEADERS,
     TOPIC_IDS,
     PartitionProduced,
@@ -33,12 +26,19 @@ from logd.wire.produce import (
     decode_produce_request,
     encode_produce_response,
 )
+from logd.api.current_leaders import Find, tell_leaders
+from logd.api.produce.acknowledgement import Acknowledgement, Unkept
+from logd.api.produce.waiting_batch import WaitingBatch
+from logd.api.request.answer import Refused
+from logd.api.transaction_codes import IMPLICIT_FROM, produce_code
+from logd.broker.partition.admission import NotYetAdmitted
+from logd.broker.partition.batch_rules import NotYetValidated
 
 if TYPE_CHECKING:
+    from kafka_client.wire.produce import ReceivedProduce
     from logd.api.request.context import RequestContext
     from logd.broker.topics.cluster_view import Node
     from logd.broker.topics.topic import Topic as BrokerTopic
-    from logd.wire.produce import ReceivedProduce
 
     Answers: TypeAlias = list[tuple[Topic, list[PartitionProduced]]]
 

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.broker.partition.admission import NotYetAdmitted
 from logd.broker.partition.batch_rules import NotYetValidated
-from logd.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from kafka_client.wire.produce import PartitionProduced
     from logd.broker.partition.partition import Partition
     from logd.broker.topics.topic import Topic
     from logd.broker.work.pool import Validator
     from logd.storage import Appended
-    from logd.wire.produce import PartitionProduced
 
 
 class WaitingBatch(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from logd.errors import MillstreamError
-from logd.records.slice import FileSlice
+from kafka_client.errors import MillstreamError
+from kafka_client.records.slice import FileSlice
 
 Answer: TypeAlias = bytes | list[bytes | FileSlice]
 """A whole response frame, its length in front: one piece of bytes, or pieces of bytes and files."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 from logd.storage.cleaner.messages import LENGTH, Cancel, Cleaned, Failed, Report, frame
 
 if TYPE_CHECKING:

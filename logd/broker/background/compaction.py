@@ -22,6 +22,7 @@ from logd.config.setting import LONG_MAX
 from logd.storage.names import CLEANED_SUFFIX
 
 if TYPE_CHECKING:
+    from kafka_client.topic_partition import TopicPartition
     from logd.broker.background.cleaner_process import CleanerDied, CleanerProcess
     from logd.broker.partition.partition import Partition
     from logd.config.broker import BrokerConfig
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from logd.storage.cleaner.messages import Cleaned, Failed
     from logd.storage.cleaner.selection import Cleanable
     from logd.storage.log.compaction import CleanerLimits, Round
-    from logd.topic_partition import TopicPartition
 
 PARTITIONS_PER_TURN = 50
 """Partitions looked at before clients get their turn again."""

@@ -17,8 +17,8 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import ErrorCode, KafkaError, error_for
 from logd.broker.work.periodic import is_expected, report
-from logd.errors import ErrorCode, KafkaError, error_for
 
 if TYPE_CHECKING:
     from logd.broker.partition.partition import Partition

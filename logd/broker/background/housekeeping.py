@@ -21,10 +21,10 @@ from logd.broker.work.pool import run_job
 from logd.storage.open_files import OPEN_FILES, half_of_descriptors
 
 if TYPE_CHECKING:
+    from kafka_client.topic_partition import TopicPartition
     from logd.broker.partition.partition import Partition
     from logd.config.broker import BrokerConfig
     from logd.storage import Deletion, LogFolder
-    from logd.topic_partition import TopicPartition
 
 FLUSH_CHECK_MS = 1_000
 """How often flush.ms is looked at; log.flush.scheduler.interval.ms makes it more often."""

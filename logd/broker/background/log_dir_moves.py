@@ -15,14 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.broker.work.periodic import is_expected, report
 from logd.broker.work.pool import run_job
-from logd.errors import ErrorCode, KafkaError
 from logd.storage.checkpoints import read_partition_metadata
 from logd.storage.errors import NoRoom
 from logd.storage.names import PARTITION_METADATA
 
 if TYPE_CHECKING:
+    from kafka_client.topic_partition import TopicPartition
     from logd.broker.background.compaction import Compaction
     from logd.broker.background.flusher import Flusher
     from logd.broker.log_dirs.log_dirs import LogDirs
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from logd.config.broker import BrokerConfig
     from logd.storage import Deletion, LogFolder
     from logd.storage.future_log import FutureLog
-    from logd.topic_partition import TopicPartition
 
 COPY_STEP_BYTES = 4 * 1024 * 1024
 """Copied by one job in the thread pool; between two the move can be slowed down or called off."""

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from logd.broker.work.pool import to_its_end
 
 if TYPE_CHECKING:
+    from kafka_client.topic_partition import TopicPartition
     from logd.broker.background.compaction import Compaction
     from logd.broker.background.flusher import Flusher
     from logd.broker.background.log_dir_moves import Moves
     from logd.broker.partition.partition import Partition
     from logd.storage import Deletion, LogFolder
     from logd.storage.log.truncation import Truncation
-    from logd.topic_partition import TopicPartition
 
 RUNNING_MAX = 64
 """Logs truncated at a time: a new leader may have many truncated, and the thread pool has other work."""

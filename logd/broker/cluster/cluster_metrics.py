@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from logd.metrics.metrics import Metrics, Values
+from kafka_client.metrics.metrics import Metrics, Values
 
 if TYPE_CHECKING:
     from logd.broker.cluster.host import HostBroker

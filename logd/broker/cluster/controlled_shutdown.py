@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from logd.backoff import Backoff
+from kafka_client.backoff import Backoff
+from kafka_client.errors import MillstreamError, error_for
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse
 from logd.broker.work.periodic import report
-from logd.errors import MillstreamError, error_for
-from logd.topic_partition import TopicPartition
-from logd.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse
 
 if TYPE_CHECKING:
     from logd.broker.cluster.member import Member

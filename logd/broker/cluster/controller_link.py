@@ -12,16 +12,16 @@ import socket
 from collections.abc import Mapping
 from typing import Protocol
 
-from logd.errors import ErrorCode, KafkaError, MalformedMessage
-from logd.wire import decode, decode_response_header, encode, encode_request
-from logd.wire.messages.create_topics import (
+from kafka_client.errors import ErrorCode, KafkaError, MalformedMessage
+from kafka_client.wire import decode, decode_response_header, encode, encode_request
+from kafka_client.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from logd.wire.messages.default_principal_data import DefaultPrincipalData
-from logd.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from kafka_client.wire.messages.default_principal_data import DefaultPrincipalData
+from kafka_client.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 ITSELF = "User:ANONYMOUS"
 """In whose name a broker asks for what no client's principal stands behind."""

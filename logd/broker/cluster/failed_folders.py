@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
-from logd.backoff import Backoff
+from kafka_client.backoff import Backoff
+from kafka_client.errors import MillstreamError, error_for
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire import Message
+from kafka_client.wire.private.broker_report import BrokerReportRequest, ReportedTopic
 from logd.broker.work.periodic import report
-from logd.errors import MillstreamError, error_for
-from logd.topic_partition import TopicPartition
-from logd.wire import Message
-from logd.wire.private.broker_report import BrokerReportRequest, ReportedTopic
 
 BACKOFF_S: Final = (0.05, 1.0)
 

@@ -15,7 +15,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from logd.backoff import Backoff
+from kafka_client.backoff import Backoff
+from kafka_client.errors import ErrorCode, KafkaError, MillstreamError, error_for
+from kafka_client.wire import Message
+from kafka_client.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from kafka_client.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 from logd.broker.cluster.controller.controller_role import Controlling
 from logd.broker.cluster.controller.publisher import update_of
 from logd.broker.cluster.peer_connections import PeerConnections
@@ -23,7 +27,6 @@ from logd.broker.topics.catalog import TopicCatalog
 from logd.broker.work.periodic import report
 from logd.broker.work.pool import to_its_end
 from logd.config.broker import BrokerConfig
-from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.feed.inbox import Inbox
 from logd.metadata.image import Change, ClusterImage
 from logd.metadata.zookeeper.cluster import prepare
@@ -36,9 +39,6 @@ from logd.metadata.zookeeper.session.lease import Lease
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.znodes.paths import BROKER_IDS
 from logd.metadata.zookeeper.znodes.znodes import Registration
-from logd.wire import Message
-from logd.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 
 FORWARD_BACKOFF_S: Final = (0.05, 1.0)
 FORWARD_TIMEOUT_S: Final = 30.0

@@ -12,6 +12,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kafka_client.errors import ConfigError, ErrorCode, KafkaError, MillstreamError, error_for
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire import Message
+from kafka_client.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
 from logd.broker.cluster.controlled_shutdown import HandingOver
 from logd.broker.cluster.failed_folders import FailedFolders
 from logd.broker.cluster.member import Member
@@ -28,7 +35,6 @@ from logd.broker.coordinators.producer_ids import ProducerIds
 from logd.broker.partition.partition import Partition
 from logd.broker.topics.topic import GROUP_OFFSETS, TRANSACTION_STATE
 from logd.config.replication import RACK_AWARE
-from logd.errors import ConfigError, ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster, moving
 from logd.metadata.zookeeper.registration import refuse_foreign_brokers
@@ -39,9 +45,6 @@ from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
 from logd.storage import FolderMismatch
 from logd.storage.checkpoints import encode_uuid
 from logd.storage.identity import FolderIdentity
-from logd.topic_partition import TopicPartition
-from logd.wire import Message
-from logd.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 if TYPE_CHECKING:
     from logd.broker.cluster.host import HostBroker

@@ -16,15 +16,15 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from logd.backoff import Backoff
-from logd.client.cluster.connection import Connection
-from logd.client.cluster.opening import ConnectionOpener
-from logd.client.cluster.pool import Address, ConnectionPool
-from logd.client.cluster.versions import highest_common
-from logd.client.security.settings import SecuritySettings
-from logd.errors import ConnectionClosed
+from kafka_client.backoff import Backoff
+from kafka_client.cluster.connection import Connection
+from kafka_client.cluster.opening import ConnectionOpener
+from kafka_client.cluster.pool import Address, ConnectionPool
+from kafka_client.cluster.versions import highest_common
+from kafka_client.errors import ConnectionClosed
+from kafka_client.security.settings import SecuritySettings
+from kafka_client.wire import Message, decode, decode_response_header, encode_request, response_class
 from logd.metadata.image import BrokerImage
-from logd.wire import Message, decode, decode_response_header, encode_request, response_class
 
 CONNECT_TIMEOUT_MS: Final = 10_000
 RECONNECT_BACKOFF_S: Final = (0.05, 1.0)

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.log_dirs.journal_folder import journal_folder
 from logd.broker.log_dirs.log_dirs import LogDirs
 from logd.broker.log_dirs.opening import LogDirsOpening
@@ -36,7 +37,6 @@ from logd.storage.disk import Disk, PosixDisk
 from logd.storage.folder import METADATA_TOPIC
 from logd.storage.log.epochs import LeaderEpochs
 from logd.storage.names import CLEAN_SHUTDOWN, LEADER_EPOCHS, PARTITION_METADATA, parse_partition_folder
-from logd.topic_partition import TopicPartition
 
 START_ONCE = "start the broker by itself once more, as it was, stop it by SIGTERM, and move it then"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ssl
 from typing import Final
 
-from logd.client.security.context import make_context
-from logd.client.security.keys import SecurityKeys
-from logd.client.security.tls import parse_tls
+from kafka_client.errors import ConfigError
+from kafka_client.security.context import make_context
+from kafka_client.security.keys import SecurityKeys
+from kafka_client.security.tls import parse_tls
 from logd.config.setting import format_value
 from logd.config.zookeeper import ZOOKEEPER_SETTINGS, ZooKeeperConfig
-from logd.errors import ConfigError
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 
 PREFIX: Final = "zookeeper."

@@ -15,10 +15,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.topics.leadership import Leadership
 from logd.broker.work.periodic import PAUSE_AFTER_MISTAKE_S, Rounds, report
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.broker.topics.catalog import TopicCatalog

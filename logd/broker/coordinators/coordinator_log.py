@@ -10,10 +10,10 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from kafka_client.errors import ErrorCode, KafkaError, MalformedMessage
+from kafka_client.records import Record, build_batch, decode_records, iter_batches
+from kafka_client.records.header import BatchHeader
 from logd.broker.partition.partition import Partition
-from logd.errors import ErrorCode, KafkaError, MalformedMessage
-from logd.records import Record, build_batch, decode_records, iter_batches
-from logd.records.header import BatchHeader
 from logd.storage import Appended
 
 LOADING_SLICE_S = 0.005

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from logd.topic_partition import TopicPartition
-    from logd.wire.message import Message
+    from kafka_client.topic_partition import TopicPartition
+    from kafka_client.wire.message import Message
 
 NO_LEADER = -1
 """As a broker's id: the partition has no leader now."""

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import Protocol
 
+from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
 from logd.broker.work.periodic import Rounds
-from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
 from logd.metadata.found import beyond, beyond_unread
 from logd.metadata.image import PRODUCER_ID_BLOCK, ClusterImage
 from logd.metadata.store import MetadataStore
@@ -130,7 +130,7 @@ class BlocksAhead:
         await self._rounds.stop()
 
     async def _ask(self) -> None:
-        from logd.backoff import Backoff  # only a broker among others asks
+        from kafka_client.backoff import Backoff  # only a broker among others asks
 
         backoff = Backoff(RETRY_FIRST_S, RETRY_LAST_S)
         while self._ahead is None:

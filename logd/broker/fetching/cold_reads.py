@@ -16,8 +16,8 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.broker.work.periodic import report
-from logd.errors import ErrorCode, KafkaError
 from logd.storage import NotResident, is_resident, warm
 from logd.storage.disk import CACHED_ONLY
 

@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from kafka_client.wire.fetch import FetchPartition, PartitionFetched, ReceivedFetch, Topic
     from logd.broker.partition.partition import FollowerWaiter, Partition
-    from logd.wire.fetch import FetchPartition, PartitionFetched, ReceivedFetch, Topic
 
 NO_SESSION = 0
 OPENING_EPOCH = 0

@@ -21,11 +21,11 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.broker.fetching.fetch_session import EPOCH_MAX, NO_SESSION, OPENING_EPOCH, FetchSession
-from logd.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from logd.wire.fetch import FetchPartition, ReceivedFetch, Topic
+    from kafka_client.wire.fetch import FetchPartition, ReceivedFetch, Topic
 
 NO_BROKER = -1
 """The replica id of clients."""

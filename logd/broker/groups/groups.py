@@ -11,13 +11,15 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.coordinators.coordinator import Coordinator, partition_for
 from logd.broker.groups.clock import GroupClock
 from logd.broker.topics.topic import GROUP_OFFSETS
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from kafka_client.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+    from kafka_client.wire.messages.list_groups import ListedGroup, ListGroupsRequest
     from logd.broker.groups.partition import GroupPartition
     from logd.broker.partition.partition import Partition
     from logd.broker.topics.catalog import TopicCatalog
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from logd.config.broker import BrokerConfig
     from logd.groups import GroupSettings
     from logd.storage import Appended, Log
-    from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-    from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 MEMBER_NAME_LENGTH_MAX = 1_000
 """How much of a client's name goes into its member ids, which have to fit into records."""
@@ -145,9 +145,9 @@ class Groups(Coordinator["GroupPartition"]):
         partition = self._catalog.partitions.get(TopicPartition(GROUP_OFFSETS, index))
         if partition is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{GROUP_OFFSETS}-{index} is offline")
+        from kafka_client.records import Codec
         from logd.broker.groups.log import GroupLog  # a broker is ready before there is a group
         from logd.broker.groups.partition import GroupPartition
-        from logd.records import Codec
 
         codec = Codec(self._config.offsets_topic_compression_codec)
         group_log = GroupLog(partition, codec, self._now_ms)

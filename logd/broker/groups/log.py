@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import ABORT, COMMIT, Codec, Record, parse_control
+from kafka_client.records.header import NO_PRODUCER_ID
 from logd.broker.coordinators.coordinator_log import CoordinatorLog
 from logd.broker.partition.admission import NotYetAdmitted
 from logd.broker.partition.partition import Partition
-from logd.errors import ErrorCode, KafkaError
 from logd.groups import (
     CoordinatorRecord,
     LogEntry,
@@ -18,8 +20,6 @@ from logd.groups import (
     decode_record,
     encode_record,
 )
-from logd.records import ABORT, COMMIT, Codec, Record, parse_control
-from logd.records.header import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from logd.storage import Appended

@@ -10,14 +10,14 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.message import Message
+from kafka_client.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kafka_client.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kafka_client.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from logd.broker.coordinators.coordinator_log import Loader
 from logd.broker.groups.log import GroupLog
-from logd.errors import ErrorCode, KafkaError
 from logd.groups import Answer, GroupSettings, GroupShard, Joining, TransactionEnd
-from logd.wire.message import Message
-from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from logd.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
     from logd.storage import Appended

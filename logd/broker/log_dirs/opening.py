@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from logd.errors import KafkaError
+from kafka_client.errors import KafkaError
 from logd.metadata.embedded import FILE_NAME
 from logd.storage import FolderLocked, FolderMismatch, LogFolder, StorageError
 from logd.storage.checkpoints import read_partition_metadata

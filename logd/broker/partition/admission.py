@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from logd.records.header import BatchHeader
+    from kafka_client.records.header import BatchHeader
+    from kafka_client.topic_partition import TopicPartition
     from logd.storage import ProducerState
-    from logd.topic_partition import TopicPartition
 
 REFUSED_MAX = 1_000
 """Producers remembered whose transaction was not admitted; the oldest is forgotten beyond that."""

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from logd.config.topic import TopicConfig
-from logd.errors import ErrorCode, KafkaError, RecordsRefused
-from logd.records.build import seal
-from logd.records.compression import (
+from kafka_client.errors import ErrorCode, KafkaError, RecordsRefused
+from kafka_client.records.build import seal
+from kafka_client.records.compression import (
     DECOMPRESSED_LIMIT,
     PIECE_SIZE,
     Codec,
@@ -22,7 +21,7 @@ from logd.records.compression import (
     compress_pieces,
     pieces,
 )
-from logd.records.header import (
+from kafka_client.records.header import (
     APPEND_TIME_BIT,
     CODEC_MASK,
     HEADER_SIZE,
@@ -33,8 +32,9 @@ from logd.records.header import (
     assign_max_timestamp,
     read_header,
 )
-from logd.records.reader import Checked, RecordReader
-from logd.records.validate import check_records
+from kafka_client.records.reader import Checked, RecordReader
+from kafka_client.records.validate import check_records
+from logd.config.topic import TopicConfig
 
 RECORD_ERRORS_MAX = 10_000
 """How many bad records of a batch a response names; the others get the error of the whole batch."""

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, ItemsView, Iterator, MutableSet
 from typing import TYPE_CHECKING, Protocol
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records.control import MARKER_SIZE, SealedMarker, seal_marker
+from kafka_client.records.header import TRANSACTIONAL_BIT, Buffer, read_header
+from kafka_client.records.slice import FileSlice
+from kafka_client.records.validate import check_produced
 from logd.broker.partition.admission import Admission, NotYetAdmitted, TransactionGuard
 from logd.broker.partition.batch_rules import BatchRules, Validated
 from logd.broker.partition.uncommitted import Uncommitted
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
-from logd.errors import ErrorCode, KafkaError
-from logd.records.control import MARKER_SIZE, SealedMarker, seal_marker
-from logd.records.header import TRANSACTIONAL_BIT, Buffer, read_header
-from logd.records.slice import FileSlice
-from logd.records.validate import check_produced
 from logd.storage.disk import CACHED_ONLY
 from logd.storage.producers.producer import NO_NUMBER
 

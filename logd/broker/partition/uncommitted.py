@@ -6,7 +6,7 @@ import asyncio
 import heapq
 from collections.abc import Callable, Generator
 
-from logd.errors import ErrorCode, KafkaError, error_for
+from kafka_client.errors import ErrorCode, KafkaError, error_for
 
 
 class Commit:

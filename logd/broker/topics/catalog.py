@@ -12,13 +12,13 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
+from kafka_client.errors import ConfigError, ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.topics.topic import Topic
 from logd.broker.work.pool import to_its_end
-from logd.errors import ConfigError, ErrorCode, KafkaError
 from logd.metadata import decisions
 from logd.metadata.image import TopicImage
 from logd.storage.checkpoints import new_uuid
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.broker.partition.admission import TransactionGuard

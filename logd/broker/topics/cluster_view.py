@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.image import NO_LEADER
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.broker.topics.topic import Topic

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
+from kafka_client.errors import ConfigError, ErrorCode, KafkaError
 from logd.config.broker import BROKER_SETTINGS, BrokerConfig
 from logd.config.inert import INERT_SETTINGS
 from logd.config.setting import format_value
-from logd.errors import ConfigError, ErrorCode, KafkaError
 
 log = logging.getLogger("logd.broker")
 

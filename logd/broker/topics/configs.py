@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
+from kafka_client.errors import ConfigError, ErrorCode, KafkaError
 from logd.broker.topics.config_layers import ALL_BROKERS, ConfigLayers, Source, Synonym
 from logd.config.broker import BROKER_SETTINGS
 from logd.config.inert import INERT_SETTINGS
 from logd.config.known import REFUSED_PREFIXES
 from logd.config.setting import Kind, Setting, format_value
 from logd.config.topic import TOPIC_SETTINGS, TopicConfig
-from logd.errors import ConfigError, ErrorCode, KafkaError
 
 BROKER_KEYS: Mapping[str, Setting] = {**BROKER_SETTINGS, **INERT_SETTINGS}
 """The declared broker settings; undeclared ones are only stored and described."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from logd.metadata.found import beyond, take_in
 
 if TYPE_CHECKING:
+    from kafka_client.topic_partition import TopicPartition
     from logd.metadata.image import Change, ClusterImage, TopicImage
     from logd.storage import Log, LogFolder
-    from logd.topic_partition import TopicPartition
 
 log = logging.getLogger("logd.broker")
 

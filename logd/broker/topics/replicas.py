@@ -17,10 +17,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.partition.replication_role import Unassigned
 from logd.broker.work.disk_work import DiskWork
-from logd.errors import KafkaError
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.broker.background.flusher import Flusher

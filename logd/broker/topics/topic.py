@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.partition.fencing import check_leader_epoch
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.broker.partition.partition import Partition

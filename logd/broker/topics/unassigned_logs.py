@@ -12,11 +12,11 @@ import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from logd.errors import KafkaError
+from kafka_client.errors import KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.stray import why_stray
 from logd.metadata.image import ClusterImage
 from logd.storage import Log, LogFolder
-from logd.topic_partition import TopicPartition
 
 logger = logging.getLogger("logd.broker")
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.broker.coordinators.coordinator_log import CoordinatorLog
 from logd.broker.partition.partition import Partition
-from logd.errors import ErrorCode, KafkaError
 from logd.transactions import TransactionRecord, decode_record, encode_record
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
 
 if TYPE_CHECKING:
     from logd.transactions import ProducerIdentity

@@ -18,18 +18,18 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from logd.broker.coordinators.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
-from logd.broker.coordinators.peers import NO_LEADER, Leaders, Leadership, Peers
-from logd.broker.transactions.marker_outcome import OVERTAKEN, Outcome
-from logd.broker.work.periodic import Rounds, report
-from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
-from logd.topic_partition import TopicPartition
-from logd.wire.messages.write_txn_markers import (
+from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from logd.broker.coordinators.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
+from logd.broker.coordinators.peers import NO_LEADER, Leaders, Leadership, Peers
+from logd.broker.transactions.marker_outcome import OVERTAKEN, Outcome
+from logd.broker.work.periodic import Rounds, report
 
 MARKERS_PER_REQUEST = 100
 """Partitions named in one request at most: whoever serves it has others waiting."""

@@ -7,18 +7,18 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.broker.partition.fencing import check_leader_epoch
 from logd.broker.topics.topic import GROUP_OFFSETS
 from logd.broker.transactions.marker_outcome import OVERTAKEN, Outcome
-from logd.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from kafka_client.records.control import SealedMarker
+    from kafka_client.topic_partition import TopicPartition
     from logd.broker.coordinators.peers import Cluster
     from logd.broker.groups.groups import Groups
     from logd.broker.topics.catalog import TopicCatalog
     from logd.broker.transactions.marker_queues import MarkerQueues
-    from logd.records.control import SealedMarker
-    from logd.topic_partition import TopicPartition
     from logd.transactions import ProducerIdentity
 
 ANY_TOPIC = bytes(16)
@@ -120,7 +120,9 @@ class Markers:
     ) -> SealedMarker:
         facts = identity, commit, coordinator_epoch, now_ms
         if facts != self._facts:
-            from logd.records.control import seal_marker  # a broker is ready before there is a transaction
+            from kafka_client.records.control import (
+                seal_marker,  # a broker is ready before there is a transaction
+            )
 
             self._sealed = seal_marker(
                 commit,

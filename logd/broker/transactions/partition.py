@@ -13,15 +13,15 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from logd.backoff import Backoff
+from kafka_client.backoff import Backoff
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.coordinators.coordinator_log import Loader
 from logd.broker.transactions.log import TxnLog
 from logd.broker.transactions.marker_outcome import Outcome
 from logd.broker.transactions.marker_queues import MarkerDelayed
 from logd.broker.transactions.markers import Markers
 from logd.broker.work.periodic import report
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
 from logd.transactions import (
     ProducerIdentity,
     TransactionDescription,

@@ -17,19 +17,19 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from logd.broker.coordinators.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
-from logd.broker.coordinators.peers import NO_LEADER, Cluster, Peers
-from logd.broker.partition.admission import NotYetAdmitted
-from logd.broker.work.periodic import Rounds, report
-from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
-from logd.topic_partition import TopicPartition
-from logd.transactions import ProducerIdentity
-from logd.wire.messages.add_partitions_to_txn import (
+from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from logd.broker.coordinators.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
+from logd.broker.coordinators.peers import NO_LEADER, Cluster, Peers
+from logd.broker.partition.admission import NotYetAdmitted
+from logd.broker.work.periodic import Rounds, report
+from logd.transactions import ProducerIdentity
 
 ADMISSIONS_MAX = 10_000
 """Questions and answers held at a time; whoever comes beyond that has to come again."""

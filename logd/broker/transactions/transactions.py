@@ -11,11 +11,11 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import ErrorCode, KafkaError, error_for
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.coordinators.coordinator import Coordinator, partition_for
 from logd.broker.topics.topic import TRANSACTION_STATE
 from logd.broker.transactions.markers import Markers
-from logd.errors import ErrorCode, KafkaError, error_for
-from logd.topic_partition import TopicPartition
 from logd.transactions.identity import ProducerIdentity
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 
-from logd.errors import KafkaError
+from kafka_client.errors import KafkaError
 
 PAUSE_AFTER_MISTAKE_S = 1.0
 """An additional pause after an unexpected failure, so that a round that always fails costs little."""

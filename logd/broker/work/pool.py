@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from logd.errors import KafkaError
+from kafka_client.errors import KafkaError
 
 log = logging.getLogger("logd.broker")
 

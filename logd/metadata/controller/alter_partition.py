@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.brokers import registered
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.controller.settling import Settling, UncleanAllowed
 from logd.metadata.image import ClusterImage, PartitionImage
-from logd.topic_partition import TopicPartition
 
 UNKNOWN_EPOCH: Final = -1
 """A broker epoch that the leader does not know: it is not compared."""

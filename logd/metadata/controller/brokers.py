@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.controller.settling import Settling, UncleanAllowed
@@ -23,7 +24,6 @@ from logd.metadata.image import (
     broker_gone,
     replicas_offline,
 )
-from logd.topic_partition import TopicPartition
 
 Touched: TypeAlias = dict[TopicPartition, set[int]]
 """Partitions to be looked at, each with those of its replicas that have started anew."""

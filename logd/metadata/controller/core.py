@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from kafka_client.topic_partition import TopicPartition
 from logd.config.topic import TopicConfig
 from logd.metadata import decisions
 from logd.metadata.controller import (
@@ -30,7 +31,6 @@ from logd.metadata.controller.reassignment import Reassigned
 from logd.metadata.controller.topics import NewTopic
 from logd.metadata.decisions import Alter
 from logd.metadata.image import BrokerImage, ClusterImage, TopicImage
-from logd.topic_partition import TopicPartition
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.image import Change
-from logd.topic_partition import TopicPartition
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import TypeAlias
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.controller.settling import Settling, UncleanAllowed
 from logd.metadata.image import NO_LEADER, ClusterImage, PartitionImage
-from logd.topic_partition import TopicPartition
 
 
 class ElectionType(IntEnum):

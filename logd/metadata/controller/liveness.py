@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.image import BrokerImage, ClusterImage
-from logd.topic_partition import TopicPartition
 
 
 class Liveness:

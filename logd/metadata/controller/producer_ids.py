@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.metadata.controller.brokers import registered
 from logd.metadata.controller.decision import Decision
 from logd.metadata.image import PRODUCER_ID_BLOCK, ClusterImage

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.controller.placement import check_replicas
 from logd.metadata.controller.settling import Settling, UncleanAllowed, with_leader
 from logd.metadata.image import NO_LEADER, ClusterImage, PartitionImage
-from logd.topic_partition import TopicPartition
 
 Reassigned: TypeAlias = dict[TopicPartition, KafkaError | None]
 """By partition, why its reassignment was refused; None where it was not."""

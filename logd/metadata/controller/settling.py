@@ -17,9 +17,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.image import NO_LEADER, Change, ClusterImage, PartitionImage
-from logd.topic_partition import TopicPartition
 
 UncleanAllowed: TypeAlias = Callable[[str], bool]
 """Whether ``unclean.leader.election.enable`` holds for a topic."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.brokers import registered
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.controller.settling import Settling, UncleanAllowed
 from logd.metadata.image import ClusterImage, PartitionImage
-from logd.topic_partition import TopicPartition
 
 
 def shut_down(

@@ -12,8 +12,8 @@ is made is not in sync.
 
 from __future__ import annotations
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.image import ClusterImage
-from logd.topic_partition import TopicPartition
 
 
 def why_stray(

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.config.topic import TopicConfig
-from logd.errors import ErrorCode, KafkaError
 from logd.metadata import decisions
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
@@ -23,7 +24,6 @@ from logd.metadata.controller.placement import (
     place,
 )
 from logd.metadata.image import NO_LEADER, Change, ClusterImage, PartitionImage, TopicImage
-from logd.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

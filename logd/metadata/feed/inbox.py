@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.metadata.differences import differences
 from logd.metadata.feed.update import Update
 from logd.metadata.image import Change, ClusterImage

@@ -20,7 +20,7 @@ ZooKeeperError
 
 from __future__ import annotations
 
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 
 VALUE_SHOWN = 200
 """Characters of a znode's value that an error quotes."""

@@ -18,6 +18,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.differences import differences
 from logd.metadata.image import Change, ClusterImage, PartitionImage
 from logd.metadata.zookeeper import cluster
@@ -29,7 +30,6 @@ from logd.metadata.zookeeper.store import ZooKeeperStore
 from logd.metadata.zookeeper.watches import Watch
 from logd.metadata.zookeeper.znodes import paths, znodes
 from logd.metadata.zookeeper.znodes.znodes import MoveZnode
-from logd.topic_partition import TopicPartition
 
 WAITED_PART: Final = 1.5
 """Of a session's timeout: how long the controller's role is waited for, which a killed run leaves behind."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.zookeeper.errors import NoNode
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.znodes import paths, znodes
-from logd.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.image import PRODUCER_ID_BLOCK, Change, ClusterImage
 from logd.metadata.zookeeper.batches import write_all
 from logd.metadata.zookeeper.election import Elected
@@ -22,7 +23,6 @@ from logd.metadata.zookeeper.znodes import paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, PartitionState
 from logd.metadata.zookeeper.znodes.tree import SLICE, KnownConfigs, KnownTopic, Tree, below, read_tree
 from logd.metadata.zookeeper.znodes.znodes import ProducerIdBlock
-from logd.topic_partition import TopicPartition
 
 NEVER_WRITTEN: Final = frozenset(("broker", "broker-gone", "replicas-offline"))
 CONFIG_CHANGE_KEPT_MS: Final = 15 * 60 * 1000

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from logd.errors import CorruptRecordBatch
+from kafka_client.errors import CorruptRecordBatch
 from logd.storage.cleaner.cleaning import Cancelled, Cleaning
 from logd.storage.cleaner.messages import LENGTH, Cancel, Done, Failed, Order, Report, Task, frame
 from logd.storage.cleaner.throttle import Throttle

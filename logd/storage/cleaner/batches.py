@@ -14,9 +14,9 @@ copied as bytes. Two things besides the keys decide:
 
 from __future__ import annotations
 
-from logd.records.build import seal
-from logd.records.compression import compress
-from logd.records.header import (
+from kafka_client.records.build import seal
+from kafka_client.records.compression import compress
+from kafka_client.records.header import (
     CODEC_MASK,
     DELETE_HORIZON_BIT,
     HEADER_SIZE,
@@ -25,7 +25,7 @@ from logd.records.header import (
     BatchHeader,
     Buffer,
 )
-from logd.records.reader import RecordReader, Span
+from kafka_client.records.reader import RecordReader, Span
 from logd.storage.cleaner.messages import RECORD_BYTES_MAX, Task
 from logd.storage.cleaner.offset_map import OffsetMap
 from logd.storage.cleaner.retiming import retime

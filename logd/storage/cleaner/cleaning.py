@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from logd.errors import MillstreamError
-from logd.records.header import NO_TIMESTAMP, BatchHeader, check_crc, read_header
+from kafka_client.errors import MillstreamError
+from kafka_client.records.header import NO_TIMESTAMP, BatchHeader, check_crc, read_header
 from logd.storage.cleaner.batches import BatchFilter, records_of
 from logd.storage.cleaner.grouping import Group, Held, bytes_max
 from logd.storage.cleaner.messages import Cleaned, Done, Source, Task

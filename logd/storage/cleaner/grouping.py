@@ -7,7 +7,7 @@ So what becomes tiny or empty is merged in the same round, and the number of seg
 
 from __future__ import annotations
 
-from logd.records.header import BatchHeader
+from kafka_client.records.header import BatchHeader
 from logd.storage.cleaner.messages import AbortedEntry, Source, Task
 from logd.storage.cleaner.writing import CleanedSegment
 from logd.storage.disk import Buffer

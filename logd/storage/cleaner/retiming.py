@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.records.varint import read_zigzag, varint
+from kafka_client.records.varint import read_zigzag, varint
 
 
 def retime(records: bytes, shift: int) -> bytes:

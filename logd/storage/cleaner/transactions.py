@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from logd.records.control import ABORT, COMMIT, parse_control
-from logd.records.header import BatchHeader
-from logd.records.reader import decode_records
+from kafka_client.records.control import ABORT, COMMIT, parse_control
+from kafka_client.records.header import BatchHeader
+from kafka_client.records.reader import decode_records
 from logd.storage.cleaner.messages import AbortedEntry
 
 

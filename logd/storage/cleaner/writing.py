@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from logd.errors import CorruptRecordBatch
-from logd.records.header import BatchHeader
+from kafka_client.errors import CorruptRecordBatch
+from kafka_client.records.header import BatchHeader
 from logd.storage.cleaner.messages import AbortedEntry
 from logd.storage.disk import Buffer, Disk
 from logd.storage.index.offset import OffsetIndex

@@ -20,7 +20,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from logd.errors import CorruptRecordBatch
+from kafka_client.errors import CorruptRecordBatch
 from logd.storage.disk import Disk, File, write_atomically
 
 _VERSION = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
+from kafka_client.errors import CorruptRecordBatch
 from logd.config.setting import LONG_MAX
-from logd.errors import CorruptRecordBatch
 from logd.storage.cleaner.messages import Cleaned, Source, Task
 from logd.storage.cleaner.selection import Cleanable, cleanable
 from logd.storage.cleaner.swap import Swap

@@ -10,9 +10,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import NamedTuple
 
-from logd.errors import CorruptRecordBatch, ErrorCode, error_for
-from logd.records.header import LOG_OVERHEAD, BatchHeader, Buffer
-from logd.records.run import Run, check_run
+from kafka_client.errors import CorruptRecordBatch, ErrorCode, error_for
+from kafka_client.records.header import LOG_OVERHEAD, BatchHeader, Buffer
+from kafka_client.records.run import Run, check_run
 from logd.storage.index.transaction import AbortedTransaction
 from logd.storage.log.flusher import LogFlusher
 from logd.storage.log.rolling import open_ms_max, roll, segment_for

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from logd.errors import CorruptRecordBatch
+from kafka_client.errors import CorruptRecordBatch
 from logd.storage.disk import File, write_atomically
 from logd.storage.jobs import FileWrite, Flush
 from logd.storage.log.state import LogState

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_client.errors import CorruptRecordBatch
 from logd.config.topic import TopicConfig
-from logd.errors import CorruptRecordBatch
 from logd.storage.checkpoints import read_partition_metadata
 from logd.storage.cleaner.swap import finish_swaps
 from logd.storage.disk import Disk

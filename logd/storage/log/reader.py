@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-from logd.errors import CorruptRecordBatch
-from logd.records.compression import DECOMPRESSED_LIMIT, DecompressedTooLarge
-from logd.records.header import CODEC_MASK, iter_batches
-from logd.records.slice import FileSlice
+from kafka_client.errors import CorruptRecordBatch
+from kafka_client.records.compression import DECOMPRESSED_LIMIT, DecompressedTooLarge
+from kafka_client.records.header import CODEC_MASK, iter_batches
+from kafka_client.records.slice import FileSlice
 from logd.storage.disk import CACHED_ONLY, read_slice
 from logd.storage.errors import NotResident
 from logd.storage.index.transaction import AbortedTransaction

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Collection
 from typing import NamedTuple
 
-from logd.errors import CorruptRecordBatch
-from logd.records.control import parse_marker
-from logd.records.header import check_crc
+from kafka_client.errors import CorruptRecordBatch
+from kafka_client.records.control import parse_marker
+from kafka_client.records.header import check_crc
 from logd.storage.index.transaction import AbortedTransaction
 from logd.storage.log.epochs import LeaderEpochs
 from logd.storage.producers.snapshots import Snapshots

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.errors import CorruptRecordBatch
+from kafka_client.errors import CorruptRecordBatch
 from logd.storage.jobs import Deletion
 from logd.storage.log.flusher import LogFlusher
 from logd.storage.log.retention import removable

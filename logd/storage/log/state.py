@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_client.errors import CorruptRecordBatch, ErrorCode, KafkaError, OffsetOutOfRange, error_for
+from kafka_client.topic_partition import TopicPartition
 from logd.config.topic import TopicConfig
-from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, OffsetOutOfRange, error_for
 from logd.storage.disk import Disk
 from logd.storage.health import Health
 from logd.storage.log.epochs import LeaderEpochs
@@ -17,7 +18,6 @@ from logd.storage.producers.state import ProducerState
 from logd.storage.removals import Removals
 from logd.storage.segment import Segment
 from logd.storage.segments import Segments
-from logd.topic_partition import TopicPartition
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, error_for
+from kafka_client.errors import CorruptRecordBatch, ErrorCode, KafkaError, error_for
 from logd.storage.disk import write_atomically
 from logd.storage.health import Health
 from logd.storage.jobs import Deletion

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, error_for
-from logd.records.control import Marker, SealedMarker, parse_marker, seal_marker
-from logd.records.header import CONTROL_BIT, BatchHeader, Buffer, iter_batches
+from kafka_client.errors import CorruptRecordBatch, ErrorCode, KafkaError, error_for
+from kafka_client.records.control import Marker, SealedMarker, parse_marker, seal_marker
+from kafka_client.records.header import CONTROL_BIT, BatchHeader, Buffer, iter_batches
 from logd.storage.index.transaction import AbortedTransaction
 from logd.storage.log.flusher import LogFlusher
 from logd.storage.log.rolling import segment_for

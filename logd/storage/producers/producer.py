@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from logd.records.header import NO_SEQUENCE
+from kafka_client.records.header import NO_SEQUENCE
 
 REMEMBERED_BATCHES = 5
 SEQUENCE_MASK = 0x7FFF_FFFF

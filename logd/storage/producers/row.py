@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from logd.records.header import NO_SEQUENCE
+from kafka_client.records.header import NO_SEQUENCE
 from logd.storage.producers.producer import BatchMemo, Producer
 
 ROW: Final = struct.Struct(">qhiqiqiq")

@@ -19,8 +19,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
-from logd.records.crc import crc32c
-from logd.records.header import NO_SEQUENCE
+from kafka_client.records.crc import crc32c
+from kafka_client.records.header import NO_SEQUENCE
 from logd.storage.producers.producer import REMEMBERED_BATCHES, SEQUENCE_MASK, BatchMemo, Producer
 from logd.storage.producers.row import MEMO, ROW, unpack_memos
 from logd.storage.producers.state import ProducerState

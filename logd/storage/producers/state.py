@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import NamedTuple
 
-from logd.errors import ErrorCode, KafkaError, error_for
-from logd.records.header import NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
+from kafka_client.errors import ErrorCode, KafkaError, error_for
+from kafka_client.records.header import NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
 from logd.storage.producers.producer import (
     NO_NUMBER,
     NO_TRANSACTION,

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from logd.client import BatchProducer, Consumer
-from logd.client.properties import CONSUMER, PRODUCER, ClientProperties
-from logd.errors import RequestTimedOut
+from kafka_client import BatchProducer, Consumer
+from kafka_client.errors import RequestTimedOut
+from kafka_client.properties import CONSUMER, PRODUCER, ClientProperties
 from millstream.commands.bench.consuming import ConsumeBench
 from millstream.commands.bench.payload import file_payloads, random_payloads, slices
 from millstream.commands.bench.producing import ProduceBench, slice_size

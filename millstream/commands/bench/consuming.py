@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from logd.client import Consumer
+from kafka_client import Consumer
 from millstream.terminal.progress import Progress
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from pathlib import Path
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 from millstream.terminal.status import UsageError
 
 _KINDS = 1_024

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
-from logd.errors import MillstreamError
-from logd.records import NewRecord
+from kafka_client.errors import MillstreamError
+from kafka_client.records import NewRecord
 from millstream.commands.bench.latencies import Latencies
 from millstream.terminal.progress import Progress
 

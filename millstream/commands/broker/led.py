@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from logd.client import TopicMetadata
+from kafka_client import TopicMetadata
 
 
 def partitions_led(topics: Mapping[str, TopicMetadata]) -> Counter[int]:

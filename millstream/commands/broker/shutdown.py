@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
-from logd.client import Admin, ResourceType
-from logd.errors import BROKER_AWAY, ConnectionClosed, MillstreamError
+from kafka_client import Admin, ResourceType
+from kafka_client.errors import BROKER_AWAY, ConnectionClosed, MillstreamError
 from millstream.commands.broker.led import partitions_led
 from millstream.commands.broker.loss import Loss
 from millstream.commands.partition.standing import read_standings

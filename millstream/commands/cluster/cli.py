@@ -13,7 +13,7 @@ from millstream.terminal.session import Local, Session
 from millstream.terminal.status import NotFound, Partly, Unhealthy
 
 if TYPE_CHECKING:
-    from logd.client import BrokerNode
+    from kafka_client import BrokerNode
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -142,7 +142,7 @@ def move_to_zookeeper(
 
 def _api_name(key: int) -> str:
     """The API's name in Kafka's style; its number where we do not know it."""
-    from logd.wire import ApiKey
+    from kafka_client.wire import ApiKey
 
     try:
         return "".join(word.capitalize() for word in ApiKey(key).name.split("_"))

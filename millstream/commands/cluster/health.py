@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from logd.client import (
+from kafka_client import (
     Admin,
     ClusterDescription,
     LogDir,
@@ -19,7 +19,7 @@ from logd.client import (
     TopicMetadata,
     TopicPartition,
 )
-from logd.errors import MillstreamError
+from kafka_client.errors import MillstreamError
 from millstream.commands.partition.standing import MIN_ISR, Standing, standings
 from millstream.terminal.output import Format, Row
 from millstream.terminal.session import Session, described

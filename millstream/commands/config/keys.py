@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from logd.client import ConfigEntry
-from logd.client.properties import nearest
-from logd.errors import KafkaError
+from kafka_client import ConfigEntry
+from kafka_client.errors import KafkaError
+from kafka_client.properties import nearest
 from millstream.terminal.status import UsageError
 
 SOURCES = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from logd.client import ConfigEntry, ConfigOp, ResourceType
-from logd.client.properties import nearest
-from logd.errors import ErrorCode, KafkaError, MillstreamError
+from kafka_client import ConfigEntry, ConfigOp, ResourceType
+from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
+from kafka_client.properties import nearest
 from millstream.commands.config.keys import SOURCES, read_settings, with_nearest
 from millstream.terminal.output import Row
 from millstream.terminal.session import Session

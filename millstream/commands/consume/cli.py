@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import typer
 
-from logd.client.properties import CONSUMER, ClientProperties
+from kafka_client.properties import CONSUMER, ClientProperties
 from millstream.commands.consume import options
 from millstream.commands.consume.columns import RecordPrinter, TypedFields
 from millstream.commands.consume.filters import key_filter, parse_pattern

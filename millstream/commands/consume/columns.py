@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from logd.client import TopicPartition
-from logd.records import Headers, Record
+from kafka_client import TopicPartition
+from kafka_client.records import Headers, Record
 from millstream.data_types.data_type import DataType, JsonValue, WrongData
 
 RecordPrinter: TypeAlias = Callable[[TopicPartition, Sequence[Record]], bytes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from logd.records import Record
+from kafka_client.records import Record
 from millstream.commands.consume.columns import KEY
 from millstream.commands.consume.reading import RecordFilter
 from millstream.data_types.data_type import DataType, WrongData

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, repeat
 from typing import Literal, TypeAlias
 
-from logd.client import TopicPartition
-from logd.records import Record
+from kafka_client import TopicPartition
+from kafka_client.records import Record
 from millstream.commands.consume.columns import (
     HEADERS,
     KEY,

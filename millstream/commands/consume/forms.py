@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from logd.client import TopicPartition
-from logd.records import Record
+from kafka_client import TopicPartition
+from kafka_client.records import Record
 from millstream.commands.consume.columns import (
     HEADERS,
     KEY,

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from logd.client import Consumer, IsolationLevel, TopicPartition
-from logd.client.properties import ClientProperties
+from kafka_client import Consumer, IsolationLevel, TopicPartition
+from kafka_client.properties import ClientProperties
 from millstream.commands.consume.positions import (
     Start,
     end_offsets,

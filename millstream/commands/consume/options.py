@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from logd.client import IsolationLevel
+from kafka_client import IsolationLevel
 
 Topics: TypeAlias = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", show_default=False)]
 Include = Annotated[

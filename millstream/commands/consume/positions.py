@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from logd.client import Admin, Client, IsolationLevel, TopicPartition
+from kafka_client import Admin, Client, IsolationLevel, TopicPartition
 from millstream.terminal.status import NotFound, UsageError
 
 _AGO = re.compile(r"(\d+)(ms|s|m|h|d)")

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, TypeAlias
 
-from logd.client import Fetched, TopicPartition
-from logd.client.fetcher.parts import OnUnreadable, Part
-from logd.errors import UnreadableBatch
-from logd.records import Record
+from kafka_client import Fetched, TopicPartition
+from kafka_client.errors import UnreadableBatch
+from kafka_client.fetcher.parts import OnUnreadable, Part
+from kafka_client.records import Record
 from millstream.commands.consume.columns import OFFSET, RecordPrinter
 from millstream.commands.consume.source import Source
 from millstream.data_types.data_type import WrongData

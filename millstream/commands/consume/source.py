@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
-from logd.client import Admin, Consumer, Fetched, IsolationLevel, TopicPartition
-from logd.errors import RebalanceNeeded
+from kafka_client import Admin, Consumer, Fetched, IsolationLevel, TopicPartition
+from kafka_client.errors import RebalanceNeeded
 from millstream.commands.consume.positions import end_offsets
 
 _LOOK_MS = 500

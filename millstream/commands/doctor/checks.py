@@ -11,9 +11,9 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_client.records import reader
+from kafka_client.uncompiled import VARIABLE
 from logd.config.listeners import Endpoint
-from logd.records import reader
-from logd.uncompiled import VARIABLE
 from millstream.commands.doctor.settings import Wanted
 from millstream.zookeeper.state import NotServing, state
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_client.java_properties import parse_overrides, read_properties
 from logd.config.listeners import Endpoint, bound_endpoints
 from logd.config.load import load_config
-from logd.config.properties import parse_overrides, read_properties
 
 ZOOKEEPER = "zookeeper.connect"
 

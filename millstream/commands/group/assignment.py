@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from logd.client import TopicPartition
-from logd.errors import MalformedMessage
-from logd.wire import decode_versioned
-from logd.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kafka_client import TopicPartition
+from kafka_client.errors import MalformedMessage
+from kafka_client.wire import decode_versioned
+from kafka_client.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 
 
 def decode_assignment(assignment: bytes) -> list[TopicPartition]:

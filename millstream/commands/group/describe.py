@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from logd.client import (
+from kafka_client import (
     GroupDescription,
     GroupMemberDescription,
     ListedGroup,
     OffsetAndMetadata,
     TopicPartition,
 )
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 from millstream.commands.group.assignment import decode_assignment
 from millstream.terminal.output import Row
 from millstream.terminal.session import Session

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from logd.client import OffsetAndMetadata, TopicPartition
-from logd.errors import MillstreamError
+from kafka_client import OffsetAndMetadata, TopicPartition
+from kafka_client.errors import MillstreamError
 from logd.metadata.zookeeper.old_consumers import OldGroup
 from millstream.commands.group.old_consumers import known_partitions, read_group
 from millstream.commands.group.reset import INACTIVE

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from logd.client import PartitionMetadata, TopicPartition
-from logd.errors import MillstreamError
+from kafka_client import PartitionMetadata, TopicPartition
+from kafka_client.errors import MillstreamError
 from logd.metadata.zookeeper.old_consumers import OldGroup, old_groups, old_members, read_old_group
 from logd.metadata.zookeeper.session.session import Session as ZooKeeper
 from millstream.terminal.ensemble import registered, zookeeper

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from logd.client import OffsetAndMetadata, TopicPartition
-from logd.config.properties import read_text
-from logd.errors import MillstreamError
+from kafka_client import OffsetAndMetadata, TopicPartition
+from kafka_client.errors import MillstreamError
+from kafka_client.java_properties import read_text
 from millstream.terminal.output import Row
 from millstream.terminal.partitions import find_partitions
 from millstream.terminal.session import Session

@@ -15,7 +15,7 @@ from millstream.terminal.status import NotFound, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from logd.client import LogDir
+    from kafka_client import LogDir
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 

@@ -44,8 +44,8 @@ def verify(
     ] = None,
 ) -> None:
     """Compare topics by digest over key, value, headers and timestamp; the exit status is 7 if any differ."""
-    from logd.client import Client
-    from logd.client.properties import read_command_config
+    from kafka_client import Client
+    from kafka_client.properties import read_command_config
     from millstream.commands.mirror.verify import compare_topics, pair
 
     ours = read_command_config(command_config)

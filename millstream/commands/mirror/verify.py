@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from logd.client import Client
+from kafka_client import Client
 from millstream.terminal.output import Format, Row
 from millstream.terminal.session import Local
 from mirror.verify import PartitionComparison, TopicComparison, verify_topic

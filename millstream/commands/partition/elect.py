@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from logd.client import ElectionType
-from logd.errors import ErrorCode
+from kafka_client import ElectionType
+from kafka_client.errors import ErrorCode
 from millstream.terminal.partitions import find_partitions
 from millstream.terminal.session import Session, settle
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from logd.client import TopicPartition
-from logd.config.properties import read_text
+from kafka_client import TopicPartition
+from kafka_client.java_properties import read_text
 from millstream.terminal.output import Row
 from millstream.terminal.partitions import find_partitions, parse_partitions
 from millstream.terminal.session import Session, settle

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from logd.client import ConfigEntry, OngoingReassignment, PartitionMetadata, TopicMetadata, TopicPartition
-from logd.errors import ErrorCode, KafkaError
+from kafka_client import ConfigEntry, OngoingReassignment, PartitionMetadata, TopicMetadata, TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError
 from millstream.terminal.session import Session
 
 MIN_ISR = "min.insync.replicas"

@@ -10,9 +10,9 @@ from typing import Any
 
 import typer
 
-from logd.client import BatchProducer, TransactionalProducer
-from logd.client.properties import PRODUCER, ClientProperties
-from logd.records import Headers
+from kafka_client import BatchProducer, TransactionalProducer
+from kafka_client.properties import PRODUCER, ClientProperties
+from kafka_client.records import Headers
 from millstream.commands.produce import options
 from millstream.commands.produce.json_format import JsonFormat
 from millstream.commands.produce.line_format import LineFormat, parse_header

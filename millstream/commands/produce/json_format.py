@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from logd.records import Headers, NewRecord
+from kafka_client.records import Headers, NewRecord
 from millstream.data_types.data_type import DataType, WrongData
 
 

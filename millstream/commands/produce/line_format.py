@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from logd.records import Headers, NewRecord
+from kafka_client.records import Headers, NewRecord
 from millstream.data_types.data_type import DataType, WrongData
 
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from typing import Any, Protocol
 
-from logd.client import BatchProducer, TransactionalProducer
-from logd.errors import MillstreamError
+from kafka_client import BatchProducer, TransactionalProducer
+from kafka_client.errors import MillstreamError
 from millstream.commands.produce.sending import Sender
 from millstream.commands.produce.source import Chunk
 from millstream.data_types.data_type import WrongData

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
-from logd.client import partition_for_key
-from logd.errors import ErrorCode, KafkaError, MillstreamError
-from logd.records import NewRecord, estimate_sizes
+from kafka_client import partition_for_key
+from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
+from kafka_client.records import NewRecord, estimate_sizes
 from millstream.commands.produce.source import Chunk
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from logd.errors import ConfigError
-from logd.records import NewRecord
+from kafka_client.errors import ConfigError
+from kafka_client.records import NewRecord
 from millstream.commands.produce.pipe import Pipe
 from millstream.commands.produce.splitter import Splitter
 from millstream.data_types.data_type import WrongData

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logd.client.profiles import SERVERS
-from logd.client.properties import CLIENT, ClientProperties
-from logd.client.security.keys import SECRETS
-from logd.client.security.secret import HIDDEN
+from kafka_client.profiles import SERVERS
+from kafka_client.properties import CLIENT, ClientProperties
+from kafka_client.security.keys import SECRETS
+from kafka_client.security.secret import HIDDEN
 
 
 def check(properties: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from logd.client.profiles import (
+from kafka_client.profiles import (
     SERVERS,
     default_profile,
     delete_profile,
@@ -52,7 +52,7 @@ def set_profile(
     ] = None,
 ) -> None:
     """Make a profile, or change keys of one. For a secret use --command-config: shells remember lines."""
-    from logd.config.properties import read_properties
+    from kafka_client.java_properties import read_properties
     from millstream.commands.config.keys import read_settings
     from millstream.commands.profile.check import check
 

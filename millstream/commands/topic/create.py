@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from logd.client import NewTopic
-from logd.errors import ErrorCode, KafkaError
+from kafka_client import NewTopic
+from kafka_client.errors import ErrorCode, KafkaError
 from millstream.commands.config.keys import known_topic_keys, read_settings, with_nearest
 from millstream.terminal.status import UsageError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from logd.client import PartitionMetadata, TopicMetadata, TopicPartition
+from kafka_client import PartitionMetadata, TopicMetadata, TopicPartition
 from millstream.commands.config.keys import own_settings
 from millstream.commands.partition.standing import Standing, read_standings
 from millstream.terminal.output import Format

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from logd.client import OffsetSpec, TopicPartition
+from kafka_client import OffsetSpec, TopicPartition
 from millstream.terminal.output import Row
 from millstream.terminal.partitions import find_partitions
 from millstream.terminal.session import Session

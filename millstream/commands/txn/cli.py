@@ -14,7 +14,7 @@ from millstream.terminal.session import Session
 from millstream.terminal.status import UsageError
 
 if TYPE_CHECKING:
-    from logd.client import ActiveProducer, TopicPartition
+    from kafka_client import ActiveProducer, TopicPartition
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -124,7 +124,7 @@ async def describe_producers(
     session: Session, *, topic: TopicName, partition: PartitionIndex, broker_id: BrokerId = None
 ) -> None:
     """Describe the producers a partition knows, and where their open transactions begin."""
-    from logd.client import TopicPartition
+    from kafka_client import TopicPartition
 
     tp = TopicPartition(topic, partition)
     found = await session.admin.describe_producers([tp], node=broker_id)
@@ -181,7 +181,7 @@ async def abort(
     Do not abort one that its coordinator has under way: it would be aborted in this partition only.
     find-hanging lists those that no coordinator knows.
     """
-    from logd.client import TopicPartition
+    from kafka_client import TopicPartition
 
     tp = TopicPartition(topic, partition)
     if start_offset is not None:
@@ -252,7 +252,7 @@ async def find_hanging_transactions(
 
 
 async def _writer(session: Session, tp: TopicPartition, start_offset: int) -> ActiveProducer:
-    from logd.errors import ErrorCode, KafkaError
+    from kafka_client.errors import ErrorCode, KafkaError
 
     for producer in (await session.admin.describe_producers([tp]))[tp]:
         if producer.transaction_start_offset == start_offset:

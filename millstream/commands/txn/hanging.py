@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from logd.client import ActiveProducer, Admin, Client, DescribedTransaction, TopicPartition
-from logd.errors import ErrorCode, KafkaError
+from kafka_client import ActiveProducer, Admin, Client, DescribedTransaction, TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError
 from millstream.terminal.status import NotFound
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from logd.client import ResourceType
+from kafka_client import ResourceType
 from millstream.kafka_tools.configs.entities import (
     BROKER,
     CLIENT,

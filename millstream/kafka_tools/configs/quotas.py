@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from logd.errors import KafkaError
-from logd.wire.messages.alter_client_quotas import (
+from kafka_client.errors import KafkaError
+from kafka_client.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     EntityData,
     EntryData,
     OpData,
 )
-from logd.wire.messages.describe_client_quotas import (
+from kafka_client.wire.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from logd.client import ResourceType
-from logd.errors import KafkaError
-from logd.wire.messages.describe_configs import (
+from kafka_client import ResourceType
+from kafka_client.errors import KafkaError
+from kafka_client.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
 )
-from logd.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from kafka_client.wire.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from millstream.kafka_tools.configs.entities import BROKER, DEFAULT, GROUP, LOGGER, METRICS, TOPIC
 from millstream.kafka_tools.java.java_errors import COMMON, NO_NODE, JavaError, illegal_argument, timed_out
 from millstream.kafka_tools.java.java_integers import parse_integer

@@ -7,14 +7,14 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.messages.alter_user_scram_credentials import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from logd.wire.messages.describe_user_scram_credentials import (
+from kafka_client.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     UserName,

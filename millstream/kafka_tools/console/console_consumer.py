@@ -211,7 +211,7 @@ def _group(given: Given, file: Mapping[str, str], extra: Mapping[str, str]) -> s
 
 
 def _consumer_properties(given: Given, properties: dict[str, str]) -> dict[str, str]:
-    from logd.client.properties import CONSUMER
+    from kafka_client.properties import CONSUMER
 
     tell_without_effect(properties, *CONSUMER, "group.id", "enable.auto.commit", "allow.auto.create.topics")
     reset = properties.get("auto.offset.reset")
@@ -279,9 +279,9 @@ class _Run:
 
     async def all(self, session: Session) -> None:
         """Read and print until the end; how many records there were is told in any case."""
-        from logd.client import Consumer
-        from logd.client.properties import ClientProperties
-        from logd.errors import MillstreamError
+        from kafka_client import Consumer
+        from kafka_client.errors import MillstreamError
+        from kafka_client.properties import ClientProperties
         from millstream.commands.consume.reading import Reading
         from millstream.kafka_tools.console.console_source import ConsoleSource
 
@@ -313,7 +313,7 @@ class _Run:
                 print("shutdown_complete")
 
     async def _begin(self, source: ConsoleSource) -> None:
-        from logd.client import TopicPartition
+        from kafka_client import TopicPartition
 
         topic, number = self._given.text("topic"), self._given.integer("partition")
         if topic is not None and number is not None:

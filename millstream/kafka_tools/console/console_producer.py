@@ -32,7 +32,7 @@ from millstream.kafka_tools.running import (
 )
 
 if TYPE_CHECKING:
-    from logd.client import BatchProducer
+    from kafka_client import BatchProducer
     from millstream.commands.produce.sending import Sender
     from millstream.commands.produce.source import Chunk
     from millstream.kafka_tools.console.line_reader import StdinSource
@@ -193,7 +193,7 @@ def _reader_properties(given: Given) -> Mapping[str, str]:
 
 
 def _producer_properties(given: Given) -> dict[str, str]:
-    from logd.client.properties import PRODUCER
+    from kafka_client.properties import PRODUCER
 
     properties = {
         **read_client_properties(given.text("command-config") or given.text("producer.config")),
@@ -220,8 +220,8 @@ class _Run:
 
     async def all(self, session: Session) -> None:
         """Send everything; JavaError for what ends the tool."""
-        from logd.client import BatchProducer
-        from logd.client.properties import ClientProperties
+        from kafka_client import BatchProducer
+        from kafka_client.properties import ClientProperties
         from millstream.commands.produce.producing import chunks, within
 
         settings = ClientProperties.layered(self._properties, "").producer()
@@ -242,7 +242,7 @@ class _Run:
         """Queue a chunk's records; with `--sync` one at a time, each until it is acknowledged."""
         from dataclasses import replace
 
-        from logd.errors import MillstreamError
+        from kafka_client.errors import MillstreamError
 
         parts = [replace(chunk, records=[record]) for record in chunk.records] if self._sync else [chunk]
         for part in parts:
@@ -262,7 +262,7 @@ class _Run:
 
     async def _opened(self, session: Session, producer: BatchProducer) -> Sender:
         """The sender, once the topic is there: it is made by asking for it, where the broker does so."""
-        from logd.client.properties import ClientProperties
+        from kafka_client.properties import ClientProperties
         from millstream.commands.produce.cli import MAX_REQUEST_SIZE
         from millstream.commands.produce.sending import Sender
 
@@ -282,7 +282,7 @@ class _Run:
 
 def _execution_error(error: Exception, topic: str, waited_ms: str) -> JavaError:
     """As Java's `send(…).get()` throws it."""
-    from logd.errors import ErrorCode, KafkaError
+    from kafka_client.errors import ErrorCode, KafkaError
     from millstream.kafka_tools.java.java_errors import java_error, timed_out
 
     cause = java_error(error, "send")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from logd.client import Consumer, Fetched, TopicPartition
+from kafka_client import Consumer, Fetched, TopicPartition
 from millstream.commands.consume.source import GroupSource
 from millstream.kafka_tools.console.message_formatter import TimestampTypes
 from millstream.terminal.session import Session

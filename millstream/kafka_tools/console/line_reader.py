@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from logd.records import Headers, NewRecord
+from kafka_client.records import Headers, NewRecord
 from millstream.commands.produce.pipe import Pipe
 from millstream.commands.produce.source import STDIN, Chunk
 from millstream.commands.produce.splitter import Splitter

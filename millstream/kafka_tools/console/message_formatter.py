@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from logd.client import Fetched, TopicPartition
-from logd.errors import UnreadableBatch
-from logd.records import Record
+from kafka_client import Fetched, TopicPartition
+from kafka_client.errors import UnreadableBatch
+from kafka_client.records import Record
 from millstream.commands.consume.columns import HEADERS, KEY, OFFSET, TIMESTAMP, VALUE, RecordPrinter
 from millstream.kafka_tools.console.deserializers import Deserializer, find_deserializer
 from millstream.kafka_tools.log import log_error

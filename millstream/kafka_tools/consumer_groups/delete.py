@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from logd.client import TopicPartition
-from logd.client.fetcher.offsets import by_topic
-from logd.client.group.coordinator import ask_coordinator
-from logd.errors import ErrorCode, KafkaError, error_for
-from logd.wire.messages.offset_delete import (
+from kafka_client import TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError, error_for
+from kafka_client.fetcher.offsets import by_topic
+from kafka_client.group.coordinator import ask_coordinator
+from kafka_client.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from millstream.kafka_tools.consumer_groups.groups import (
     Group,
     Member,

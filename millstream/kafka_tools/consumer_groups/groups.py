@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from logd.client import ListedGroup, OffsetAndMetadata, TopicPartition
-from logd.client.admin.consumer_groups import ask_consumer_group
-from logd.client.group.coordinator import ask_coordinator
-from logd.errors import ErrorCode, KafkaError, error_for
-from logd.wire.messages.consumer_group_describe import Assignment, DescribedGroup
-from logd.wire.messages.describe_groups import DescribedGroup as ClassicGroup
-from logd.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kafka_client import ListedGroup, OffsetAndMetadata, TopicPartition
+from kafka_client.admin.consumer_groups import ask_consumer_group
+from kafka_client.errors import ErrorCode, KafkaError, error_for
+from kafka_client.group.coordinator import ask_coordinator
+from kafka_client.wire.messages.consumer_group_describe import Assignment, DescribedGroup
+from kafka_client.wire.messages.describe_groups import DescribedGroup as ClassicGroup
+from kafka_client.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from millstream.commands.group.assignment import decode_assignment
 from millstream.kafka_tools.java.java_errors import illegal_argument, wrapped
 from millstream.kafka_tools.java.java_order import string_order

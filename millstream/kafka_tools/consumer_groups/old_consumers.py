@@ -16,9 +16,9 @@ from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import COMMAND_CONFIG, HELP, VERSION, read_arguments, tell
 
 if TYPE_CHECKING:
+    from kafka_client.topic_partition import TopicPartition
     from logd.metadata.zookeeper.old_consumers import OldGroup
     from logd.metadata.zookeeper.session.session import Session as ZooKeeper
-    from logd.topic_partition import TopicPartition
     from millstream.terminal.servers import Servers
 
 IMPORT = "millstream group import --zookeeper, and then --reset-offsets with --bootstrap-server"
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     given = read_arguments(OPTIONS, arguments)
     _check(given)
     tell(NOTE)
-    from logd.errors import MillstreamError
+    from kafka_client.errors import MillstreamError
     from millstream.terminal.command import run_loop
 
     try:
@@ -133,8 +133,8 @@ async def _describe(ensemble: ZooKeeper, given: Given) -> None:
 
 async def _partitions(ensemble: ZooKeeper, topics: Sequence[str]) -> list[TopicPartition]:
     """All partitions of the topics, as ZooKeeper has them."""
+    from kafka_client.topic_partition import TopicPartition
     from logd.metadata.zookeeper.znodes import paths, topic_znodes
-    from logd.topic_partition import TopicPartition
 
     values = await ensemble.find_all([paths.topic(name) for name in topics])
     return [
@@ -147,7 +147,7 @@ async def _partitions(ensemble: ZooKeeper, topics: Sequence[str]) -> list[TopicP
 
 async def _servers(ensemble: ZooKeeper, given: Given) -> Servers:
     """The brokers that are registered in ZooKeeper."""
-    from logd.client.profiles import DEFAULT_SERVERS
+    from kafka_client.profiles import DEFAULT_SERVERS
     from millstream.kafka_tools.running import read_client_properties
     from millstream.terminal.ensemble import registered
     from millstream.terminal.servers import Servers
@@ -160,8 +160,8 @@ async def _in_kafka(
     servers: Servers, group: str, tps: Sequence[TopicPartition]
 ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
     """What the group has committed in Kafka, and the ends of the logs; nothing where no broker answers."""
-    from logd.client import Admin
-    from logd.errors import MillstreamError
+    from kafka_client import Admin
+    from kafka_client.errors import MillstreamError
     from millstream.commands.group.old_consumers import known_partitions
     from millstream.terminal.output import Format
     from millstream.terminal.session import Session

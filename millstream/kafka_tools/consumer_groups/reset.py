@@ -7,8 +7,8 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from logd.client import TopicPartition
-from logd.errors import ErrorCode, KafkaError
+from kafka_client import TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError
 from millstream.kafka_tools.consumer_groups.groups import (
     committed_offsets,
     list_names,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from millstream.kafka_tools.java.java_errors import illegal_argument
 from millstream.kafka_tools.java.java_integers import parse_integer
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from logd.errors import KafkaError
+    from kafka_client.errors import KafkaError
 
 COMMON = "org.apache.kafka.common"
 TOOLS = "org.apache.kafka.tools"
@@ -79,7 +79,13 @@ def of_answer(error: KafkaError) -> JavaError:
 
 def java_error(error: BaseException, call: str) -> JavaError:
     """An error of our client as the exception that Java's would throw in the admin client's `call`."""
-    from logd.errors import AuthenticationFailed, ConfigError, ConnectionClosed, KafkaError, RequestTimedOut
+    from kafka_client.errors import (
+        AuthenticationFailed,
+        ConfigError,
+        ConnectionClosed,
+        KafkaError,
+        RequestTimedOut,
+    )
 
     if isinstance(error, JavaError):
         return error
@@ -109,7 +115,7 @@ def wrapped(call: str) -> Iterator[None]:
     """Have what the admin client's `call` fails with be a RuntimeException, as tools make one of it that
     catch the ExecutionException themselves.
     """
-    from logd.errors import MillstreamError
+    from kafka_client.errors import MillstreamError
 
     try:
         yield
@@ -121,7 +127,7 @@ def wrapped(call: str) -> Iterator[None]:
 @contextmanager
 def unwrapped(call: str) -> Iterator[None]:
     """Have what the admin client's `call` fails with be thrown as itself, without the ExecutionException."""
-    from logd.errors import MillstreamError
+    from kafka_client.errors import MillstreamError
 
     try:
         yield

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from logd.topic_partition import TopicPartition
+from kafka_client.topic_partition import TopicPartition
 
 T = TypeVar("T")
 

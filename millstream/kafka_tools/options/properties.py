@@ -20,7 +20,7 @@ def key_values(texts: Iterable[str]) -> dict[str, str]:
 
 def read_texts(file: str | None, option: str) -> dict[str, str]:
     """The properties of a reader or a formatter, in which blanks count; JavaError for a file not there."""
-    from logd.config.properties import parse_properties, read_text
+    from kafka_client.java_properties import parse_properties, read_text
 
     if file is None:
         return {}
@@ -39,7 +39,7 @@ def merge(properties: dict[str, str], key: str, given: str | None, default: str 
 
 def tell_without_effect(properties: Mapping[str, str], *effective: str) -> None:
     """Name those that a person gave and that have no effect, in the log."""
-    from logd.client.properties import CLIENT, ClientProperties
+    from kafka_client.properties import CLIENT, ClientProperties
 
     ClientProperties.layered(properties, "").tell_rest((*CLIENT, "bootstrap.servers", *effective))
 

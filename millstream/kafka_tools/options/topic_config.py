@@ -60,7 +60,7 @@ def check_topic_config(config: Mapping[str, str]) -> None:
 
 def check_value(setting: Setting, text: str) -> None:
     """Java's ConfigException for a value that is of another type, or not allowed."""
-    from logd.errors import ConfigError
+    from kafka_client.errors import ConfigError
 
     try:
         value = setting.parse(text)

@@ -23,7 +23,7 @@ from millstream.kafka_tools.running import (
 )
 
 if TYPE_CHECKING:
-    from logd.client import Consumer
+    from kafka_client import Consumer
     from millstream.commands.bench.consuming import ConsumeBench
     from millstream.terminal.session import Session
 
@@ -114,8 +114,8 @@ class _Run:
 
     async def all(self, session: Session) -> None:
         """Read, and print what was measured."""
-        from logd.client import Consumer
-        from logd.client.properties import ClientProperties
+        from kafka_client import Consumer
+        from kafka_client.properties import ClientProperties
         from millstream.commands.bench.consuming import ConsumeBench
         from millstream.kafka_tools.performance.metrics_table import print_metrics
         from millstream.terminal.progress import Progress

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.metrics.metrics import Metrics
+from kafka_client.metrics.metrics import Metrics
 
 
 def print_metrics(metrics: Metrics) -> None:

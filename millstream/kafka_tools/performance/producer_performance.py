@@ -17,7 +17,7 @@ from millstream.kafka_tools.options.arguments import Options
 from millstream.kafka_tools.running import Cluster, read_client_properties, tool
 
 if TYPE_CHECKING:
-    from logd.client import TransactionalProducer
+    from kafka_client import TransactionalProducer
     from millstream.commands.bench.latencies import Latencies
     from millstream.commands.bench.producing import ProduceBench
     from millstream.kafka_tools.options.argparse4j import Parser
@@ -205,8 +205,8 @@ def _properties(given: Namespace) -> dict[str, str]:
 async def _measure(
     session: Session, given: Namespace, payloads: Iterator[bytes], properties: dict[str, str]
 ) -> None:
-    from logd.client import BatchProducer, TransactionalProducer
-    from logd.client.properties import ClientProperties
+    from kafka_client import BatchProducer, TransactionalProducer
+    from kafka_client.properties import ClientProperties
     from millstream.commands.bench.producing import ProduceBench
     from millstream.kafka_tools.performance.metrics_table import print_metrics
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from logd.client import OngoingReassignment, TopicPartition
-from logd.errors import KafkaError
+from kafka_client import OngoingReassignment, TopicPartition
+from kafka_client.errors import KafkaError
 from millstream.kafka_tools.java.java_errors import (
     COMMON,
     JavaError,

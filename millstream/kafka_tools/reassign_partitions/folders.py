@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from logd.client import TopicPartition
-from logd.errors import ErrorCode
+from kafka_client import TopicPartition
+from kafka_client.errors import ErrorCode
 from millstream.kafka_tools.java.java_errors import command_failed
 from millstream.terminal.session import Session
 

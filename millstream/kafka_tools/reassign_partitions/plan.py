@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
-from logd.client import BrokerNode, TopicPartition
+from kafka_client import BrokerNode, TopicPartition
 from millstream.kafka_tools.java.java_errors import JavaError, admin_operation, command_failed
 from millstream.kafka_tools.java.java_integers import integer_or_java_error
 from millstream.kafka_tools.options.json_document import JsonValue, parse_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from logd.client import OngoingReassignment, ResourceType, TopicPartition
+from kafka_client import OngoingReassignment, ResourceType, TopicPartition
 from millstream.kafka_tools.java.java_order import hash_order, integer_hash, string_order
 from millstream.kafka_tools.reassign_partitions.plan import Assignment
 from millstream.terminal import throttles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from logd.client import NewTopic
-from logd.errors import ErrorCode, KafkaError
+from kafka_client import NewTopic
+from kafka_client.errors import ErrorCode, KafkaError
 from millstream.kafka_tools.java.java_errors import illegal_argument
 from millstream.kafka_tools.options.arguments import Given
 from millstream.kafka_tools.options.assignments import parse_replica_assignment

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from logd.client import ConfigEntry, OngoingReassignment, TopicPartition
-from logd.errors import ErrorCode, KafkaError
-from logd.wire import Message
-from logd.wire.messages.describe_topic_partitions import (
+from kafka_client import ConfigEntry, OngoingReassignment, TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire import Message
+from kafka_client.wire.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from logd.backoff import Backoff
+from kafka_client.backoff import Backoff
 from streams.processors.coroutines import Context, Coroutines
 from streams.processors.record import Headers, Process, Record
 from streams.processors.stateless.in_flight import Deliver, InFlight, Ordered

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from logd.client import TopicPartition, partition_for_key
+from kafka_client import TopicPartition, partition_for_key
 from streams.errors import InvalidStateStore, UnknownStateStore
 from streams.queries.hosts import HostInfo, KeyQueryMetadata, StreamsMetadata
 from streams.runtime.assignment.protocol import HostTasks

@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from logd.client import Client, GroupMember
-from logd.errors import MillstreamError
+from kafka_client import Client, GroupMember
+from kafka_client.errors import MillstreamError
 from streams.errors import TopologyError
 from streams.runtime.assignment.protocol import StreamsProtocol, count_partitions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from logd.client import GroupMember
+from kafka_client import GroupMember
 
 
 class Probing:

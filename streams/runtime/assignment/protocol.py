@@ -12,11 +12,11 @@ from typing import TypeVar
 
 import msgspec
 
-from logd.client import Admin, Client, TopicPartition
-from logd.wire import decode_versioned, encode_versioned
-from logd.wire.messages import consumer_protocol_assignment as message
-from logd.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
-from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kafka_client import Admin, Client, TopicPartition
+from kafka_client.wire import decode_versioned, encode_versioned
+from kafka_client.wire.messages import consumer_protocol_assignment as message
+from kafka_client.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kafka_client.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from streams.errors import StreamsError, TopologyError
 from streams.queries.hosts import HostInfo
 from streams.runtime.assignment.assignment import Member, Rules, Share, assign_tasks

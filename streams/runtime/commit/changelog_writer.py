@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from logd.records import NewRecord, build_batch, estimate_sizes
+from kafka_client.records import NewRecord, build_batch, estimate_sizes
 from streams.errors import TaskLost
 from streams.runtime.commit.producing import Producer
 from streams.runtime.restore.previous_value_header import with_previous

@@ -32,8 +32,8 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
-from logd.client import GroupMember, TopicPartition
-from logd.errors import KafkaError, RequestTimedOut
+from kafka_client import GroupMember, TopicPartition
+from kafka_client.errors import KafkaError, RequestTimedOut
 from streams.runtime.commit.changelog_writer import ChangelogWriter, SentBatch
 from streams.runtime.commit.guarantees import Commit, Guarantee
 from streams.runtime.commit.output import Output

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from logd.client import BatchProducer, GroupMember, OffsetAndMetadata, TopicPartition
-from logd.errors import AbortableTransactionError, ErrorCode
+from kafka_client import BatchProducer, GroupMember, OffsetAndMetadata, TopicPartition
+from kafka_client.errors import AbortableTransactionError, ErrorCode
 from streams.runtime.commit.changelog_writer import SentBatch
 from streams.runtime.commit.output import Output, SentRecords
 from streams.runtime.commit.positions import commit_offsets, equally_long

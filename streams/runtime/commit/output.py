@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from logd.errors import ErrorCode, KafkaError, TransactionError
-from logd.records import NewRecord
+from kafka_client.errors import ErrorCode, KafkaError, TransactionError
+from kafka_client.records import NewRecord
 from streams.errors import SerializationError
 from streams.handlers import DeadLetter, ErrorContext, ExceptionHandler, answering
 from streams.runtime.commit.producing import Producer

@@ -28,7 +28,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from logd.client import OffsetAndMetadata, TopicPartition
+from kafka_client import OffsetAndMetadata, TopicPartition
 from streams.runtime.task.task import StreamTimes
 
 VERSION = 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from logd.client import BatchProducer, Client, GroupMember, TransactionalProducer
-from logd.records import Codec
+from kafka_client import BatchProducer, Client, GroupMember, TransactionalProducer
+from kafka_client.records import Codec
 from streams.config import StreamsConfig
 from streams.runtime.commit.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
 from streams.runtime.commit.output import Output

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from logd.records import Codec, NewRecord
+from kafka_client.records import Codec, NewRecord
 
 
 class Producer(Protocol):

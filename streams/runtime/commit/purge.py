@@ -12,9 +12,9 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping
 
-from logd.client import Admin, Client
-from logd.errors import ErrorCode, KafkaError, MillstreamError
-from logd.topic_partition import TopicPartition
+from kafka_client import Admin, Client
+from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
+from kafka_client.topic_partition import TopicPartition
 from streams.runtime.task.task import Clock
 
 log = logging.getLogger(__name__)

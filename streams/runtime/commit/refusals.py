@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from logd.client import Admin, Client, ResourceType
-from logd.errors import ErrorCode, KafkaError, MillstreamError
+from kafka_client import Admin, Client, ResourceType
+from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
 from streams.errors import CommitRefused
 from streams.runtime.commit.guarantees import Commit, bytes_of
 

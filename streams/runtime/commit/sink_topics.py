@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from logd.client import Client
-from logd.errors import ErrorCode, KafkaError
+from kafka_client import Client
+from kafka_client.errors import ErrorCode, KafkaError
 from streams.errors import StreamsError, TopologyError
 from streams.runtime.topics import TopicNames
 from streams.topology import Topology

@@ -14,9 +14,9 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from logd.client import GroupMetadata, OffsetAndMetadata, TopicPartition, TransactionalProducer
-from logd.errors import ConnectionClosed, TransactionError
-from logd.records import Codec, NewRecord
+from kafka_client import GroupMetadata, OffsetAndMetadata, TopicPartition, TransactionalProducer
+from kafka_client.errors import ConnectionClosed, TransactionError
+from kafka_client.records import Codec, NewRecord
 from streams.errors import StateError
 from streams.runtime.task.task import Clock
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 
 VERSION = "0"
 

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from logd.client import Admin, BatchFetcher, Client, TopicPartition
-from logd.errors import KafkaError, OffsetOutOfRange, UnreadableBatch
-from logd.records import Record
+from kafka_client import Admin, BatchFetcher, Client, TopicPartition
+from kafka_client.errors import KafkaError, OffsetOutOfRange, UnreadableBatch
+from kafka_client.records import Record
 from streams.config import StreamsConfig
 from streams.errors import RegistryUnavailable, SerializationError, StateError, TopologyError
 from streams.graph import SourceNode

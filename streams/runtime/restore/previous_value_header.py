@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import struct
 
-from logd.records import Headers
+from kafka_client.records import Headers
 
 HEADER = "millstream.previous"
 

@@ -32,10 +32,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
-from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
-from logd.client.fetcher.parts import reading
-from logd.errors import KafkaError, OffsetOutOfRange, UnreadableBatch
-from logd.records import Headers, Record, RecordReader, check_crc
+from kafka_client import Admin, BatchFetcher, Client, Fetched, TopicPartition
+from kafka_client.errors import KafkaError, OffsetOutOfRange, UnreadableBatch
+from kafka_client.fetcher.parts import reading
+from kafka_client.records import Headers, Record, RecordReader, check_crc
 from streams.errors import StateError
 from streams.runtime.restore.previous_value_header import previous_of
 from streams.runtime.task.task import Clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from streams.runtime.restore.restore import StoreRestore
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from streams.errors import RegistryUnavailable
 from streams.graph import SourceNode
 from streams.runtime.restore.restore import Convert, Source

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from streams.runtime.task.queue import InputQueue
 
 STEP_MAX_MS = 1_000

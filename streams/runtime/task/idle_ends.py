@@ -13,9 +13,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from logd.client import Admin, Client
-from logd.errors import MillstreamError
-from logd.topic_partition import TopicPartition
+from kafka_client import Admin, Client
+from kafka_client.errors import MillstreamError
+from kafka_client.topic_partition import TopicPartition
 from streams.config import StreamsConfig
 from streams.runtime.task.idle import IdleWatch
 from streams.runtime.topics import TopicNames

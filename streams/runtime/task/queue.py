@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import NamedTuple
 
-from logd.client import Fetched, TopicPartition
-from logd.client.fetcher.parts import unreadable_batch
-from logd.errors import CorruptRecordBatch, UnreadableBatch
-from logd.metrics.windowed import Windowed
-from logd.records import (
+from kafka_client import Fetched, TopicPartition
+from kafka_client.errors import CorruptRecordBatch, UnreadableBatch
+from kafka_client.fetcher.parts import unreadable_batch
+from kafka_client.metrics.windowed import Windowed
+from kafka_client.records import (
     BatchHeader,
     Codec,
     Columns,

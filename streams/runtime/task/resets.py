@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from logd.client.fetcher.offsets import EARLIEST, LATEST
-from logd.errors import LogTruncated, OffsetOutOfRange
+from kafka_client.errors import LogTruncated, OffsetOutOfRange
+from kafka_client.fetcher.offsets import EARLIEST, LATEST
 from streams.errors import StreamsError
 from streams.runtime.task.queue import InputQueue
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from logd.client import TopicPartition
-from logd.metrics.windowed import Windowed
+from kafka_client import TopicPartition
+from kafka_client.metrics.windowed import Windowed
 from streams.runtime.task.task import Task
 
 

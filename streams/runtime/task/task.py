@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from logd.client import TopicPartition
-from logd.records import Record
+from kafka_client import TopicPartition
+from kafka_client.records import Record
 from streams.errors import ProcessingError, StreamsError
 from streams.graph import SourceNode
 from streams.processors.coroutines import Coroutines

@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Collection
 
-from logd.client import GroupMember
+from kafka_client import GroupMember
 from streams.runtime.threads.coroutines import LoopCoroutines
 from streams.runtime.threads.worker import Worker
 

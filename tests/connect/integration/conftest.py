@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from connect.runtime import WorkerConfig
-from logd.client import Admin, BatchFetcher, Client
+from kafka_client import Admin, BatchFetcher, Client
 from tests.support.logd_process import LogdProcess
 from tests.support.tracebacks import assert_no_tracebacks
 

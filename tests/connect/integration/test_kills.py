@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import pytest
 
-from logd.client import BatchProducer, Client
+from kafka_client import BatchProducer, Client
 from tests.support import depth
 from tests.support.connections import has_connections
 from tests.support.logd_process import LogdProcess

@@ -9,7 +9,7 @@ from connect.api import SinkConnector, SinkTask, SourceConnector, SourceTask
 from connect.errors import ConnectError, RetriableError
 from connect.runtime import State, Worker
 from connect.runtime.states import Status
-from logd.metrics.exposition import exposition
+from kafka_client.metrics.exposition import exposition
 from tests.support.documented_metrics import check_documented
 
 

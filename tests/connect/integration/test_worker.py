@@ -19,7 +19,7 @@ from connect.api import (
 )
 from connect.errors import ConfigError, NotFound
 from connect.runtime import State, Worker
-from logd.client import Admin, Client
+from kafka_client import Admin, Client
 from tests.support.depth import deep
 
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from logd.records import decode_records, iter_batches
+from kafka_client.records import decode_records, iter_batches
 from tests.faults.cluster.cluster import REPLICAS, Cluster
 from tests.faults.cluster.writers import Writer
 from tests.support.logd_process import LogdProcess

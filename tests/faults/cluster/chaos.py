@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
-from logd.client import Admin, Client, ElectionType, TopicPartition
-from logd.errors import MillstreamError
+from kafka_client import Admin, Client, ElectionType, TopicPartition
+from kafka_client.errors import MillstreamError
 from millstream.zookeeper.ensemble import Ensemble
 from tests.faults.cluster.cluster import REPLICAS, SESSION_MS, ZOOKEEPER, Cluster
 from tests.faults.cluster.writers import Writer

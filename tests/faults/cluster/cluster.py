@@ -16,15 +16,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from logd.errors import ErrorCode
-from logd.wire.messages.create_topics import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support.hosts import Hosts
 from tests.support.logd_process import LogdProcess
 from tests.support.network import Network

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from logd.broker.coordinators.coordinator import partition_for
-from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from tests.faults.cluster.audit import assert_written, count_of, settle
 from tests.faults.cluster.cluster import Cluster
 from tests.faults.cluster.foreign import ForeignClient, ForeignReader, ForeignWriter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logd.records import build_batch
+from kafka_client.records import build_batch
 from tests.faults.cluster.audit import tally_of
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.wire.messages.describe_groups import DescribeGroupsRequest
+from kafka_client.wire.messages.describe_groups import DescribeGroupsRequest
 from tests.faults.cluster.audit import assert_kept
 from tests.faults.cluster.cluster import TRANSACTION, Cluster
 from tests.faults.cluster.test_coordinators import (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
 from millstream.zookeeper.ensemble import Ensemble
 from millstream.zookeeper.server import Server
 from tests.faults.cluster.chaos import Chaos

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.offset_commit import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.faults.cluster.cluster import ZOOKEEPER, Cluster, metadata_of
 from tests.faults.cluster.conftest import path_in
 from tests.faults.cluster.written import go_on, in_sync, written

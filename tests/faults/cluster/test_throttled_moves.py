@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, Client, ResourceType
-from logd.client.admin.configs import DEFAULT_CONFIG
+from kafka_client import Admin, Client, ResourceType
+from kafka_client.admin.configs import DEFAULT_CONFIG
 from millstream.zookeeper.ensemble import Ensemble
 from tests.faults.cluster.cluster import Cluster
 from tests.millstream.kafka_tools.players import JavaTools, OurTools, Player

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
 from millstream.zookeeper.ensemble import Ensemble
 from tests.faults.cluster.cluster import Cluster
 from tests.millstream.kafka_tools.players import JavaTools, OurTools, Player

@@ -17,8 +17,8 @@ from enum import Enum
 from types import TracebackType
 from typing import Any, Self
 
-from logd.client import Admin, BatchFetcher, Client, TopicPartition, TransactionalProducer
-from logd.errors import AbortableTransactionError, ProducerFenced
+from kafka_client import Admin, BatchFetcher, Client, TopicPartition, TransactionalProducer
+from kafka_client.errors import AbortableTransactionError, ProducerFenced
 from tests.faults.cluster.writers import Writer
 from tests.support.waiting import SECONDS, wait_for
 

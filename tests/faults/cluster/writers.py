@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
 
-from logd.client import BatchProducer, Client
+from kafka_client import BatchProducer, Client
 from tests.support.waiting import SECONDS, wait_for
 
 PARTITIONS = 6

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import MillstreamError
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.membership import Shared
 from logd.config.broker import BrokerConfig
 from logd.embedded import EmbeddedBroker
-from logd.errors import MillstreamError
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from tests.faults.cluster_simulation.machine import Life
 from tests.support.power_loss import PowerLossDisk

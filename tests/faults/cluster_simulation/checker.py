@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from logd.records import ABORT, decode_records, iter_batches, parse_control
-from logd.topic_partition import TopicPartition
+from kafka_client.records import ABORT, decode_records, iter_batches, parse_control
+from kafka_client.topic_partition import TopicPartition
 
 
 class Kind(Enum):

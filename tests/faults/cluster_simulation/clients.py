@@ -1,5 +1,6 @@
-"""The clients of a history: producers, transactional producers, consumers and an operator with `logd.client`,
-each a process on a machine of its own, and all of what they are told is told to the checker.
+"""The clients of a history: producers, transactional producers, consumers and an operator.
+
+Each is a process on a machine of its own, and all of what they are told is told to the checker.
 
 They go on until the history is over, and then end what they have begun.
 """
@@ -11,8 +12,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from logd.broker.topics.topic import INTERNAL_TOPICS, TRANSACTION_STATE
-from logd.client import (
+from kafka_client import (
     NO_TIMEOUT_MS,
     Admin,
     BatchFetcher,
@@ -24,7 +24,7 @@ from logd.client import (
     TopicPartition,
     TransactionalProducer,
 )
-from logd.errors import (
+from kafka_client.errors import (
     AbortableTransactionError,
     LogTruncated,
     MillstreamError,
@@ -32,6 +32,7 @@ from logd.errors import (
     ProducerFenced,
     RebalanceNeeded,
 )
+from logd.broker.topics.topic import INTERNAL_TOPICS, TRANSACTION_STATE
 from tests.faults.cluster_simulation.brokers import BEGAN_MS, PORT
 from tests.faults.cluster_simulation.checker import Kind, Outcome, Reader, Transaction
 from tests.faults.cluster_simulation.network import Late

@@ -22,9 +22,9 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from logd.records.slice import FileSlice
-from logd.wire.messages.fetch import FetchRequest
-from logd.wire.messages.write_txn_markers import WriteTxnMarkersRequest
+from kafka_client.records.slice import FileSlice
+from kafka_client.wire.messages.fetch import FetchRequest
+from kafka_client.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from tests.faults.cluster_simulation.loop import SimulatedLoop
 from tests.faults.cluster_simulation.machine import LIFE, NOBODY, Life
 

@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from unittest import mock
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.coordinators.coordinator_log import CoordinatorLog
 from logd.broker.partition.partition import Partition
 from logd.broker.topics.unassigned_logs import LogAtHand, LogsAtHand
 from logd.broker.transactions import markers
-from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller import settling
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.shared_images import PartitionImage
@@ -20,7 +21,6 @@ from logd.metadata.zookeeper.session.operations import Check
 from logd.metadata.zookeeper.znodes.paths import CONTROLLER_EPOCH
 from logd.replication import Fetch, Follower, Truncate
 from logd.storage import Appended, ProducerState
-from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity, ending
 from logd.transactions.states import PREPARED
 from logd.transactions.transaction import Transaction

@@ -3,7 +3,7 @@
 What is real: three or four whole brokers (`logd.embedded`), with the controller, replication, the
 coordinators of groups and of transactions, logs, recovery and checkpoints as they are; their sessions with
 ZooKeeper down to the wall around kazoo (leases, elections, watches, the controller's writes); and
-`logd.client`: a producer with and one without idempotence, transactional producers of which two may have one
+`kafka_client`: a producer with and one without idempotence, transactional producers of which two may have one
 id, consumers of committed and of all records, members of a group that commit, one who has a topic deleted
 and made again, and one who has partitions moved from broker to broker.
 
@@ -60,9 +60,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from kafka_client import Admin, Client, Consumer, NewTopic, OffsetAndMetadata, TopicPartition
+from kafka_client.errors import RetriableError
 from logd.broker.cluster.peer_connections import PeerConnections
-from logd.client import Admin, Client, Consumer, NewTopic, OffsetAndMetadata, TopicPartition
-from logd.errors import RetriableError
 from logd.metadata.zookeeper.znodes.paths import CONTROLLER_EPOCH
 from tests.faults.cluster_simulation.brokers import BrokerHost
 from tests.faults.cluster_simulation.checker import Checker, Kind

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from logd.records import ABORT, COMMIT, build_batch, build_end_marker
-from logd.topic_partition import TopicPartition
+from kafka_client.records import ABORT, COMMIT, build_batch, build_end_marker
+from kafka_client.topic_partition import TopicPartition
 from tests.faults.cluster_simulation.checker import Checker, Kind, Outcome, Reader, Transaction, written_in
 
 TP = TopicPartition("t", 0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from logd.client import BatchFetcher, Client, TopicPartition
-from logd.client.fetcher.offsets import LATEST, IsolationLevel, list_offsets
-from logd.client.group.coordinator import fetch_offsets
+from kafka_client import BatchFetcher, Client, TopicPartition
+from kafka_client.fetcher.offsets import LATEST, IsolationLevel, list_offsets
+from kafka_client.group.coordinator import fetch_offsets
 from tests.faults.exactly_once.feeder import Pair
 from tests.faults.exactly_once.names import GROUP, INPUT, INPUT_PARTITIONS, OUTPUT, OUTPUT_PARTITIONS, changed
 

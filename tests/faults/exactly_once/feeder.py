@@ -6,8 +6,8 @@ import asyncio
 import random
 import time
 
-from logd.client import BatchProducer, Client
-from logd.records import NewRecord
+from kafka_client import BatchProducer, Client
+from kafka_client.records import NewRecord
 from tests.faults.exactly_once.names import INPUT, INPUT_PARTITIONS, KEYS, PATIENCE_MS
 
 PAUSE_SECONDS = 0.05

@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from logd.client import Admin, Client, NewTopic
-from logd.client.cluster.cluster import is_retriable
-from logd.errors import MillstreamError
+from kafka_client import Admin, Client, NewTopic
+from kafka_client.cluster.cluster import is_retriable
+from kafka_client.errors import MillstreamError
 from tests.faults.exactly_once.audit import audit, uncommitted
 from tests.faults.exactly_once.feeder import Feeder
 from tests.faults.exactly_once.names import (

@@ -29,10 +29,9 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from logd.client import Client, Consumer, GroupMetadata, TopicPartition, TransactionalProducer
-from logd.client.cluster.cluster import is_retriable
-from logd.client.fetcher.fetched import Fetched
-from logd.errors import (
+from kafka_client import Client, Consumer, GroupMetadata, TopicPartition, TransactionalProducer
+from kafka_client.cluster.cluster import is_retriable
+from kafka_client.errors import (
     AbortableTransactionError,
     ErrorCode,
     FatalTransactionError,
@@ -41,7 +40,8 @@ from logd.errors import (
     RebalanceNeeded,
     TransactionRebalanced,
 )
-from logd.records import NewRecord
+from kafka_client.fetcher.fetched import Fetched
+from kafka_client.records import NewRecord
 from tests.faults.exactly_once.names import (
     FENCED,
     GROUP,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
 from logd.replication import Fetch, Follower, Leader, Proposal, Standby, Truncate
 from tests.faults.replication.controller import Altered
 from tests.faults.replication.node import Fetched

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
 from tests.faults.replication.checker import Sent
 from tests.faults.replication.memory_log import Batch
 from tests.faults.replication.node import ACKS_ALL, Fetched, Produced

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
 from logd.replication import Proposal
 
 NO_LEADER = -1

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
+from kafka_client.topic_partition import TopicPartition
 from logd.replication import Truncate
 from logd.storage.log.epochs import LeaderEpochs
-from logd.topic_partition import TopicPartition
 
 TP = TopicPartition("orders", 0)
 NO_PRODUCER = -1

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from logd.errors import ErrorCode, KafkaError, error_for
+from kafka_client.errors import ErrorCode, KafkaError, error_for
 from logd.replication import Fetch, Follower, Leader, LeaderSettings, Proposal, Truncate, find_divergence
 from tests.faults.replication.controller import Altered, ControllerModel, Image
 from tests.faults.replication.memory_log import NO_PRODUCER, Batch, MemoryLog

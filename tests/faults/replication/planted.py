@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
 from logd.replication import Fetch, Follower, InSync, Leader, Proposal, Truncate
 from logd.replication.progress import Progress
 from tests.faults.replication.checker import Kind

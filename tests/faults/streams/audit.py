@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from logd.client import Admin, BatchFetcher, Client, IsolationLevel, TopicPartition
+from kafka_client import Admin, BatchFetcher, Client, IsolationLevel, TopicPartition
 from streams.serdes import Long
 from tests.faults.streams.summing import COPIED, COUNTED, KEYS, NUMBERS, SUMS, Row, sums
 

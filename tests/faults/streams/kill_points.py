@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from logd.client.producer.transaction_coordinator import TransactionCoordinator
-from logd.client.producer.transactional import TransactionalProducer
+from kafka_client.producer.transaction_coordinator import TransactionCoordinator
+from kafka_client.producer.transactional import TransactionalProducer
 from streams.runtime.commit.commit import Committer
 from streams.runtime.commit.output import Output
 from streams.runtime.task.task import Task

@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from logd.client import BatchProducer, Client
-from logd.records import NewRecord
+from kafka_client import BatchProducer, Client
+from kafka_client.records import NewRecord
 from streams import KafkaStreams
 from tests.faults.streams import summing
 from tests.faults.streams.audit import audit

@@ -20,7 +20,7 @@ import signal
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from logd.client import Admin, Client, NewTopic
+from kafka_client import Admin, Client, NewTopic
 from streams import Materialized, StreamsBuilder, Topology
 from streams.runtime.task.task import Task
 from streams.serdes import Long, Serde

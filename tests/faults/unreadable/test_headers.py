@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
-from logd.errors import UnreadableBatch
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from kafka_client.errors import UnreadableBatch
 from tests.support.damaged_log import HEADER_DAMAGE, damage_header
 from tests.support.logd_process import LogdProcess
 

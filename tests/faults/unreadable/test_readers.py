@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import UnreadableBatch
+from kafka_client.errors import UnreadableBatch
 from streams import KafkaStreams, StreamsBuilder, StreamsError, log_and_continue, log_and_fail
 from tests.streams.running import run, until
 from tests.support.damaged_log import damage_batch

@@ -14,7 +14,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
 
-from logd.records import NewRecord, Record
+from kafka_client.records import NewRecord, Record
 from tests.interop.clients.base import SECONDS, SESSION_MS, Refused
 
 T = TypeVar("T")

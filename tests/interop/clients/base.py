@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pytest
 
-from logd.records import NewRecord, Record
+from kafka_client.records import NewRecord, Record
 
 SECONDS = 100.0
 """What every wait is bounded by: far more than any takes, on a busy machine too."""

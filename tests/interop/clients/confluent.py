@@ -15,7 +15,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from logd.records import NewRecord, Record
+from kafka_client.records import NewRecord, Record
 from tests.interop.clients.base import SECONDS, SESSION_MS, Refused
 
 name = "confluent-kafka"

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
-from logd.records import Record
+from kafka_client.records import Record
 from tests.interop.clients.base import SECONDS
 
 COMMAND = shutil.which("kcat") or shutil.which("kafkacat")

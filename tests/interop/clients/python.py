@@ -16,7 +16,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import BrokerResponseError, RebalanceInProgressError
 
-from logd.records import NewRecord, Record
+from kafka_client.records import NewRecord, Record
 from tests.interop.clients.base import SECONDS, SESSION_MS, Refused
 from tests.support.waiting import wait_for
 

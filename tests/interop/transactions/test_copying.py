@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.records import NewRecord
+from kafka_client.records import NewRecord
 from tests.interop.transactions.clients.base import LIBRARIES, load
 from tests.interop.transactions.conftest import Broker
 from tests.interop.transactions.copier import aborted, copied

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from kafka_client.records import BatchHeader, iter_batches
 from logd.dump_log.decoders import decode_offsets, decode_transactions
 from logd.dump_log.dump import dump
 from logd.dump_log.options import Options
-from logd.records import BatchHeader, iter_batches
 from tests.interop.transactions.clients.base import load
 from tests.interop.transactions.conftest import Broker
 from tests.interop.transactions.test_semantics import until

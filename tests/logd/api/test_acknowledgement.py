@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.produce import PartitionProduced
 from logd.api.produce.acknowledgement import Acknowledgement, Unkept
 from logd.broker.partition.uncommitted import Commit
 from logd.broker.work.timeouts import Timeouts
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.produce import PartitionProduced
 
 LONG = 1000.0
 

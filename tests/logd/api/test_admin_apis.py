@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.wire import ApiKey, Message
-from logd.wire.messages.api_versions import ApiVersionsRequest
-from logd.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
-from logd.wire.messages.describe_topic_partitions import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire import ApiKey, Message
+from kafka_client.wire.messages.api_versions import ApiVersionsRequest
+from kafka_client.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
+from kafka_client.wire.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.list_config_resources import ListConfigResourcesRequest
-from logd.wire.messages.sasl_authenticate import SaslAuthenticateRequest
-from logd.wire.messages.sasl_handshake import SaslHandshakeRequest
-from logd.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.list_config_resources import ListConfigResourcesRequest
+from kafka_client.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from kafka_client.wire.messages.sasl_handshake import SaslHandshakeRequest
+from kafka_client.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.millstream.kafka_tools.players import JavaTools
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import sample

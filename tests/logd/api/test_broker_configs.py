@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pytest
 
+from kafka_client.errors import ErrorCode
 from logd.broker.topics.configs import Operation, Source
 from logd.config.inert import INERT_SETTINGS
-from logd.errors import ErrorCode
 from tests.logd.api.test_configs import BROKER, TOPIC, alter, describe, described
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import deep

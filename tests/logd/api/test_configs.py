@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages import alter_configs, incremental_alter_configs
+from kafka_client.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from logd.broker.topics.configs import Operation, Source
 from logd.config import BROKER_SETTINGS, TOPIC_SETTINGS
 from logd.config.inert import INERT_SETTINGS
-from logd.errors import ErrorCode
-from logd.wire.messages import alter_configs, incremental_alter_configs
-from logd.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 
@@ -193,6 +193,6 @@ def test_changed_broker_settings_reach_topics_and_survive_a_restart(own_logd: Lo
 
 
 def _create(name: str) -> Any:
-    from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+    from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
     return CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)])

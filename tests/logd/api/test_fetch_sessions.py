@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.wire import encode_request
-from logd.wire.messages.delete_records import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire import encode_request
+from kafka_client.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic

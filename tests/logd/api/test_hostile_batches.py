@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import cramjam
 import pytest
 
-from logd.errors import CorruptRecordBatch, ErrorCode
-from logd.records import Codec, NewRecord, Record, build_batch, decode_records, read_header
-from logd.records.build import seal
-from logd.records.compression import compress
-from logd.records.header import APPEND_TIME_BIT
-from logd.records.varint import varint
+from kafka_client.errors import CorruptRecordBatch, ErrorCode
+from kafka_client.records import Codec, NewRecord, Record, build_batch, decode_records, read_header
+from kafka_client.records.build import seal
+from kafka_client.records.compression import compress
+from kafka_client.records.header import APPEND_TIME_BIT
+from kafka_client.records.varint import varint
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.java import needs_kafka
 from tests.support.logd_process import LogdProcess

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.api.produce.waiting_batch import WaitingBatch
 from logd.broker.partition.admission import NotYetAdmitted
-from logd.errors import ErrorCode, KafkaError
 
 
 class Topic:

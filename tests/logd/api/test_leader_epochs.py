@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.records import iter_batches
-from logd.wire import encode_request
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from logd.wire.messages.offset_for_leader_epoch import (
+from kafka_client.errors import ErrorCode
+from kafka_client.records import iter_batches
+from kafka_client.wire import encode_request
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_client.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.partition.batch_rules import LOOP_COMPRESSED_MAX, LOOP_DECOMPRESSED_MAX
-from logd.errors import ErrorCode
-from logd.records import Codec, NewRecord, build_batch, compress, decode_records, read_header
-from logd.records.build import seal
-from logd.records.varint import varint
-from logd.wire.messages.end_txn import EndTxnRequest
-from logd.wire.messages.list_offsets import (
+from kafka_client.errors import ErrorCode
+from kafka_client.records import Codec, NewRecord, build_batch, compress, decode_records, read_header
+from kafka_client.records.build import seal
+from kafka_client.records.varint import varint
+from kafka_client.wire.messages.end_txn import EndTxnRequest
+from kafka_client.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from logd.wire.produce import encode_produce_request
+from kafka_client.wire.produce import encode_produce_request
+from logd.broker.partition.batch_rules import LOOP_COMPRESSED_MAX, LOOP_DECOMPRESSED_MAX
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import Writer
@@ -52,7 +52,7 @@ def broken(batch: bytes) -> bytes:
 
 
 def _bodies(codec: Codec, batch: bytes) -> Iterator[bytes]:
-    from logd.records.compression import pieces
+    from kafka_client.records.compression import pieces
 
     return pieces(codec, batch[61:])
 

@@ -7,6 +7,18 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kafka_client.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_client.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from logd.api.handlers.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -14,18 +26,6 @@ from logd.api.handlers.list_offsets import (
     LATEST,
     LATEST_TIERED,
     MAX_TIMESTAMP,
-)
-from logd.errors import ErrorCode
-from logd.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from logd.wire.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
 )
 from tests.support.raw_client import RawClient
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.api.patterns import LENGTH_MAX, matcher
-from logd.errors import ErrorCode, KafkaError
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.records import Codec, NewRecord, build_batch, decode_records, iter_batches, read_header
-from logd.records.header import assign_append_time, assign_max_timestamp, compute_crc
-from logd.wire import Message, decode_response_header, encode_request
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.describe_configs import DescribeConfigsRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.errors import ErrorCode
+from kafka_client.records import Codec, NewRecord, build_batch, decode_records, iter_batches, read_header
+from kafka_client.records.header import assign_append_time, assign_max_timestamp, compute_crc
+from kafka_client.wire import Message, decode_response_header, encode_request
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.describe_configs import DescribeConfigsRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient

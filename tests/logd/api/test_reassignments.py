@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.wire.messages.alter_partition_reassignments import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from logd.wire.messages.list_partition_reassignments import (
+from kafka_client.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import pytest
 from crc32c import crc32c
 
+from kafka_client import BatchProducer, Client
+from kafka_client.errors import ErrorCode, KafkaError, RecordsRefused
+from kafka_client.records import Codec, NewRecord, build_batch
 from logd.broker.partition.batch_rules import RECORD_ERRORS_MAX
-from logd.client import BatchProducer, Client
-from logd.errors import ErrorCode, KafkaError, RecordsRefused
-from logd.records import Codec, NewRecord, build_batch
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.java import needs_javac, needs_kafka, run_program
 from tests.support.logd_process import LogdProcess

@@ -7,45 +7,45 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.records import build_batch
-from logd.wire.messages.alter_configs import AlterableConfig as ReplacedConfig
-from logd.wire.messages.alter_configs import AlterConfigsRequest
-from logd.wire.messages.alter_configs import AlterConfigsResource as ReplacedResource
-from logd.wire.messages.create_partitions import (
+from kafka_client.errors import ErrorCode
+from kafka_client.records import build_batch
+from kafka_client.wire.messages.alter_configs import AlterableConfig as ReplacedConfig
+from kafka_client.wire.messages.alter_configs import AlterConfigsRequest
+from kafka_client.wire.messages.alter_configs import AlterConfigsResource as ReplacedResource
+from kafka_client.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from logd.wire.messages.delete_groups import DeleteGroupsRequest
-from logd.wire.messages.delete_records import (
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kafka_client.wire.messages.delete_groups import DeleteGroupsRequest
+from kafka_client.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from logd.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from logd.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.incremental_alter_configs import (
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kafka_client.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from logd.wire.messages.offset_commit import (
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from logd.wire.messages.offset_delete import (
+from kafka_client.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from logd.wire.produce import encode_produce_request
+from kafka_client.wire.produce import encode_produce_request
 from tests.support import java
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import deep

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.wire.messages.create_acls import AclCreation, CreateAclsRequest
-from logd.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from logd.wire.messages.describe_acls import DescribeAclsRequest
-from logd.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from kafka_client.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from kafka_client.wire.messages.describe_acls import DescribeAclsRequest
+from kafka_client.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from tests.support.raw_client import RawClient
 
 Make = Callable[..., str]

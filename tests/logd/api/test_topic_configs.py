@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import pytest
 
+from kafka_client.errors import ErrorCode
+from kafka_client.records import Codec, NewRecord, build_batch, read_header
 from logd.broker.topics.configs import Operation
 from logd.config import TOPIC_SETTINGS
-from logd.errors import ErrorCode
-from logd.records import Codec, NewRecord, build_batch, read_header
 from logd.storage.disk import PosixDisk
 from logd.storage.preallocation import preallocate
 from tests.logd.api.test_configs import BROKER, TOPIC, alter, described

@@ -6,24 +6,24 @@ from collections.abc import Callable
 
 import pytest
 
-from logd.api.table import APIS
-from logd.errors import ErrorCode
-from logd.wire.messages.api_versions import ApiVersionsRequest
-from logd.wire.messages.create_partitions import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.api_versions import ApiVersionsRequest
+from kafka_client.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from logd.wire.messages.create_topics import (
+from kafka_client.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreatableTopicResult,
     CreateTopicsRequest,
 )
-from logd.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from logd.wire.messages.describe_cluster import DescribeClusterRequest
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kafka_client.wire.messages.describe_cluster import DescribeClusterRequest
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from logd.api.table import APIS
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 

@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 import pytest
 
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire import Message, decode, decode_response_header, encode_request, response_class
 from logd.api.dispatch.dispatch import serve
 from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint as Listener
 from logd.metadata.image import BrokerImage, Change, Endpoint, PartitionImage, replicas_offline
-from logd.topic_partition import TopicPartition
-from logd.wire import Message, decode, decode_response_header, encode_request, response_class
 
 T = TypeVar("T")
 

@@ -10,30 +10,34 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.metadata.controller.core import Controller
-from logd.metadata.image import Change, ClusterImage, PartitionImage
-from logd.metadata.serving import ServingController
-from logd.topic_partition import TopicPartition
-from logd.wire.messages.alter_partition_reassignments import (
+from kafka_client.errors import ErrorCode
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from logd.wire.messages.create_partitions import (
+from kafka_client.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from logd.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
-from logd.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.incremental_alter_configs import (
+from kafka_client.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from kafka_client.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from logd.metadata.controller.core import Controller
+from logd.metadata.image import Change, ClusterImage, PartitionImage
+from logd.metadata.serving import ServingController
 from tests.logd.api_cluster.conftest import TOPIC, Cluster
 
 NEW = "new"

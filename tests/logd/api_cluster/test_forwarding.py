@@ -13,12 +13,8 @@ from typing import Any
 
 import pytest
 
-from logd.api.request.answer import Refused
-from logd.api.table import APIS, BROKER_APIS, Api
-from logd.broker.cluster.controller_link import client_host_of, in_envelope, principal_of
-from logd.errors import ErrorCode, KafkaError
-from logd.metadata.controller.decision import Decision
-from logd.wire import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire import (
     Message,
     decode,
     decode_request_header,
@@ -27,17 +23,21 @@ from logd.wire import (
     encode_response,
     response_class,
 )
-from logd.wire.messages.api_versions import ApiVersionsRequest
-from logd.wire.messages.create_topics import (
+from kafka_client.wire.messages.api_versions import ApiVersionsRequest
+from kafka_client.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from logd.api.request.answer import Refused
+from logd.api.table import APIS, BROKER_APIS, Api
+from logd.broker.cluster.controller_link import client_host_of, in_envelope, principal_of
+from logd.metadata.controller.decision import Decision
 from tests.logd.api_cluster.conftest import INTERNAL, Cluster
 from tests.support.depth import deep
 from tests.support.sample_requests import sample_frame

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from logd.metadata.image import PartitionImage, replicas_offline
-from logd.topic_partition import TopicPartition
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.logd.api_cluster.conftest import ALIVE, EXTERNAL, INTERNAL, Cluster
 from tests.support.java import LIBS_3, needs_javac_3, run_program
 

@@ -10,28 +10,28 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.records import build_batch
-from logd.wire.messages.alter_replica_log_dirs import (
+from kafka_client.errors import ErrorCode
+from kafka_client.records import build_batch
+from kafka_client.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from logd.wire.messages.delete_records import (
+from kafka_client.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from logd.wire.messages.describe_producers import DescribeProducersRequest
-from logd.wire.messages.describe_producers import TopicRequest as ProducersOf
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from logd.wire.messages.offset_for_leader_epoch import (
+from kafka_client.wire.messages.describe_producers import DescribeProducersRequest
+from kafka_client.wire.messages.describe_producers import TopicRequest as ProducersOf
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_client.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_client.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from logd.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_client.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.logd.api_cluster.conftest import EXTERNAL, INTERNAL, TOPIC, Cluster
 
 OK = ErrorCode.NONE

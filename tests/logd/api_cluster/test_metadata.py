@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from logd.config.listeners import Endpoint as Listener
-from logd.errors import ErrorCode
-from logd.metadata.image import PartitionImage, broker_gone
-from logd.topic_partition import TopicPartition
-from logd.wire.messages.describe_cluster import DescribeClusterRequest
-from logd.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.list_partition_reassignments import (
+from kafka_client.errors import ErrorCode
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.describe_cluster import DescribeClusterRequest
+from kafka_client.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from logd.config.listeners import Endpoint as Listener
+from logd.metadata.image import PartitionImage, broker_gone
 from tests.logd.api_cluster.conftest import EXTERNAL, INTERNAL, TOPIC, Cluster
 
 OK, NO_LEADER = ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE

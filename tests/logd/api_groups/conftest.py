@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.list_groups import ListGroupsRequest
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.list_groups import ListGroupsRequest
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for

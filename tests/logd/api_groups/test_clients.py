@@ -24,7 +24,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from logd.records import Record
+from kafka_client.records import Record
 from tests.interop.clients.base import wait_until
 from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.coordinators.coordinator import partition_for
-from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from logd.wire.messages.delete_groups import DeleteGroupsRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.offset_commit import (
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafka_client.wire.messages.delete_groups import DeleteGroupsRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from logd.broker.coordinators.coordinator import partition_for
 from tests.support.java import dump_log_segments, needs_kafka
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.wire.messages.delete_groups import DeleteGroupsRequest
-from logd.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.heartbeat import HeartbeatRequest
-from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from logd.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
-from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.delete_groups import DeleteGroupsRequest
+from kafka_client.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.heartbeat import HeartbeatRequest
+from kafka_client.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kafka_client.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kafka_client.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+from kafka_client.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 
@@ -231,6 +231,6 @@ def test_a_client_that_hangs_up_while_it_waits_disturbs_nobody(
 
 
 def raw_frame(request: JoinGroupRequest, version: int) -> bytes:
-    from logd.wire import encode_request
+    from kafka_client.wire import encode_request
 
     return encode_request(request, version, 1, "raw")

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.offset_commit import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from logd.wire.messages.offset_delete import (
+from kafka_client.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from logd.wire.messages.offset_fetch import (
+from kafka_client.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,

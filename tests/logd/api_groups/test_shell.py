@@ -10,13 +10,18 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import ABORT, COMMIT, Codec, build_batch, build_end_marker, read_header
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kafka_client.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from logd.broker.coordinators.coordinator import partition_for
 from logd.broker.groups.clock import GroupClock
 from logd.broker.groups.groups import Groups
 from logd.broker.groups.log import GroupLog
 from logd.broker.topics.topic import GROUP_OFFSETS
 from logd.config.broker import BrokerConfig
-from logd.errors import ErrorCode, KafkaError
 from logd.groups import (
     CoordinatorRecord,
     Producing,
@@ -25,12 +30,7 @@ from logd.groups import (
     encode_record,
 )
 from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
-from logd.records import ABORT, COMMIT, Codec, build_batch, build_end_marker, read_header
 from logd.storage import Appended
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
-from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 COUNT = 3
 MARKER = Appended(0, 0, -1, 0)

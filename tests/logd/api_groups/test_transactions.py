@@ -11,20 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from logd.wire.messages.delete_groups import DeleteGroupsRequest
-from logd.wire.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
-from logd.wire.messages.describe_transactions import DescribeTransactionsRequest, TransactionState
-from logd.wire.messages.end_txn import EndTxnRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.list_transactions import ListTransactionsRequest
-from logd.wire.messages.offset_commit import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafka_client.wire.messages.delete_groups import DeleteGroupsRequest
+from kafka_client.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    ProducerState,
+    TopicRequest,
+)
+from kafka_client.wire.messages.describe_transactions import DescribeTransactionsRequest, TransactionState
+from kafka_client.wire.messages.end_txn import EndTxnRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.list_transactions import ListTransactionsRequest
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from logd.wire.messages.offset_fetch import (
+from kafka_client.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,

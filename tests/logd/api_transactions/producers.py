@@ -5,23 +5,23 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from logd.records import build_batch, decode_records, iter_batches, parse_control
-from logd.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from logd.wire.messages.add_partitions_to_txn import (
+from kafka_client.records import build_batch, decode_records, iter_batches, parse_control
+from kafka_client.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafka_client.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from logd.wire.messages.end_txn import EndTxnRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.messages.txn_offset_commit import (
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafka_client.wire.messages.end_txn import EndTxnRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from logd.wire.produce import encode_produce_request
+from kafka_client.wire.produce import encode_produce_request
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from logd.errors import ErrorCode
-from logd.wire.messages.describe_transactions import DescribeTransactionsRequest
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.describe_transactions import DescribeTransactionsRequest
 from tests.logd.api_transactions.producers import RawProducer, committed_values, make_topic
 from tests.logd.broker.log_dirs import home
 from tests.support.depth import deep

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.offset_fetch import (
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

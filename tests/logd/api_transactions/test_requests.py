@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.wire.messages.api_versions import ApiVersionsRequest
-from logd.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from logd.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from logd.wire.messages.offset_fetch import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.api_versions import ApiVersionsRequest
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kafka_client.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from logd.wire.messages.write_txn_markers import (
+from kafka_client.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,

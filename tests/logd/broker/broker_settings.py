@@ -14,28 +14,28 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from logd.broker.coordinators.coordinator import partition_for
-from logd.broker.topics.configs import Operation
-from logd.records import Codec, decode_records, iter_batches
-from logd.wire import encode_request
-from logd.wire.messages.api_versions import ApiVersionsRequest
-from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from logd.wire.messages.delete_records import (
+from kafka_client.records import Codec, decode_records, iter_batches
+from kafka_client.wire import encode_request
+from kafka_client.wire.messages.api_versions import ApiVersionsRequest
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafka_client.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from logd.wire.messages.offset_commit import (
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from logd.broker.coordinators.coordinator import partition_for
+from logd.broker.topics.configs import Operation
 from tests.logd.api.test_configs import TOPIC, alter
 from tests.logd.api.test_configs import described as topic_config
 from tests.logd.broker.log_dirs import alter as move

@@ -10,6 +10,11 @@ from typing import Any
 
 import pytest
 
+from kafka_client.records import build_batch
+from kafka_client.records.slice import FileSlice
+from kafka_client.wire import encode_request
+from kafka_client.wire.fetched import FetchedResponse, PartitionRecords, decode_fetch_response
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from logd.api.dispatch.dispatch import serve
 from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
@@ -18,12 +23,7 @@ from logd.broker.fetching.fetch_session import FetchSession
 from logd.broker.partition.partition import Partition
 from logd.config.listeners import Endpoint
 from logd.config.load import from_properties
-from logd.records import build_batch
-from logd.records.slice import FileSlice
 from logd.storage.disk import read_slice
-from logd.wire import encode_request
-from logd.wire.fetched import FetchedResponse, PartitionRecords, decode_fetch_response
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 
 VERSION = 12
 LONG = 60_000

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from logd.records import decode_records, iter_batches
-from logd.wire.messages.alter_replica_log_dirs import (
+from kafka_client.records import decode_records, iter_batches
+from kafka_client.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from logd.wire.messages.describe_log_dirs import DescribeLogDirsRequest
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for

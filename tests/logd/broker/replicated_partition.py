@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterator
 
-from logd.errors import ErrorCode, KafkaError
-from logd.records import read_header
-from logd.records.header import assign_offset
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import read_header
+from kafka_client.records.header import assign_offset
 from logd.storage import Appended
 
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kafka_client.records import build_batch, iter_batches
 from logd.broker.background.flusher import Flusher
 from logd.broker.partition.partition import Partition
 from logd.broker.partition.replication_role import ReplicationRole
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
-from logd.records import build_batch, iter_batches
 from logd.storage import Appended, LogFolder
 from logd.storage.disk import read_slice
 

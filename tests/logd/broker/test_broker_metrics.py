@@ -11,8 +11,7 @@ from typing import NoReturn
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from logd.broker.broker import Broker
-from logd.client import (
+from kafka_client import (
     Admin,
     BatchFetcher,
     BatchProducer,
@@ -21,13 +20,14 @@ from logd.client import (
     TopicPartition,
     TransactionalProducer,
 )
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.metrics.exposition import exposition
+from kafka_client.wire import encode_request
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from logd.broker.broker import Broker
 from logd.config.broker import BrokerConfig
-from logd.errors import ErrorCode, KafkaError
-from logd.metrics.exposition import exposition
 from logd.server.server import Server
-from logd.wire import encode_request
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.logd.client.running import until
+from tests.kafka_client.running import until
 from tests.support.depth import deep
 from tests.support.documented_metrics import check_documented
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kafka_client.errors import ErrorCode
+from kafka_client.records import Codec
 from logd.config import BROKER_SETTINGS, TOPIC_SETTINGS
-from logd.errors import ErrorCode
-from logd.records import Codec
 from logd.storage.disk import PosixDisk
 from logd.storage.preallocation import preallocate
 from tests.logd.api.test_topic_configs import CASES as TOPIC_CASES

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.wire.messages.alter_configs import AlterableConfig as ReplacedConfig
-from logd.wire.messages.alter_configs import AlterConfigsRequest
-from logd.wire.messages.alter_configs import AlterConfigsResource as ReplacedResource
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.incremental_alter_configs import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.alter_configs import AlterableConfig as ReplacedConfig
+from kafka_client.wire.messages.alter_configs import AlterConfigsRequest
+from kafka_client.wire.messages.alter_configs import AlterConfigsResource as ReplacedResource
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,

@@ -11,11 +11,11 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.topics.catalog import TopicCatalog
 from logd.broker.topics.cluster_view import ClusterView
 from logd.config.topic import TopicConfig
 from logd.metadata.image import ClusterImage, PartitionImage, TopicImage
-from logd.topic_partition import TopicPartition
 
 T0 = TopicPartition("t", 0)
 

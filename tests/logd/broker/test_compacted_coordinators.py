@@ -11,16 +11,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-from logd.errors import ErrorCode
-from logd.wire.messages.delete_groups import DeleteGroupsRequest
-from logd.wire.messages.describe_transactions import DescribeTransactionsRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.offset_commit import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.delete_groups import DeleteGroupsRequest
+from kafka_client.wire.messages.describe_transactions import DescribeTransactionsRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient

@@ -14,18 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.broker import Broker
-from logd.config.load import from_properties
-from logd.errors import ErrorCode
-from logd.records import Codec, build_batch, decode_records, iter_batches
-from logd.storage.checkpoints import read_offsets
-from logd.storage.cleaner.swap import Swap
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.incremental_alter_configs import (
+from kafka_client.errors import ErrorCode
+from kafka_client.records import Codec, build_batch, decode_records, iter_batches
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from logd.broker.broker import Broker
+from logd.config.load import from_properties
+from logd.storage.checkpoints import read_offsets
+from logd.storage.cleaner.swap import Swap
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient

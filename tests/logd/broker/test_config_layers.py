@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.broker.topics.config_layers import ALL_BROKERS, ConfigLayers
-from logd.errors import ErrorCode, KafkaError
 
 
 def test_changed_values_that_are_not_allowed_are_left_out(caplog: pytest.LogCaptureFixture) -> None:

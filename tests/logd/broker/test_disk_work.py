@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.errors import KafkaError
 from logd.broker.broker import Broker
 from logd.broker.topics.catalog import new_topic
 from logd.broker.work import disk_work
 from logd.broker.work.disk_work import DiskWork
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
-from logd.errors import KafkaError
-from tests.logd.client.running import until
+from tests.kafka_client.running import until
 
 
 def test_it_tells_of_topics_until_their_work_has_ended() -> None:

@@ -17,21 +17,21 @@ from typing import Any
 
 import pytest
 
-from logd.broker.broker import Broker
-from logd.config.broker import BrokerConfig
-from logd.errors import ErrorCode
-from logd.records import build_batch, decode_records
-from logd.server.server import Server
-from logd.storage.disk import PosixFile
-from logd.wire import encode_request
-from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from logd.wire.messages.offset_commit import (
+from kafka_client.errors import ErrorCode
+from kafka_client.records import build_batch, decode_records
+from kafka_client.wire import encode_request
+from kafka_client.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from logd.wire.produce import encode_produce_request
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from kafka_client.wire.produce import encode_produce_request
+from logd.broker.broker import Broker
+from logd.config.broker import BrokerConfig
+from logd.server.server import Server
+from logd.storage.disk import PosixFile
 from tests.support.depth import deep
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import Writer

@@ -19,19 +19,19 @@ from typing import Any
 
 import pytest
 
-from logd.broker.broker import Broker
-from logd.config.broker import BrokerConfig
-from logd.records import build_batch
-from logd.server.server import Server
-from logd.wire.messages.alter_replica_log_dirs import (
+from kafka_client.records import build_batch
+from kafka_client.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.describe_log_dirs import DescribeLogDirsRequest
-from logd.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from kafka_client.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from kafka_client.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from logd.broker.broker import Broker
+from logd.config.broker import BrokerConfig
+from logd.server.server import Server
 from tests.support.depth import deep
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import Writer

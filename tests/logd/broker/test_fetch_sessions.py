@@ -7,11 +7,11 @@ import tracemalloc
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.fetch import FetchPartition, PartitionFetched, ReceivedFetch
 from logd.broker.fetching import fetch_sessions
 from logd.broker.fetching.fetch_session import EPOCH_MAX, FetchSession
 from logd.broker.fetching.fetch_sessions import EVICTION_MS, FetchSessions
-from logd.errors import ErrorCode, KafkaError
-from logd.wire.fetch import FetchPartition, PartitionFetched, ReceivedFetch
 
 
 def asked(partition: int, offset: int = 0) -> FetchPartition:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.broker.background.flusher import FLUSHES_AT_ONCE, SYNCS_AT_ONCE, Flusher
-from logd.errors import ErrorCode, KafkaError
 
 
 class PaperLog:

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 import uvloop
 
+from kafka_client.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
 from logd.broker.background import housekeeping
 from logd.broker.background.housekeeping import Housekeeping
 from logd.config.broker import BrokerConfig
 from logd.storage import Deletion
 from logd.storage.checkpoints import read_offsets
 from logd.storage.disk import PosixDisk
-from logd.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from logd.storage.names import CLEAN_SHUTDOWN
-from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.logd.broker.log_dirs import fill, logd_in, read, state
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess

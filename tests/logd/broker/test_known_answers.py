@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from kafka_client.wire import decode_response_header, encode_request
+from kafka_client.wire.compile import decode
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from logd.api.dispatch.dispatch import serve
 from logd.api.handlers import metadata
 from logd.api.request.context import RequestContext
 from logd.broker.fetching.response_cache import KnownAnswers
 from logd.config.listeners import Endpoint
-from logd.wire import decode_response_header, encode_request
-from logd.wire.compile import decode
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.logd.broker.fetch_bench import Bench, bench
 
 __all__ = ["bench"]

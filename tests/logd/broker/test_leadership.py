@@ -14,23 +14,23 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logd.broker.groups.groups import Groups
-from logd.broker.topics.leadership import Leadership
-from logd.broker.topics.topic import GROUP_OFFSETS
-from logd.config.broker import BrokerConfig
-from logd.errors import ErrorCode, KafkaError
-from logd.groups import CoordinatorRecord, encode_record
-from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
-from logd.records import build_batch
-from logd.wire.messages.describe_groups import DescribedGroup
-from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from logd.wire.messages.list_groups import ListGroupsRequest
-from logd.wire.messages.offset_commit import (
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import build_batch
+from kafka_client.wire.messages.describe_groups import DescribedGroup
+from kafka_client.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kafka_client.wire.messages.list_groups import ListGroupsRequest
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequestGroup
+from logd.broker.groups.groups import Groups
+from logd.broker.topics.leadership import Leadership
+from logd.broker.topics.topic import GROUP_OFFSETS
+from logd.config.broker import BrokerConfig
+from logd.groups import CoordinatorRecord, encode_record
+from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
 from tests.logd.broker.replicated_partition import ReplicatedPartition
 from tests.support import depth
 

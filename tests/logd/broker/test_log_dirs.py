@@ -13,21 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from logd.broker.coordinators.coordinator import partition_for
-from logd.errors import ErrorCode
-from logd.storage.names import CLEAN_SHUTDOWN
-from logd.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.heartbeat import HeartbeatRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.messages.list_groups import ListGroupsRequest
-from logd.wire.messages.offset_commit import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.heartbeat import HeartbeatRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.messages.list_groups import ListGroupsRequest
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from logd.broker.coordinators.coordinator import partition_for
+from logd.storage.names import CLEAN_SHUTDOWN
 from tests.logd.broker.log_dirs import alter, described, fill, home, logd_in, read, state
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
@@ -332,7 +332,7 @@ def test_a_folder_cannot_be_named_twice(tmp_path: Path) -> None:
 @deep
 @pytest.mark.parametrize("version", range(1, 6))
 def test_describing_the_folders(tmp_path: Path, version: int) -> None:
-    from logd.wire.messages.describe_log_dirs import DescribableLogDirTopic
+    from kafka_client.wire.messages.describe_log_dirs import DescribableLogDirTopic
 
     with logd_in(tmp_path, "a", "b") as logd:
         create_topic(logd, "t", partitions=2)

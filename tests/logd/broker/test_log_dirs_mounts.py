@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
 from tests.logd.broker.log_dirs import fill, home, logd_in, read, state
 from tests.support.depth import deep
 from tests.support.full_disk import mounted

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.records import build_batch, decode_records, iter_batches
-from logd.wire.messages.delete_records import (
+from kafka_client.errors import ErrorCode
+from kafka_client.records import build_batch, decode_records, iter_batches
+from kafka_client.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.messages.offset_fetch import (
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError
 from logd.broker.coordinators import producer_id_blocks
 from logd.broker.coordinators.producer_id_blocks import BlocksAhead
 from logd.broker.coordinators.producer_ids import ProducerIds
-from logd.errors import ConnectionClosed, ErrorCode, KafkaError
 
 BLOCK = 10
 

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import build_batch
+from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
 from logd.broker.coordinators import producer_id_blocks
 from logd.broker.coordinators.producer_ids import ProducerIds
-from logd.errors import ErrorCode, KafkaError
 from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.found import PRODUCER_ID_LEAP, beyond
-from logd.records import build_batch
 from logd.storage.checkpoints import read_properties
 from logd.storage.disk import PosixDisk
 from logd.storage.producers.snapshot import decode_snapshot
-from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.logd.broker.log_dirs import logd_in
 from tests.support.depth import deep, sample
 from tests.support.kafka_folder import FOLDER

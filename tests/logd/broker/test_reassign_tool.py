@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from logd.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kafka_client.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.logd.broker.log_dirs import fill, home, logd_in, read, wait_until_in
 from tests.support.java import needs_kafka, run_tool
 from tests.support.logd_process import LogdProcess

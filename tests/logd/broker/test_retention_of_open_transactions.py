@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kafka_client.records import decode_records, iter_batches
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
 from logd.broker.topics.configs import Operation
-from logd.records import decode_records, iter_batches
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.logd.api.test_configs import TOPIC, alter
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import deep

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
-from logd.records import build_batch
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import build_batch
 from tests.logd.broker.roles import NOW, FakeRole, Waiter, opened, run, turns
 
 

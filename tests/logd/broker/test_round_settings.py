@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from logd.broker.background.compaction import Compaction
-from logd.errors import ErrorCode
-from logd.records import build_batch
-from logd.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from logd.wire.messages.offset_commit import (
+from kafka_client.errors import ErrorCode
+from kafka_client.records import build_batch
+from kafka_client.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from logd.broker.background.compaction import Compaction
 from tests.faults.simulation import NOW, Client, Life, SimulatedBroker, new_disk, repeatable
 from tests.logd.broker.test_durability import Disk, Running, disk, make
 from tests.support.raw_client import RawClient

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import build_batch
 from logd.broker.background.flusher import Flusher
 from logd.broker.background.housekeeping import Housekeeping
 from logd.broker.broker import Broker
@@ -24,9 +26,7 @@ from logd.broker.work import periodic as rounds_module
 from logd.broker.work.periodic import Rounds
 from logd.config.broker import BrokerConfig
 from logd.config.load import from_properties
-from logd.errors import ErrorCode, KafkaError
 from logd.groups import GroupShard
-from logd.records import build_batch
 from logd.storage.cleaner.swap import Swap
 from logd.storage.log.compaction import LogCompaction
 from logd.storage.log.flusher import LogFlusher
@@ -312,7 +312,7 @@ async def coordinate(broker: Broker) -> Any:
 
 
 def member(broker: Broker) -> Any:
-    from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+    from kafka_client.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
     request = JoinGroupRequest(
         group_id="g",
@@ -404,9 +404,9 @@ def test_transactions_go_on_to_time_out(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_transaction_that_was_decided_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its readers were held back for good."""
+    from kafka_client.topic_partition import TopicPartition
     from logd.broker.transactions.markers import Markers
     from logd.broker.transactions.partition import TxnPartition
-    from logd.topic_partition import TopicPartition
 
     async def test(broker: Broker) -> None:
         await broker.catalog.create("t", 1, {})

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import KafkaError
+from kafka_client.records import build_batch
 from logd.broker.topics.topic import Topic
-from logd.errors import KafkaError
-from logd.records import build_batch
 from tests.logd.broker.fetch_bench import LONG, Bench, Session, bench, running, turns
 from tests.support.depth import deep
 

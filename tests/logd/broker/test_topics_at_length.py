@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.errors import KafkaError
+from kafka_client.records import build_batch
 from logd.broker.broker import Broker
 from logd.broker.topics.replicas import PARTITIONS_PER_TURN
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
-from logd.errors import KafkaError
-from logd.records import build_batch
 from logd.storage.new_log import Placement
 from tests.support.depth import deep
 

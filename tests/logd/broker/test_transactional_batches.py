@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError, error_for
+from kafka_client.records import Codec, build_batch, build_end_marker, decode_records, read_header
 from logd.broker.partition.admission import NotYetAdmitted
 from logd.broker.partition.batch_rules import BatchRules
 from logd.broker.partition.partition import Partition
 from logd.config.topic import TopicConfig
-from logd.errors import ErrorCode, KafkaError, error_for
-from logd.records import Codec, build_batch, build_end_marker, decode_records, read_header
 from logd.storage import LogFolder
 from logd.storage.disk import read_slice
 

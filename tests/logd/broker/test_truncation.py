@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import build_batch, decode_records, iter_batches
 from logd.broker.broker import Broker
 from logd.broker.partition.partition import Partition
 from logd.config.load import from_properties
-from logd.errors import ErrorCode, KafkaError
-from logd.records import build_batch, decode_records, iter_batches
 from logd.storage.checkpoints import read_offsets
 from logd.storage.cleaner.swap import Swap
 from logd.storage.jobs import Flush

@@ -12,14 +12,14 @@ from typing import Any, cast
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import Codec, build_batch
 from logd.api.produce.waiting_batch import WaitingBatch
 from logd.broker.partition.batch_rules import LOOP_DECOMPRESSED_MAX, NotYetValidated, Validated
 from logd.broker.partition.partition import Partition
 from logd.broker.work import pool as pools
 from logd.broker.work.pool import VALIDATING_BYTES_MAX, VALIDATING_MAX, Validator
 from logd.config.topic import TopicConfig
-from logd.errors import ErrorCode, KafkaError
-from logd.records import Codec, build_batch
 from logd.storage import LogFolder
 
 NOW = 1_700_000_000_000

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.errors import KafkaError
+from kafka_client.records import build_batch, decode_records
 from logd.broker.background.flusher import Flusher
 from logd.broker.partition.partition import Partition
 from logd.config.topic import TopicConfig
-from logd.errors import KafkaError
-from logd.records import build_batch, decode_records
 from logd.storage import Appended, LogFolder
 from logd.storage.disk import read_slice
 from logd.storage.testing import FaultyDisk

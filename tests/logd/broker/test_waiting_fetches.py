@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from logd.api.fetch.fetch_read import FetchRead
-from logd.errors import ErrorCode
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.logd.broker.fetch_bench import LONG, Bench, Session, bench, by_partition, turns
 from tests.logd.broker.roles import FakeRole
 

@@ -12,6 +12,11 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import build_batch
+from kafka_client.records.slice import FileSlice
+from kafka_client.wire import decode, encode_request
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from logd.api.dispatch.dispatch import serve
 from logd.api.fetch import fetch_attempt
 from logd.api.request.context import RequestContext
@@ -21,14 +26,9 @@ from logd.broker.fetching.delayed import Delayed
 from logd.config.listeners import Endpoint
 from logd.config.load import from_properties
 from logd.config.topic import TopicConfig
-from logd.errors import ErrorCode, KafkaError
-from logd.records import build_batch
-from logd.records.slice import FileSlice
 from logd.storage import LogFolder, NotResident
 from logd.storage.disk import read_slice
 from logd.storage.log.reader import LogReader
-from logd.wire import decode, encode_request
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 SECONDS = 100
 

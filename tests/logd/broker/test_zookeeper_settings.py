@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.errors import ConfigError
 from logd.broker.cluster.zookeeper_settings import zookeeper_settings
 from logd.config.load import from_properties
 from logd.config.zookeeper import ZooKeeperConfig
 from logd.embedded import shared_of
-from logd.errors import ConfigError
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from tests.support.certificates import Authority
 

@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
+from kafka_client.errors import ConfigError
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint, advertised_endpoints, bound_endpoints
-from logd.errors import ConfigError
 
 
 def endpoints(**given: str) -> tuple[list[Endpoint], list[Endpoint]]:

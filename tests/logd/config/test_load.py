@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.errors import ConfigError
 from logd.config.load import from_properties, load_config
-from logd.errors import ConfigError
 
 
 def test_overrides_win_over_the_file(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.config.properties import format_properties, parse_overrides, parse_properties, read_properties
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
+from kafka_client.java_properties import format_properties, parse_overrides, parse_properties, read_properties
 
 
 def test_comments_separators_and_continuation_lines() -> None:

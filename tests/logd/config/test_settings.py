@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_client.errors import ConfigError
 from logd.config.broker import BROKER_SETTINGS, BrokerConfig
 from logd.config.load import from_properties
 from logd.config.setting import Kind, Setting, format_value
 from logd.config.topic import TOPIC_SETTINGS, TopicConfig
-from logd.errors import ConfigError
 
 
 @pytest.mark.parametrize("table", [TOPIC_SETTINGS, BROKER_SETTINGS])

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.wire import decode_exactly, encode
 from logd.dump_log.decoders import decode_offsets, decode_transactions
 from logd.dump_log.newer_groups import NEWER_GROUPS
 from logd.transactions.records import TransactionLogValue
-from logd.wire import decode_exactly, encode
 from tests.support.golden_records import GoldenRecord, read_golden
 
 LOGD_TESTS = Path(__file__).parent.parent

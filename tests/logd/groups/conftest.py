@@ -20,7 +20,38 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records.header import NO_PRODUCER_ID
+from kafka_client.wire.message import Message
+from kafka_client.wire.messages.heartbeat import HeartbeatRequest
+from kafka_client.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kafka_client.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from kafka_client.wire.messages.list_groups import ListGroupsRequest
+from kafka_client.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kafka_client.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kafka_client.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from kafka_client.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from logd.groups import (
     Answer,
     CoordinatorRecord,
@@ -33,29 +64,6 @@ from logd.groups import (
     TransactionEnd,
 )
 from logd.groups.records import OffsetRecord
-from logd.records.header import NO_PRODUCER_ID
-from logd.wire.message import Message
-from logd.wire.messages.heartbeat import HeartbeatRequest
-from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from logd.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from logd.wire.messages.list_groups import ListGroupsRequest
-from logd.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from logd.wire.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from logd.wire.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from tests.support.scripts import check_script, milliseconds
 
 Options = dict[str, str]

@@ -23,7 +23,26 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire.message import Message
+from kafka_client.wire.messages.heartbeat import HeartbeatRequest
+from kafka_client.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kafka_client.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from kafka_client.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequestGroup
+from kafka_client.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 from logd.groups import (
     Answer,
     CoordinatorRecord,
@@ -35,17 +54,6 @@ from logd.groups import (
     Producing,
     Stored,
 )
-from logd.wire.message import Message
-from logd.wire.messages.heartbeat import HeartbeatRequest
-from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from logd.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from logd.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup
-from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from tests.support import depth
 
 GROUP = "g"

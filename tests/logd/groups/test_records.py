@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_client.errors import MalformedMessage
+from kafka_client.wire import decode_versioned, encode_versioned
 from logd.broker.coordinators.coordinator import partition_for
-from logd.errors import MalformedMessage
 from logd.groups import decode_record, encode_record
 from logd.groups.records import (
     CoordinatorRecord,
@@ -19,7 +20,6 @@ from logd.groups.records import (
     OffsetCommitValue,
     OffsetRecord,
 )
-from logd.wire import decode_versioned, encode_versioned
 
 # MessageUtil.toVersionPrefixedByteBuffer of OffsetCommitValue(5000000000, epoch 7, "größe", 1700000000000).
 OFFSET_VALUES = {

@@ -17,7 +17,24 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records.header import NO_PRODUCER_ID
+from kafka_client.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kafka_client.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kafka_client.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from logd.groups import (
     CoordinatorRecord,
     GroupSettings,
@@ -28,23 +45,6 @@ from logd.groups import (
     TransactionEnd,
 )
 from logd.groups.records import OffsetRecord
-from logd.records.header import NO_PRODUCER_ID
-from logd.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from logd.wire.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from logd.wire.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from tests.support import depth
 
 Where = tuple[str, str, int]

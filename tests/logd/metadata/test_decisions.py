@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.config.topic import TopicConfig
-from logd.errors import ErrorCode, KafkaError
 from logd.metadata import decisions
 from logd.metadata.found import take_in
 from logd.metadata.image import Change, ClusterImage, TopicImage

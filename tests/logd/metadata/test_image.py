@@ -11,6 +11,7 @@ from zlib import crc32
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.broker_index import Holdings
 from logd.metadata.embedded import FILE_NAME, EmbeddedStore
 from logd.metadata.image import (
@@ -24,7 +25,6 @@ from logd.metadata.image import (
     replicas_offline,
 )
 from logd.storage.disk import PosixDisk
-from logd.topic_partition import TopicPartition
 
 BROKERS = range(1, 5)
 IDS = st.sampled_from(BROKERS)

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec
 
 import pytest
 
-from logd.errors import ErrorCode, Fenced, KafkaError
+from kafka_client.errors import ErrorCode, Fenced, KafkaError
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.placement import Start
 from logd.metadata.controller.topics import NewTopic

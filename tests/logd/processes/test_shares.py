@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.errors import ConfigError
 from logd.config.broker import BrokerConfig
 from logd.config.load import from_properties
-from logd.errors import ConfigError
 from logd.processes.shares import shares
 
 CLUSTER = {"zookeeper.connect": "zk:2181/kafka"}

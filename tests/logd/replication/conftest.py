@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
 from logd.replication import Fetch, Follower, Leader, LeaderSettings, Proposal, Standby, Truncate
 from tests.faults.replication.controller import NO_LEADER, ControllerModel
 from tests.faults.replication.memory_log import Batch

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_client.errors import OffsetOutOfRange
+from kafka_client.records import build_batch
 from logd.config.topic import TopicConfig
-from logd.errors import OffsetOutOfRange
-from logd.records import build_batch
 from logd.replication import Fetch, Follower, Truncate, find_divergence
 from logd.storage import LogFolder
 from tests.faults.replication.memory_log import Batch, MemoryLog

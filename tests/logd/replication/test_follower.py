@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.replication import Fetch, Follower, Standby, Truncate
 from tests.faults.replication.memory_log import Batch, MemoryLog
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError, OffsetOutOfRange
+from kafka_client.errors import ErrorCode, KafkaError, OffsetOutOfRange
 from logd.replication import Leader, LeaderSettings
 from tests.faults.replication.controller import PartitionImage
 from tests.faults.replication.memory_log import Batch, MemoryLog

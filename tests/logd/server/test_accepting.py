@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client import Admin, Client
 from logd.broker.broker import Broker
-from logd.client import Admin, Client
 from logd.config.load import from_properties
 from logd.server import acceptor
 from logd.server.server import Server

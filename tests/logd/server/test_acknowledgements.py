@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.wire.api_keys import ApiKey
 from logd.api.dispatch.dispatch import Outcome, Serving
 from logd.api.request.context import RequestContext
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
 from logd.server.connection import HELD_MAX
-from logd.wire.api_keys import ApiKey
 
 SECONDS = 100
 

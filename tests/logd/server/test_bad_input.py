@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from logd.records import build_batch
-from logd.wire import encode_request
-from logd.wire.messages.metadata import MetadataRequest
-from logd.wire.produce import encode_produce_request
+from kafka_client.records import build_batch
+from kafka_client.wire import encode_request
+from kafka_client.wire.messages.metadata import MetadataRequest
+from kafka_client.wire.produce import encode_produce_request
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
@@ -117,7 +117,7 @@ def test_requests_byte_by_byte(logd: LogdProcess) -> None:
 def test_a_large_request_in_a_small_buffer(logd: LogdProcess, new_name: Callable[..., str]) -> None:
     name = new_name()
     with RawClient(logd.port) as client:
-        from logd.wire.messages.metadata import MetadataRequestTopic
+        from kafka_client.wire.messages.metadata import MetadataRequestTopic
 
         client.request(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9)
         values = [os.urandom(900_000) for _ in range(8)]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client import Client
+from kafka_client.errors import ConnectionClosed
+from kafka_client.wire.messages.list_groups import ListGroupsRequest
 from logd.api.dispatch.dispatch import Outcome, Serving
 from logd.api.request.context import RequestContext
-from logd.client import Client
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
-from logd.errors import ConnectionClosed
-from logd.wire.messages.list_groups import ListGroupsRequest
 
 
 def giving_up(serving: Serving) -> Serving:

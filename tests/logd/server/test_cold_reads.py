@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.records import build_batch, decode_records, iter_batches
-from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_client.records import build_batch, decode_records, iter_batches
+from kafka_client.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.page_cache import forget

@@ -8,10 +8,10 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
-from logd.errors import ErrorCode
-from logd.records import iter_batches
-from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.errors import ErrorCode
+from kafka_client.records import iter_batches
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient

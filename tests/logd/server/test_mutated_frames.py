@@ -11,17 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from logd.api.dispatch.dispatch import serve
-from logd.api.request.answer import Refused
-from logd.api.request.context import RequestContext
-from logd.api.table import APIS, PRODUCE
-from logd.broker.broker import Broker
-from logd.broker.fetching.delayed import Delayed
-from logd.config.listeners import Endpoint
-from logd.config.load import from_properties
-from logd.records import build_batch
-from logd.storage.disk import read_slice
-from logd.wire import (
+from kafka_client.records import build_batch
+from kafka_client.wire import (
     Message,
     decode,
     decode_response_header,
@@ -30,9 +21,18 @@ from logd.wire import (
     request_class,
     response_class,
 )
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from logd.wire.messages.produce import ProduceRequest
-from logd.wire.produce import encode_produce_request
+from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_client.wire.messages.produce import ProduceRequest
+from kafka_client.wire.produce import encode_produce_request
+from logd.api.dispatch.dispatch import serve
+from logd.api.request.answer import Refused
+from logd.api.request.context import RequestContext
+from logd.api.table import APIS, PRODUCE
+from logd.broker.broker import Broker
+from logd.broker.fetching.delayed import Delayed
+from logd.config.listeners import Endpoint
+from logd.config.load import from_properties
+from logd.storage.disk import read_slice
 from tests.support.depth import times
 
 LATE = 0.02

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from logd.records.slice import FileSlice
+from kafka_client.records.slice import FileSlice
 from logd.server.output import FLUSH_AT, SMALL_BYTES, Output, Part
 
 CONTENT = bytes(range(256)) * 2048

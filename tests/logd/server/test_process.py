@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from logd.records import decode_records
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.records import decode_records
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 from tests.support.metadata_folder import as_apache_kafka_leaves_it
@@ -97,7 +97,7 @@ def test_after_a_kill_it_recovers_what_was_acknowledged(tmp_path: Path) -> None:
 
 @deep
 def test_idempotence_survives_a_kill(tmp_path: Path) -> None:
-    from logd.records import build_batch
+    from kafka_client.records import build_batch
 
     def batch(producer_id: int, sequence: int) -> bytes:
         return build_batch(
@@ -121,7 +121,7 @@ def test_idempotence_survives_a_kill(tmp_path: Path) -> None:
 
 @deep
 def test_topics_created_and_deleted_before_a_kill(tmp_path: Path) -> None:
-    from logd.wire.messages.delete_topics import DeleteTopicsRequest
+    from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
 
     logd = LogdProcess(tmp_path)
     with logd:

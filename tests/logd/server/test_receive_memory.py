@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.wire import encode_request
+from kafka_client.wire.messages.metadata import MetadataRequest
+from kafka_client.wire.produce import encode_produce_request
 from logd.server.receive_buffer import READ_WINDOW
 from logd.server.receive_buffers import ReceiveBuffers
-from logd.wire import encode_request
-from logd.wire.messages.metadata import MetadataRequest
-from logd.wire.produce import encode_produce_request
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient

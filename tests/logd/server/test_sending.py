@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from logd.records import build_batch, decode_records, iter_batches
-from logd.wire import encode_request
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.records import build_batch, decode_records, iter_batches
+from kafka_client.wire import encode_request
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
@@ -135,7 +135,7 @@ def test_clients_that_leave_in_the_middle(filled: LogdProcess) -> None:
 
 @deep
 def test_a_topic_deleted_while_it_is_being_sent(way: str, tmp_path: Path) -> None:
-    from logd.wire.messages.delete_topics import DeleteTopicsRequest
+    from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
 
     with sending(tmp_path, way) as logd, RawClient(logd.port) as reader, RawClient(logd.port) as admin:
         reader.send_fetch("t", partition_max_bytes=1 << 26)

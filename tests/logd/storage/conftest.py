@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kafka_client.records import Record, build_batch, decode_records, iter_batches
 from logd.config.topic import TopicConfig
-from logd.records import Record, build_batch, decode_records, iter_batches
 from logd.storage import Log, LogFolder
 from logd.storage.disk import Disk, read_slice
 

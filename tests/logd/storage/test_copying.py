@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError
-from logd.records import Codec, build_batch, build_end_marker, iter_batches
-from logd.records.header import HEADER_SIZE, compute_crc
-from logd.records.run import check_run
+from kafka_client.errors import CorruptRecordBatch, ErrorCode, KafkaError
+from kafka_client.records import Codec, build_batch, build_end_marker, iter_batches
+from kafka_client.records.header import HEADER_SIZE, compute_crc
+from kafka_client.records.run import check_run
 from logd.storage.disk import read_slice
 from logd.storage.log.copier import CopiedRun
 from logd.storage.testing import FaultyDisk

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.storage.disk import PosixDisk, write_atomically
 from logd.storage.log.rolling import roll
 from logd.storage.testing import FaultyDisk

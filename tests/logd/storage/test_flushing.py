@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.storage import NotResident
 from logd.storage.disk import CACHED_ONLY, read_slice
 from logd.storage.testing import FaultyDisk

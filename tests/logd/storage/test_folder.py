@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import KafkaError
 from logd.config.topic import TopicConfig
-from logd.errors import KafkaError
 from logd.storage import FolderLocked, FolderMismatch, Log, LogFolder, StorageError
 from logd.storage.checkpoints import encode_uuid, read_offsets
 from logd.storage.log.state import LogState

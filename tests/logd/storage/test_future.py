@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import build_batch, decode_records, iter_batches
 from logd.config.topic import TopicConfig
-from logd.errors import ErrorCode, KafkaError
-from logd.records import build_batch, decode_records, iter_batches
 from logd.storage import Log, LogFolder
 from logd.storage.errors import NoRoom
 from logd.storage.future_log import FutureLog, discard_future, promote

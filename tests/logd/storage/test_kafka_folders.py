@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.records import Record, decode_records, iter_batches
 from logd.config.topic import TopicConfig
-from logd.records import Record, decode_records, iter_batches
 from logd.storage import Log, LogFolder
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.java import needs_kafka

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from kafka_client.records import Codec
 from logd.dump_log.dump import dump
 from logd.dump_log.options import Options
-from logd.records import Codec
 from tests.support.java import dump_log_segments, needs_kafka
 
 pytestmark = needs_kafka

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError, OffsetOutOfRange
-from logd.records import Codec, check_crc, decode_records, read_header
+from kafka_client.errors import ErrorCode, KafkaError, OffsetOutOfRange
+from kafka_client.records import Codec, check_crc, decode_records, read_header
 from logd.storage.disk import read_slice
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import crc32c
 import pytest
 
-from logd.errors import ErrorCode, Fenced, KafkaError
+from kafka_client.errors import ErrorCode, Fenced, KafkaError
 from logd.storage import Appended
 from logd.storage.log.rolling import roll
 from logd.storage.producers.producer import Producer

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.storage.disk import read_slice
 
 LOG = "00000000000000000000.log"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
-from logd.records import Codec, read_header
-from logd.records.build import seal
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import Codec, read_header
+from kafka_client.records.build import seal
 from logd.storage.timestamp_search import NotSearched
 
 

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logd.errors import KafkaError
-from logd.records import ABORT, build_batch, decode_records, iter_batches, parse_control
+from kafka_client.errors import KafkaError
+from kafka_client.records import ABORT, build_batch, decode_records, iter_batches, parse_control
 from logd.storage.index.transaction import ENTRY_SIZE, AbortedTransaction
 from tests.support import depth
 

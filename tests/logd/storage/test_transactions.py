@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
-from logd.records import ABORT, build_end_marker, decode_records, parse_control, parse_end_marker
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import ABORT, build_end_marker, decode_records, parse_control, parse_end_marker
 from logd.storage import AbortedTransaction, Appended
 from logd.storage.disk import read_slice
 from logd.storage.producers.producer import Producer

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
-from logd.records import build_batch
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import build_batch
 from logd.storage.disk import read_slice
 from logd.storage.names import TRUNCATION
 from logd.storage.testing import FaultyDisk

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import CorruptRecordBatch
+from kafka_client.errors import CorruptRecordBatch
 from logd.storage.disk import PosixDisk
 from logd.storage.index.transaction import ENTRY_SIZE, AbortedTransaction, TransactionIndex
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.transactions import (
     ProducerIdentity,
     TransactionRecord,

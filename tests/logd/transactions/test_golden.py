@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.wire import Message, decode_exactly, encode
 from logd.transactions.records import TransactionLogKey, TransactionLogValue
-from logd.wire import Message, decode_exactly, encode
 from tests.support.golden_records import GoldenRecord, read_golden
 from tests.support.java import needs_javac, run_program
 

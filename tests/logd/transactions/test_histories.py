@@ -15,8 +15,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.transactions import (
     ProducerIdentity,
     TransactionRecord,

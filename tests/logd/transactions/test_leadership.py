@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.coordinators.producer_id_blocks import BlocksAhead
 from logd.broker.coordinators.producer_ids import ProducerIds
 from logd.broker.topics.topic import TRANSACTION_STATE
 from logd.broker.transactions import partition as txn_partition
 from logd.broker.transactions.transactions import Transactions
 from logd.config.broker import BrokerConfig
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity, TransactionState
 from tests.logd.broker.replicated_partition import ReplicatedPartition
 from tests.logd.transactions.test_partition import PaperMarkers, until

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import build_batch, decode_records
 from logd.broker.transactions.log import TxnLog
-from logd.errors import ErrorCode, KafkaError
-from logd.records import build_batch, decode_records
 from logd.transactions import Transaction, TransactionRecord, encode_record
 
 

@@ -11,6 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.message import Message
+from kafka_client.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 from logd.api.handlers import write_txn_markers
 from logd.broker.coordinators.peer_queue import IN_FLIGHT_MAX
 from logd.broker.coordinators.peers import NO_LEADER, Cluster, Leadership
@@ -20,19 +32,7 @@ from logd.broker.transactions.marker_outcome import Outcome
 from logd.broker.transactions.marker_queues import MarkerDelayed, MarkerQueues
 from logd.broker.transactions.markers import Markers
 from logd.broker.transactions.partition import TxnPartition
-from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
-from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity, TransactionSettings, TransactionState
-from logd.wire.message import Message
-from logd.wire.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopic,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
 from tests.logd.transactions.test_partition import PaperLog, until
 from tests.support import depth
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.transactions import partition as txn_partition
 from logd.broker.transactions.marker_outcome import Outcome
 from logd.broker.transactions.partition import MARKERS_PER_TURN, TxnPartition
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity, TransactionSettings, TransactionState
 from tests.logd.transactions.listlog import ListLog
 

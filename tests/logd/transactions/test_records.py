@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from logd.errors import MalformedMessage
-from logd.topic_partition import TopicPartition
+from kafka_client.errors import MalformedMessage
+from kafka_client.topic_partition import TopicPartition
 from logd.transactions import (
     Transaction,
     TransactionRecord,

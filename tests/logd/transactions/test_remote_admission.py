@@ -11,6 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.message import Message
+from kafka_client.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
 from logd.api.handlers import add_partitions_to_txn
 from logd.api.request.context import RequestContext
 from logd.api.transaction_codes import produce_code
@@ -18,17 +28,7 @@ from logd.broker.coordinators.peers import NO_LEADER, Cluster
 from logd.broker.partition.admission import NotYetAdmitted
 from logd.broker.transactions import remote_admission
 from logd.broker.transactions.remote_admission import RemoteAdmission
-from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
-from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity
-from logd.wire.message import Message
-from logd.wire.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnPartitionResult,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopicResult,
-)
 from tests.logd.transactions.test_leadership import Stage as TransactionsStage
 from tests.support import depth
 

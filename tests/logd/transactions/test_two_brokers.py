@@ -10,6 +10,12 @@ from typing import Any, cast
 
 import pytest
 
+from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError
+from kafka_client.records import build_batch
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.message import Message
+from kafka_client.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kafka_client.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from logd.api.handlers import add_partitions_to_txn, write_txn_markers
 from logd.broker.coordinators.peers import Cluster, Leadership
 from logd.broker.coordinators.producer_id_blocks import BlocksAhead
@@ -20,14 +26,8 @@ from logd.broker.topics.topic import TRANSACTION_STATE
 from logd.broker.transactions.transactions import Transactions
 from logd.config.broker import BrokerConfig
 from logd.config.topic import TopicConfig
-from logd.errors import ConnectionClosed, ErrorCode, KafkaError
-from logd.records import build_batch
 from logd.storage import LogFolder
-from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity, TransactionState
-from logd.wire.message import Message
-from logd.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
-from logd.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from tests.logd.broker.replicated_partition import ReplicatedPartition
 from tests.logd.transactions.test_leadership import Controller
 from tests.logd.transactions.test_partition import until

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 from millstream.data_types.data_type import WrongData
 from millstream.data_types.find import find_type
 from millstream.data_types.names import TypeName

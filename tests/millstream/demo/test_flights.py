@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 from millstream.demo.flights import DayTotals, packaged, reckon
 
 CSV = """year,month,day,dep_delay,carrier

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from logd.client import Client
-from logd.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from logd.wire.messages.describe_quorum import (
+from kafka_client import Client
+from kafka_client.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafka_client.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     PartitionData,

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from logd.client import Admin, Client
-from logd.client.admin.configs import ResourceType
-from logd.errors import KafkaError
+from kafka_client import Admin, Client
+from kafka_client.admin.configs import ResourceType
+from kafka_client.errors import KafkaError
 from tests.millstream.kafka_tools.settled import settle
 from tests.support.apache_kafka import NODE_ID, ApacheKafka
 from tests.support.logd_process import QUICK_GROUPS

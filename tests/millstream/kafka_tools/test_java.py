@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from logd.errors import ErrorCode
-from logd.topic_partition import TopicPartition
+from kafka_client.errors import ErrorCode
+from kafka_client.topic_partition import TopicPartition
 from millstream.kafka_tools.java.error_texts import ERROR_TEXTS
 from millstream.kafka_tools.java.java_apis import APIS, Api
 from millstream.kafka_tools.java.java_errors import JavaError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 from millstream.kafka_tools.topics import describe
 from tests.millstream.invoking import On, invoke
 from tests.support.logd_process import LogdProcess

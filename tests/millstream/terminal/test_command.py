@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from logd.errors import AuthenticationFailed, ErrorCode, KafkaError, MillstreamError, RequestTimedOut
+from kafka_client.errors import AuthenticationFailed, ErrorCode, KafkaError, MillstreamError, RequestTimedOut
 from millstream.terminal.command import run_to_end
 from millstream.terminal.status import NotFound, Partly, Status, Unhealthy, UsageError
 

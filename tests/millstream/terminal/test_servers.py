@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.client.profiles import make_default, profile_path
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
+from kafka_client.profiles import make_default, profile_path
 from millstream.terminal.servers import find_servers
 
 

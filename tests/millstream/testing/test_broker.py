@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from logd.errors import KafkaError
+from kafka_client.errors import KafkaError
 from millstream import testing
 from millstream.testing import Broker, BrokerError
 from tests.support.depth import deep
@@ -242,7 +242,7 @@ def test_what_a_broker_needs_later_is_imported_later() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     packages = {name for name in done.stdout.split() if not name.startswith("millstream.testing")}
-    later = {"logd.groups", "logd.client", "logd.broker.cluster", "kazoo", "rich", "typer", "argparse"}
+    later = {"logd.groups", "kafka_client", "logd.broker.cluster", "kazoo", "rich", "typer", "argparse"}
     assert not packages & (later | {"importlib.metadata", "prometheus_client", "re2", "pytest"})
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from logd.client import Admin, Client
+from kafka_client import Admin, Client
 from millstream.testing import Broker
 from tests.support.depth import deep
 from tests.support.waiting import wait_for

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from kafka_client.wire import fetch, produce
 from logd.api import table
-from logd.wire import fetch, produce
 
 OURS_MAX = 118
 """Modules of ours when a broker in the test's own process is ready: each costs a fifth of a millisecond."""
@@ -27,16 +27,16 @@ LATER = (
     "logd.broker.partition.partition",
     "logd.broker.transactions.partition",
     "logd.broker.transactions.remote_admission",
-    "logd.client",
+    "kafka_client",
     "logd.groups",
     "logd.metadata.controller",
     "logd.metadata.zookeeper",
-    "logd.records.compression",
+    "kafka_client.records.compression",
     "logd.replication.leader",
     "logd.storage.cleaner",
     "logd.storage.log.loader",
     "logd.transactions.shard",
-    "logd.wire",
+    "kafka_client.wire",
 )
 """Rooms that the first topic, request, group or transaction opens."""
 
@@ -62,13 +62,13 @@ with Broker(in_process=True) as broker:
     broker.topic("orders", 2)
     broker.produce("orders", ["a"])
     broker.records("orders")
-    seldom = ("logd.api.", "logd.metadata.controller", "logd.wire.messages.")
+    seldom = ("logd.api.", "logd.metadata.controller", "kafka_client.wire.messages.")
     clients = (
-        "logd.client",
-        "logd.metrics.windowed",
-        "logd.records.partitioning",
-        "logd.wire.fetched",
-        "logd.wire.private",
+        "kafka_client",
+        "kafka_client.metrics.windowed",
+        "kafka_client.records.partitioning",
+        "kafka_client.wire.fetched",
+        "kafka_client.wire.private",
     )
     late = sorted(
         name for name in set(sys.modules) - before

@@ -146,8 +146,8 @@ def test_the_assertions_of_our_packages_are_not_rewritten(pytester: pytest.Pytes
     pytester.makepyfile(
         """
         def test_it():
-            import logd.errors
-            assert "Rewriting" not in type(logd.errors.__loader__).__name__
+            import kafka_client.errors
+            assert "Rewriting" not in type(kafka_client.errors.__loader__).__name__
         """
     )
     pytester.runpytest_subprocess(*ALONE).assert_outcomes(passed=1)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connect.api import OffsetRange, TopicPartition
-from logd.client import Admin, BatchProducer, Client, NewTopic
-from logd.records import NewRecord
+from kafka_client import Admin, BatchProducer, Client, NewTopic
+from kafka_client.records import NewRecord
 
 
 @dataclass(frozen=True)

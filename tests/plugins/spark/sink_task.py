@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from connect.api import RangeSinkContext
-from logd.records import NewRecord
+from kafka_client.records import NewRecord
 from plugins.spark.driver import SparkDriver
 from plugins.spark.sink import SparkSinkTask
 from tests.plugins.spark.log import Log

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from logd.client.fetcher.session import CLOSING_EPOCH
-from logd.errors import ConfigError
-from logd.records import NewRecord
+from kafka_client.errors import ConfigError
+from kafka_client.fetcher.session import CLOSING_EPOCH
+from kafka_client.records import NewRecord
 from plugins.spark.arrow import read_arrow
 from plugins.spark.errors import DataLost
 from plugins.spark.options import parse_options
 from plugins.spark.ranges import LogRange, resolve_ranges
-from tests.logd.client.fake_broker import FakeBroker
-from tests.logd.client.running import run
-from tests.logd.client.session_broker import SessionBroker
+from tests.kafka_client.fake_broker import FakeBroker
+from tests.kafka_client.running import run
+from tests.kafka_client.session_broker import SessionBroker
 from tests.plugins.spark.log import Log
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow")
-from logd.records import Codec, NewRecord, assign_append_time, build_batch, decode_records, read_header
+from kafka_client.records import (
+    Codec,
+    NewRecord,
+    assign_append_time,
+    build_batch,
+    decode_records,
+    read_header,
+)
 from plugins.spark import arrow
 from plugins.spark.ranges import LogRange
 

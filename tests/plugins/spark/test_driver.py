@@ -57,7 +57,8 @@ def test_nobody_at_the_socket_is_a_driver_that_died(tmp_path: Path) -> None:
         ),
         (
             "AnalysisException: [PYTHON_DATA_SOURCE_ERROR] Failed to generate Python data source read "
-            "partitions: logd.errors.RequestTimedOut: broker:9 did not answer within 10 s\n SQLSTATE: 38000",
+            "partitions: kafka_client.errors.RequestTimedOut: broker:9 did not answer within 10 s\n"
+            " SQLSTATE: 38000",
             JobBrokenOff,
         ),
         ("Py4JJavaError: … plugins.spark.errors.DataLost: t-0: offset 1 is wanted, the log has 2", JobFailed),

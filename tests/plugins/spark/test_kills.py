@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from connect.api import RetriableError
-from logd.records import NewRecord
+from kafka_client.records import NewRecord
 from plugins.spark.calls import WriteRequest, WriteResult
 from plugins.spark.driver import SparkDriver
 from plugins.spark.environment import java_found

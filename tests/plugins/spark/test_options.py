@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 from plugins.spark.errors import DataLost
 from plugins.spark.options import EARLIEST, LATEST, Wanted, parse_options
 from plugins.spark.ranges import LogRange, split_ranges, within_log

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from logd.client import BatchFetcher, Fetched, TopicPartition
-from logd.errors import LogTruncated
-from logd.records import NewRecord
+from kafka_client import BatchFetcher, Fetched, TopicPartition
+from kafka_client.errors import LogTruncated
+from kafka_client.records import NewRecord
 from plugins.spark.arrow import read_arrow
 from plugins.spark.errors import DataLost
 from plugins.spark.options import parse_options

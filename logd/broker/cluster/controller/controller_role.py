@@ -11,11 +11,11 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
+from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
 from logd.broker.cluster.controller.publisher import Asking, Publisher
 from logd.broker.cluster.controller.znode_requests import Wanted
 from logd.broker.work.periodic import report
 from logd.config.broker import BrokerConfig
-from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.metadata.controller.core import Controller, ControllerSettings
 from logd.metadata.controller.decision import Decision
 from logd.metadata.image import BrokerImage, ClusterImage, Endpoint

@@ -13,14 +13,20 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from logd.backoff import Backoff
+from kafka_client.backoff import Backoff
+from kafka_client.errors import (
+    ConnectionClosed,
+    ErrorCode,
+    MalformedMessage,
+    MillstreamError,
+    RequestTimedOut,
+)
+from kafka_client.wire import Message
+from kafka_client.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 from logd.broker.work.periodic import report
-from logd.errors import ConnectionClosed, ErrorCode, MalformedMessage, MillstreamError, RequestTimedOut
 from logd.metadata.feed.outbox import WAITING_MAX, Outbox
 from logd.metadata.feed.update import Update
 from logd.metadata.image import BrokerImage, Change, ClusterImage
-from logd.wire import Message
-from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 
 BACKOFF_S: Final = (0.05, 1.0)
 LANE: Final = "updates"

@@ -16,8 +16,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from kafka_client.errors import KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.config.broker import BrokerConfig
-from logd.errors import KafkaError
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.election import ElectionType
@@ -29,7 +30,6 @@ from logd.metadata.zookeeper.session.operations import Delete
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.watches import each_children, each_value
 from logd.metadata.zookeeper.znodes import paths, znodes
-from logd.topic_partition import TopicPartition
 
 MOVES_LOOK_S: Final = 1.0
 """Between two looks at whether what was to be moved has been."""

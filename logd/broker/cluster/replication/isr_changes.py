@@ -11,14 +11,11 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-from logd.backoff import Backoff
-from logd.broker.cluster.replication.led_partition import Led
-from logd.broker.work.periodic import report
-from logd.errors import ErrorCode, MillstreamError, error_for
-from logd.replication import Proposal
-from logd.topic_partition import TopicPartition
-from logd.wire import Message
-from logd.wire.messages.alter_partition import (
+from kafka_client.backoff import Backoff
+from kafka_client.errors import ErrorCode, MillstreamError, error_for
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire import Message
+from kafka_client.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartition,
     AlterPartitionRequestTopic,
@@ -26,6 +23,9 @@ from logd.wire.messages.alter_partition import (
     AlterPartitionResponsePartition,
     BrokerState,
 )
+from logd.broker.cluster.replication.led_partition import Led
+from logd.broker.work.periodic import report
+from logd.replication import Proposal
 
 BACKOFF_S: Final = (0.05, 1.0)
 LANE: Final = "alter-partition"

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.cluster.replication.isr_changes import AskController, IsrChanges
 from logd.broker.cluster.replication.led_partition import Led
 from logd.broker.cluster.replication.low_watermarks import LowWatermarks
@@ -14,15 +16,13 @@ from logd.broker.cluster.replication.replication_quota import ReplicationQuota, 
 from logd.broker.partition.fencing import LogDiverged
 from logd.broker.partition.partition import Partition
 from logd.broker.work.periodic import Rounds
-from logd.errors import ErrorCode, KafkaError
 from logd.replication import Leader, LeaderSettings, Progress
 from logd.replication.divergence import NOTHING_STAYS
 from logd.replication.progress import NEVER_MS
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from kafka_client.wire.fetch import FetchPartition
     from logd.metadata.image import Change, ClusterImage, PartitionImage
-    from logd.wire.fetch import FetchPartition
 
 
 log = logging.getLogger("logd.replication")

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Container
 from typing import TYPE_CHECKING
 
-from logd.errors import ErrorCode, KafkaError
-from logd.topic_partition import TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.broker.cluster.replication.led_partition import Led

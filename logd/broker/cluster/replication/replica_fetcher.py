@@ -14,29 +14,29 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
-from logd.backoff import Backoff
-from logd.broker.cluster.peer_connections import version_of
-from logd.broker.cluster.replication.followed_partition import Following
-from logd.broker.cluster.replication.replication_quota import ReplicationQuota
-from logd.broker.partition.partition import Partition
-from logd.broker.work.periodic import report
-from logd.client.fetcher.session import NO_SESSION, FetchSession
-from logd.config.replication import ReplicationConfig
-from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
-from logd.replication import Fetch, Standby, Truncate
-from logd.topic_partition import TopicPartition
-from logd.wire import Message, decode_response_header, encode_request
-from logd.wire.fetched import FetchedResponse, PartitionRecords, decode_fetch_response
-from logd.wire.messages.fetch import FetchRequest, ReplicaState
-from logd.wire.messages.list_offsets import (
+from kafka_client.backoff import Backoff
+from kafka_client.errors import ErrorCode, KafkaError, MillstreamError, error_for
+from kafka_client.fetcher.session import NO_SESSION, FetchSession
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire import Message, decode_response_header, encode_request
+from kafka_client.wire.fetched import FetchedResponse, PartitionRecords, decode_fetch_response
+from kafka_client.wire.messages.fetch import FetchRequest, ReplicaState
+from kafka_client.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from logd.broker.cluster.peer_connections import version_of
+from logd.broker.cluster.replication.followed_partition import Following
+from logd.broker.cluster.replication.replication_quota import ReplicationQuota
+from logd.broker.partition.partition import Partition
+from logd.broker.work.periodic import report
+from logd.config.replication import ReplicationConfig
+from logd.replication import Fetch, Standby, Truncate
 
 if TYPE_CHECKING:
-    from logd.client.cluster.connection import Connection
+    from kafka_client.cluster.connection import Connection
     from logd.storage import Deletion
 
 EARLIEST_LOCAL, LATEST = -4, -1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.cluster.replication.followed_partition import Following
 from logd.broker.cluster.replication.replica_fetcher import ReplicaFetcher
-from logd.topic_partition import TopicPartition
 
 
 class Fetchers:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from logd.config.setting import LONG_MAX
 
 if TYPE_CHECKING:
+    from kafka_client.records.slice import FileSlice
     from logd.broker.partition.partition import Partition
-    from logd.records.slice import FileSlice
 
 WINDOWS = 11
 """Kafka's `replication.quota.window.num`."""

@@ -9,7 +9,7 @@ import ssl
 from dataclasses import dataclass, field
 from typing import Self
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 
 PORT = 2181
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.image import Change
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.znodes import paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, TopicZnode
-from logd.topic_partition import TopicPartition
 
 NO_TOPIC_ID: Final = bytes(16)
 """Of a topic that a broker before 2.8 created: whoever decides gives it one."""

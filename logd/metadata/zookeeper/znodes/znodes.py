@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.zookeeper.errors import BadZnode
 from logd.metadata.zookeeper.znodes import paths
-from logd.topic_partition import TopicPartition
 
 T = TypeVar("T")
 _encode = msgspec.json.encode

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.broker import wall_clock_ms
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.membership import Shared
@@ -17,7 +18,6 @@ from logd.config.zookeeper import ZooKeeperConfig
 from logd.embedded import EmbeddedBroker
 from logd.metadata.image import PartitionImage
 from logd.metadata.zookeeper.session.clock import boottime
-from logd.topic_partition import TopicPartition
 
 SESSION_MS = 2_000
 

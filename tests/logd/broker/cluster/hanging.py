@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from kafka_client.wire import ApiKey
 from logd.api.dispatch.dispatch import Outcome, Serving
 from logd.api.request.context import RequestContext
 from logd.embedded import EmbeddedBroker
-from logd.wire import ApiKey
 
 _KEY = struct.Struct(">h")
 

@@ -11,6 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
+from kafka_client.errors import ConnectionClosed, KafkaError
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire import Message
+from kafka_client.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResponsePartition,
+    AlterPartitionResponseTopic,
+)
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.replication.assignment import Assignment
 from logd.broker.cluster.replication.led_partitions import Leading
@@ -19,21 +28,12 @@ from logd.broker.cluster.replication.replica_fetchers import Fetchers
 from logd.broker.partition.partition import Partition
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
-from logd.errors import ConnectionClosed, KafkaError
 from logd.metadata.controller.alter_partition import NewIsr
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.placement import Start
 from logd.metadata.controller.topics import NewTopic
 from logd.metadata.image import BrokerImage, Change, ClusterImage, Endpoint, PartitionImage, TopicImage
-from logd.topic_partition import TopicPartition
-from logd.wire import Message
-from logd.wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResponsePartition,
-    AlterPartitionResponseTopic,
-)
 
 LISTENER = "PLAINTEXT"
 TOPIC = "t"

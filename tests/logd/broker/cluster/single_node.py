@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from kafka_client.records import build_batch
 from logd.broker.cluster.membership import Shared
 from logd.broker.cluster.zookeeper_move import SingleNode, move_in
 from logd.config.broker import BrokerConfig
@@ -16,7 +17,6 @@ from logd.metadata.zookeeper.moving import Standing
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from logd.metadata.zookeeper.znodes.tree import read_tree
-from logd.records import build_batch
 from logd.storage.disk import Disk
 from logd.storage.testing import FaultyDisk
 

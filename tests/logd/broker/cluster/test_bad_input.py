@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from logd.client import Admin, Client, NewTopic
-from logd.errors import ConfigError, KafkaError, MillstreamError
+from kafka_client import Admin, Client, NewTopic
+from kafka_client.errors import ConfigError, KafkaError, MillstreamError
 from logd.metadata.zookeeper.errors import DuplicateBrokerId, ForeignBroker, Unreachable
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings

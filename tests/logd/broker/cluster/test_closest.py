@@ -12,12 +12,12 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as RdPartition
 
+from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TransactionalProducer
+from kafka_client.errors import ConfigError, ErrorCode
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.partition.partition import Partition
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TransactionalProducer
 from logd.config.load import from_properties
 from logd.config.replication import LEADER_ONLY, RACK_AWARE
-from logd.errors import ConfigError, ErrorCode
-from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support import depth, java
 from tests.support.raw_client import RawClient

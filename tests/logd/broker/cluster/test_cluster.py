@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from logd.client import Admin, BatchProducer, Client, NewTopic
-from logd.topic_partition import TopicPartition
+from kafka_client import Admin, BatchProducer, Client, NewTopic
+from kafka_client.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
 
 TP = TopicPartition("t", 0)

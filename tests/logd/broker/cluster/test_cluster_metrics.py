@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from logd.client import Admin, BatchProducer, Client, NewTopic
-from logd.topic_partition import TopicPartition
+from kafka_client import Admin, BatchProducer, Client, NewTopic
+from kafka_client.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
 from tests.support.documented_metrics import check_documented

@@ -9,37 +9,37 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from logd.errors import ErrorCode
-from logd.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from logd.wire.messages.add_partitions_to_txn import (
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafka_client.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from logd.wire.messages.delete_groups import DeleteGroupsRequest
-from logd.wire.messages.describe_groups import DescribeGroupsRequest
-from logd.wire.messages.describe_transactions import DescribeTransactionsRequest
-from logd.wire.messages.end_txn import EndTxnRequest
-from logd.wire.messages.find_coordinator import FindCoordinatorRequest
-from logd.wire.messages.heartbeat import HeartbeatRequest
-from logd.wire.messages.init_producer_id import InitProducerIdRequest
-from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from logd.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from logd.wire.messages.list_groups import ListGroupsRequest
-from logd.wire.messages.list_transactions import ListTransactionsRequest
-from logd.wire.messages.offset_commit import (
+from kafka_client.wire.messages.delete_groups import DeleteGroupsRequest
+from kafka_client.wire.messages.describe_groups import DescribeGroupsRequest
+from kafka_client.wire.messages.describe_transactions import DescribeTransactionsRequest
+from kafka_client.wire.messages.end_txn import EndTxnRequest
+from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.heartbeat import HeartbeatRequest
+from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_client.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kafka_client.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kafka_client.wire.messages.list_groups import ListGroupsRequest
+from kafka_client.wire.messages.list_transactions import ListTransactionsRequest
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from logd.wire.messages.offset_delete import (
+from kafka_client.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from logd.wire.messages.sync_group import SyncGroupRequest
-from logd.wire.messages.txn_offset_commit import (
+from kafka_client.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from kafka_client.wire.messages.sync_group import SyncGroupRequest
+from kafka_client.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,

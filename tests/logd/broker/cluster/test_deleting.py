@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from logd.client import Client
-from logd.errors import ErrorCode
-from logd.records import build_batch
-from logd.wire.messages.delete_records import (
+from kafka_client import Client
+from kafka_client.errors import ErrorCode
+from kafka_client.records import build_batch
+from kafka_client.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client import Admin, BatchProducer, Client, NewTopic
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire import Message
+from kafka_client.wire.private.broker_report import BrokerReportResponse
 from logd.broker.cluster.failed_folders import FailedFolders
-from logd.client import Admin, BatchProducer, Client, NewTopic
-from logd.topic_partition import TopicPartition
-from logd.wire import Message
-from logd.wire.private.broker_report import BrokerReportResponse
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
 

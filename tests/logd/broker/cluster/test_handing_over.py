@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from kafka_client.wire.private.broker_report import BrokerReportResponse, ReportedTopic
 from logd.broker.cluster import controlled_shutdown
 from logd.broker.cluster.controlled_shutdown import HandingOver
 from logd.config.load import from_properties
-from logd.wire.private.broker_report import BrokerReportResponse, ReportedTopic
 
 BACKOFF_MS = 20
 BACKOFF_S = BACKOFF_MS / 1000

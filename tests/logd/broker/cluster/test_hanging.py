@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from kafka_client import Admin, Client, NewTopic
+from kafka_client.errors import ConnectionClosed
+from kafka_client.wire import ApiKey
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafka_client.wire.messages.list_offsets import ListOffsetsRequest
 from logd.broker.cluster import member as members
 from logd.broker.cluster.peer_connections import PeerConnections
-from logd.client import Admin, Client, NewTopic
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
-from logd.errors import ConnectionClosed
 from logd.metadata.image import BrokerImage, Endpoint
-from logd.wire import ApiKey
-from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from logd.wire.messages.list_offsets import ListOffsetsRequest
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.logd.broker.cluster.hanging import hanging
 from tests.support.depth import deep

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import pytest
 
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.wire import Message
+from kafka_client.wire.messages.api_versions import ApiVersionsRequest
+from kafka_client.wire.messages.metadata import MetadataRequest
 from logd.broker.cluster.controller.controller_role import Controlling
-from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller.core import ControllerSettings
 from logd.metadata.zookeeper.election import Elected
-from logd.wire import Message
-from logd.wire.messages.api_versions import ApiVersionsRequest
-from logd.wire.messages.metadata import MetadataRequest
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.raw_client import RawClient
 

@@ -7,37 +7,37 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, Client, NewTopic
-from logd.errors import ErrorCode, KafkaError
-from logd.metadata.controller.decision import Decision
-from logd.metadata.zookeeper.registration import Registered
-from logd.metadata.zookeeper.session.clock import boottime
-from logd.records import build_batch
-from logd.topic_partition import TopicPartition
-from logd.transactions import ProducerIdentity
-from logd.wire import ApiKey, decode, decode_response_header
-from logd.wire.messages.add_partitions_to_txn import (
+from kafka_client import Admin, Client, NewTopic
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.records import build_batch
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire import ApiKey, decode, decode_response_header
+from kafka_client.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from logd.wire.messages.delete_records import (
+from kafka_client.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from logd.wire.messages.offset_commit import (
+from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from logd.wire.messages.produce import ProduceResponse
-from logd.wire.messages.write_txn_markers import (
+from kafka_client.wire.messages.produce import ProduceResponse
+from kafka_client.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from logd.wire.produce import encode_produce_request
+from kafka_client.wire.produce import encode_produce_request
+from logd.metadata.controller.decision import Decision
+from logd.metadata.zookeeper.registration import Registered
+from logd.metadata.zookeeper.session.clock import boottime
+from logd.transactions import ProducerIdentity
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
 

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError, MalformedMessage
+from kafka_client.wire import Message
+from kafka_client.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 from logd.broker.cluster.controller.publisher import Publisher, request_of, update_of
-from logd.errors import ConnectionClosed, ErrorCode, KafkaError, MalformedMessage
 from logd.metadata.feed.inbox import Inbox
 from logd.metadata.image import BrokerImage, Change, ClusterImage, TopicImage, broker_gone
-from logd.wire import Message
-from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 
 
 def topic(name: str) -> Change:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from kafka_client.records import build_batch, decode_records, iter_batches
 from logd.broker.partition.partition import Partition
-from logd.records import build_batch, decode_records, iter_batches
 from logd.storage.cleaner.swap import Swap
 from logd.storage.removals import Removals
 from tests.logd.broker.cluster.nodes import TP, Node, Nodes

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from logd.client import BatchProducer, Client
-from logd.client.fetcher.offsets import EARLIEST, LATEST, list_offsets
-from logd.errors import ConnectionClosed, ErrorCode, KafkaError
-from logd.records import build_batch
+from kafka_client import BatchProducer, Client
+from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError
+from kafka_client.fetcher.offsets import EARLIEST, LATEST, list_offsets
+from kafka_client.records import build_batch
+from kafka_client.wire import Message
+from kafka_client.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_client.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from logd.replication import Standby
-from logd.wire import Message
-from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from logd.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.logd.broker.cluster.nodes import TOPIC, TP, Node, Nodes
 from tests.support.depth import deep
 from tests.support.raw_client import RawClient

@@ -15,10 +15,10 @@ from kazoo.exceptions import NoAuthError
 from kazoo.security import Permissions
 from typer.testing import CliRunner
 
-from logd.client import Admin, BatchProducer, Client, NewTopic, ResourceType
+from kafka_client import Admin, BatchProducer, Client, NewTopic, ResourceType
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.zookeeper.errors import NotAllowed
 from logd.metadata.zookeeper.znodes import paths
-from logd.topic_partition import TopicPartition
 from millstream.commands.cluster.cli import app
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.logd.broker.cluster.single_node import NODE, RECORDS, among_others, fill

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client import Admin, Client, NewTopic, ResourceType
+from kafka_client.errors import ConfigError
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.cluster.controller.controller_role import settings_of
 from logd.broker.cluster.replication.replica_fetcher import FetcherSettings
-from logd.client import Admin, Client, NewTopic, ResourceType
 from logd.config.broker import BrokerConfig
 from logd.config.load import from_properties
-from logd.errors import ConfigError
-from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client import Admin, BatchProducer, Client, ElectionType, NewTopic
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.cluster.controlled_shutdown import HandingOver
-from logd.client import Admin, BatchProducer, Client, ElectionType, NewTopic
-from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
 

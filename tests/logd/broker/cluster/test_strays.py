@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, BatchProducer, Client, NewTopic
+from kafka_client import Admin, BatchProducer, Client, NewTopic
+from kafka_client.topic_partition import TopicPartition
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
 from logd.storage.names import PARTITION_METADATA
-from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
 

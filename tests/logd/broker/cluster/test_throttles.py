@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client import Admin, BatchProducer, Client, NewTopic, ResourceType
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire import ApiKey
 from logd.broker.cluster.replication.replication_quota import ReplicationQuota
-from logd.client import Admin, BatchProducer, Client, NewTopic, ResourceType
 from logd.config.setting import LONG_MAX
-from logd.topic_partition import TopicPartition
-from logd.wire import ApiKey
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support import depth
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from kafka_client import Admin, Client, NewTopic
+from kafka_client.records import build_batch
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.broker import wall_clock_ms
-from logd.client import Admin, Client, NewTopic
-from logd.records import build_batch
-from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
 
 TP = TopicPartition("t", 0)

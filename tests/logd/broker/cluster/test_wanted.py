@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, Client, NewTopic
+from kafka_client import Admin, Client, NewTopic
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.znodes import paths
-from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.logd.metadata.zookeeper.sessions import gone, opened
 from tests.support.depth import deep

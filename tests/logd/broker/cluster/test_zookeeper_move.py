@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.cluster.zookeeper_move import look
 from logd.metadata.embedded import FILE_NAME, MOVED_NAME, EmbeddedStore
 from logd.metadata.image import Change, ClusterImage
@@ -20,7 +21,6 @@ from logd.storage import StorageError
 from logd.storage.disk import PosixDisk
 from logd.storage.identity import FolderIdentity
 from logd.storage.names import CLEAN_SHUTDOWN, LEADER_EPOCHS, PARTITION_METADATA
-from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.single_node import (
     NODE,
     RECORDS,

@@ -33,8 +33,9 @@ from typing import Any
 
 import pytest
 
+from kafka_client.errors import KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.config.topic import TopicConfig
-from logd.errors import KafkaError
 from logd.metadata.controller.alter_partition import NewIsr
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
@@ -44,7 +45,6 @@ from logd.metadata.controller.reassignment import list_reassignments
 from logd.metadata.controller.stray import why_stray
 from logd.metadata.controller.topics import NewTopic
 from logd.metadata.image import BrokerImage, Change, ClusterImage, PartitionImage
-from logd.topic_partition import TopicPartition
 from tests.support.scripts import check_script
 
 Options = dict[str, str]

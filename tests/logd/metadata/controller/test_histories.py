@@ -25,7 +25,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.broker_index import Holdings
 from logd.metadata.controller.alter_partition import NewIsr
 from logd.metadata.controller.core import Controller
@@ -39,7 +40,6 @@ from logd.metadata.controller.topics import NewTopic
 from logd.metadata.feed.inbox import Inbox
 from logd.metadata.feed.outbox import Outbox
 from logd.metadata.image import NO_LEADER, BrokerImage, Change, ClusterImage, PartitionImage
-from logd.topic_partition import TopicPartition
 from tests.support import depth
 
 T = TypeVar("T")

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from logd.errors import KafkaError
+from kafka_client.errors import KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.election import ElectionType
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.controller.reassignment import towards
 from logd.metadata.controller.settling import with_leader
 from logd.metadata.image import NO_LEADER, BrokerImage, ClusterImage, PartitionImage, TopicImage
-from logd.topic_partition import TopicPartition
 from tests.support.java import LIBS_3, needs_javac_3, run_program
 
 GOLDEN = Path(__file__).parent / "golden" / "kafka_rules.txt"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.metadata.controller.placement import Start, check_assignments, place
 from logd.metadata.image import BrokerImage
 from tests.support.java import LIBS_3, needs_javac_3, run_program

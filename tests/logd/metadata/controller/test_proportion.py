@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import pytest
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.alter_partition import NewIsr
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
@@ -18,7 +19,6 @@ from logd.metadata.controller.placement import Start
 from logd.metadata.controller.reassignment import list_reassignments
 from logd.metadata.controller.topics import NewTopic
 from logd.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
-from logd.topic_partition import TopicPartition
 from tests.support import depth
 
 ELSEWHERE = depth.times(100_000)

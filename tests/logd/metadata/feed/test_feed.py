@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logd.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.feed import outbox as outboxes
 from logd.metadata.feed.inbox import Inbox
 from logd.metadata.feed.outbox import Outbox
@@ -19,7 +20,6 @@ from logd.metadata.image import (
     TopicImage,
     replicas_offline,
 )
-from logd.topic_partition import TopicPartition
 from tests.support import depth
 
 

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
+from kafka_client.topic_partition import TopicPartition
 from logd.broker.cluster.controller.znode_requests import answered
 from logd.metadata.zookeeper.cluster import cluster_id, next_producer_ids
 from logd.metadata.zookeeper.election import elect
 from logd.metadata.zookeeper.errors import BadZnode, ControllerMoved
 from logd.metadata.zookeeper.old_consumers import OldGroup, OldMember, old_groups, read_old_group
 from logd.metadata.zookeeper.znodes import paths, znodes
-from logd.topic_partition import TopicPartition
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import CREATE, SET, Proxy
 from tests.logd.metadata.zookeeper.sessions import opened, through

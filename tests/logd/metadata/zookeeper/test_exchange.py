@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.zookeeper.cluster import cluster_id, prepare
 from logd.metadata.zookeeper.election import elect, resign
 from logd.metadata.zookeeper.errors import ControllerMoved
@@ -14,7 +15,6 @@ from logd.metadata.zookeeper.registration import register
 from logd.metadata.zookeeper.store import ZooKeeperStore
 from logd.metadata.zookeeper.znodes import paths, znodes
 from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
-from logd.topic_partition import TopicPartition
 from tests.logd.metadata.zookeeper.sessions import gone, opened
 from tests.logd.metadata.zookeeper.test_store import ID, configs, partition, producer_ids, topic
 from tests.support import java

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings, parse_connect
 
 

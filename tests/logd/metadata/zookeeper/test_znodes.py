@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from kafka_client.topic_partition import TopicPartition
 from logd.metadata.zookeeper.errors import BadZnode
 from logd.metadata.zookeeper.znodes import paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, PartitionState, TopicZnode
 from logd.metadata.zookeeper.znodes.znodes import ControllerZnode, Endpoint, ProducerIdBlock, Registration
-from logd.topic_partition import TopicPartition
 from tests.support import java
 
 GOLDEN = Path(__file__).parent / "golden" / "znodes.txt"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from kafka_client.records import Codec, Record, build_batch, decode_records, iter_batches
+from kafka_client.records.header import BatchHeader
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
-from logd.records import Codec, Record, build_batch, decode_records, iter_batches
-from logd.records.header import BatchHeader
 from logd.storage import Log, LogFolder
 from logd.storage.cleaner.cleaning import Cleaning
 from logd.storage.cleaner.messages import Cleaned, Done

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from logd.errors import CorruptRecordBatch
-from logd.records import Codec
+from kafka_client.errors import CorruptRecordBatch
+from kafka_client.records import Codec
 from logd.storage import LogFolder
 from logd.storage.disk import read_slice
 from logd.storage.future_log import promote

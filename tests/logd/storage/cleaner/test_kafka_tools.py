@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from logd.records import Codec
+from kafka_client.records import Codec
 from tests.support.java import dump_log_segments, needs_kafka
 
 pytestmark = needs_kafka

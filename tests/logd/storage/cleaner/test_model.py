@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from logd.records import Codec
+from kafka_client.records import Codec
 from logd.storage.log.compaction import CleanerLimits
 from tests.support import depth
 

@@ -12,9 +12,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.records import build_batch, decode_records
-from logd.records.build import seal
-from logd.records.header import HEADER_SIZE, LOG_OVERHEAD, read_header
+from kafka_client.records import build_batch, decode_records
+from kafka_client.records.build import seal
+from kafka_client.records.header import HEADER_SIZE, LOG_OVERHEAD, read_header
 from logd.storage.cleaner.grouping import GROUP_SEGMENTS_MAX, Group, Held, bytes_max
 from logd.storage.cleaner.messages import LENGTH, Cancel, Done, Failed, Order, Report, Source, Task, frame
 from logd.storage.cleaner.offset_map import SLOT_BYTES, OffsetMap

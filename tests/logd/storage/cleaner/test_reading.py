@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from logd.records.header import HEADER_SIZE, BatchHeader, iter_batches
+from kafka_client.records.header import HEADER_SIZE, BatchHeader, iter_batches
 from logd.storage import NotResident
 from logd.storage import segments as segments_module
 from logd.storage.disk import CACHED_ONLY, read_slice

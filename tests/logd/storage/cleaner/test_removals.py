@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from kafka_client.topic_partition import TopicPartition
 from logd.storage.checkpoints import encode_lines, encode_offsets
 from logd.storage.names import CLEANER_OFFSETS, REMOVAL_OFFSET
 from logd.storage.removals import Removals
-from logd.topic_partition import TopicPartition
 
 MARKER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "coordinator_epoch": 0, "leader_epoch": 0}
 FACTS: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "transactional": True}

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from logd.errors import KafkaError
+from kafka_client.errors import KafkaError
 from logd.storage.disk import File, PosixDisk
 from tests.support.depth import deep
 

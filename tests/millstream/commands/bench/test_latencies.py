@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.errors import ConfigError
+from kafka_client.errors import ConfigError
 from millstream.commands.bench.latencies import Latencies
 from millstream.commands.bench.payload import file_payloads, random_payloads, slices
 from millstream.commands.bench.producing import slice_size

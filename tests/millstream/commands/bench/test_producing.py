@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from logd.records import NewRecord
+from kafka_client.records import NewRecord
 from millstream.commands.bench.producing import ProduceBench
 from millstream.terminal.progress import Progress
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from logd.errors import ErrorCode
+from kafka_client.errors import ErrorCode
+from kafka_client.wire.private.broker_shutdown import BrokerShutdownRequest
 from logd.storage.names import CLEAN_SHUTDOWN
-from logd.wire.private.broker_shutdown import BrokerShutdownRequest
 from millstream.terminal.status import Status
 from tests.millstream.invoking import NOBODY, On
 from tests.support.logd_process import LogdProcess

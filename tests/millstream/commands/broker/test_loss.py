@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.client import PartitionMetadata, TopicPartition
+from kafka_client import PartitionMetadata, TopicPartition
 from millstream.commands.broker.loss import SHOWN, Loss
 from millstream.commands.partition.standing import Standing
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from kafka_client.wire import ApiKey
 from logd.metadata.embedded import FILE_NAME
-from logd.wire import ApiKey
 from millstream.commands.cluster.cli import app
 from millstream.terminal.status import Status
 from tests.support.depth import deep

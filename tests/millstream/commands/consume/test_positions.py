@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from millstream.commands.consume.positions import Start, parse_start, parse_time, select_partitions
 from millstream.terminal.status import NotFound, UsageError
 

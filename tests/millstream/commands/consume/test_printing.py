@@ -8,8 +8,8 @@ import struct
 import pytest
 import yaml
 
-from logd.client import TopicPartition
-from logd.records import Record
+from kafka_client import TopicPartition
+from kafka_client.records import Record
 from millstream.commands.consume.columns import RecordPrinter, TypedFields
 from millstream.commands.consume.filters import key_filter, parse_pattern
 from millstream.commands.consume.format_string import format_printer

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from millstream.terminal import servers
 from millstream.terminal.ensemble import zookeeper
 from millstream.terminal.status import Status, Unreachable

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from millstream.terminal.status import Status
 from tests.millstream.invoking import On, produce
 from tests.support.depth import deep

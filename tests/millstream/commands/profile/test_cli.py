@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from logd.client.profiles import profile_path, read_profile
+from kafka_client.profiles import profile_path, read_profile
 from millstream.terminal.servers import find_servers
 from millstream.terminal.status import Status
 from tests.millstream.invoking import invoke

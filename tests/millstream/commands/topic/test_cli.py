@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from logd.client import TopicPartition
+from kafka_client import TopicPartition
 from millstream.terminal.status import Status
 from tests.millstream.invoking import On, produce
 from tests.support.logd_process import LogdProcess

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from millstream.commands.txn.cli import app
 from millstream.terminal.status import Status
 from tests.support.depth import deep

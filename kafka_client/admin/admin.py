@@ -1,0 +1,31 @@
+"""Administration: topics, configs, offsets, groups, transactions, log folders, leaders, replicas, brokers."""
+
+from __future__ import annotations
+
+from kafka_client.admin.brokers import BrokerAdmin
+from kafka_client.admin.configs import ConfigAdmin
+from kafka_client.admin.elections import ElectionAdmin
+from kafka_client.admin.groups import GroupAdmin
+from kafka_client.admin.log_dirs import LogDirAdmin
+from kafka_client.admin.offsets import OffsetAdmin
+from kafka_client.admin.reassignments import ReassignmentAdmin
+from kafka_client.admin.topics import TopicAdmin
+from kafka_client.admin.transactions import TransactionAdmin
+
+
+class Admin(
+    TopicAdmin,
+    ConfigAdmin,
+    OffsetAdmin,
+    GroupAdmin,
+    TransactionAdmin,
+    LogDirAdmin,
+    ElectionAdmin,
+    ReassignmentAdmin,
+    BrokerAdmin,
+):
+    """Admin calls on a client. Every error is a KafkaError whose message names the topic, group, config or
+    transactional id.
+
+    `timeout_ms`: how long one call, with its retries, may take.
+    """

@@ -1,0 +1,39 @@
+"""Groups of KIP-848's protocol, which DescribeGroups does not know, told as those of the classic one."""
+
+from __future__ import annotations
+
+from kafka_client.cluster.cluster import Client
+from kafka_client.errors import ErrorCode
+from kafka_client.group.coordinator import ask_coordinator, coordinator_error
+from kafka_client.wire import encode_versioned
+from kafka_client.wire.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+from kafka_client.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
+
+
+async def ask_consumer_group(client: Client, group_id: str) -> DescribedGroup | None:
+    """The group, None if it is not there or the coordinator knows no such groups. One attempt."""
+    connection = await client.connection(await client.coordinator(group_id))
+    if ConsumerGroupDescribeRequest.API_KEY not in connection.versions:
+        return None
+    request = ConsumerGroupDescribeRequest(group_ids=[group_id])
+    response: ConsumerGroupDescribeResponse = await ask_coordinator(client, group_id, request)
+    (group,) = response.groups
+    if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        return None
+    if group.error_code:
+        raise coordinator_error(client, group_id, group.error_code)
+    return group
+
+
+def as_classic(assignment: Assignment) -> bytes:
+    """An assignment as classic members have it."""
+    topics = [
+        TopicPartition(topic=topic.topic_name, partitions=topic.partitions)
+        for topic in assignment.topic_partitions
+    ]
+    return encode_versioned(ConsumerProtocolAssignment(assigned_partitions=topics), 0)

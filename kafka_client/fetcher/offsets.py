@@ -1,0 +1,120 @@
+"""Finding offsets: a partition's start, its end, or the first record of a time (ListOffsets)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from kafka_client.cluster.cluster import Client
+from kafka_client.errors import MillstreamError, error_for
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+
+ISOLATION: Mapping[str, int] = {"read_uncommitted": 0, "read_committed": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedOffset:
+    """An offset found by `list_offsets`; offset -1 when no record is that young."""
+
+    offset: int
+    timestamp: int = -1
+    leader_epoch: int = -1
+
+
+async def list_offsets(
+    client: Client,
+    wanted: Mapping[TopicPartition, int],
+    *,
+    isolation_level: IsolationLevel = "read_uncommitted",
+    timeout_ms: int | None = None,
+) -> dict[TopicPartition, ListedOffset]:
+    """For each partition the offset of a timestamp in ms, or of LATEST, EARLIEST, MAX_TIMESTAMP.
+
+    With read_committed LATEST is the last stable offset. Retries what may mend; errors name the partition.
+    """
+    found: dict[TopicPartition, ListedOffset] = {}
+
+    async def attempt() -> None:
+        missing = [tp for tp in wanted if tp not in found]
+        nodes = await by_leader(client, missing)
+        await all_or_first_error(
+            _ask(client, node, {tp: wanted[tp] for tp in tps}, ISOLATION[isolation_level], found)
+            for node, tps in nodes.items()
+        )
+
+    await client.retrying(attempt, timeout_ms=timeout_ms)
+    return found
+
+
+async def by_leader(client: Client, tps: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    """The partitions grouped by the node that leads them."""
+    wanted = list(tps)
+    await client.metadata({tp.topic for tp in wanted})
+    nodes: dict[int, list[TopicPartition]] = defaultdict(list)
+    for tp in wanted:
+        nodes[await client.leader(tp)].append(tp)
+    return nodes
+
+
+async def all_or_first_error(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run the calls side by side to their ends, then raise the first one's error, if there is any."""
+    for outcome in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+
+
+def by_topic(tps: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Partition numbers grouped by topic."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for tp in tps:
+        topics[tp.topic].append(tp.partition)
+    return topics
+
+
+async def _ask(
+    client: Client,
+    node: int,
+    wanted: Mapping[TopicPartition, int],
+    isolation: int,
+    found: dict[TopicPartition, ListedOffset],
+) -> None:
+    """Ask one leader; what it knows goes to `found`, then the first of its errors is raised."""
+    topics = [
+        ListOffsetsTopic(
+            name=topic,
+            partitions=[
+                ListOffsetsPartition(partition_index=p, timestamp=wanted[TopicPartition(topic, p)])
+                for p in partitions
+            ],
+        )
+        for topic, partitions in by_topic(wanted).items()
+    ]
+    request = ListOffsetsRequest(
+        replica_id=-1, isolation_level=isolation, topics=topics, timeout_ms=client.request_timeout_ms
+    )
+    response: ListOffsetsResponse = await client.request(request, node=node)
+    error: MillstreamError | None = None
+    for topic in response.topics:
+        for p in topic.partitions:
+            tp = TopicPartition(topic.name, p.partition_index)
+            if not p.error_code:
+                found[tp] = ListedOffset(p.offset, p.timestamp, p.leader_epoch)
+            elif error is None:
+                error = error_for(p.error_code, f"offset of {tp}")
+    if error is not None:
+        raise error

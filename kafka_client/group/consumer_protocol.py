@@ -1,0 +1,103 @@
+"""The consumer protocol: what consumers tell their group's leader, and what it tells them (KIP-54,
+KIP-429).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from kafka_client.cluster.cluster import Client
+from kafka_client.errors import ConfigError
+from kafka_client.fetcher.offsets import by_topic
+from kafka_client.group.assignors import ASSIGNORS, Subscription
+from kafka_client.topic_partition import TopicPartition
+from kafka_client.wire import decode_versioned, encode_versioned
+from kafka_client.wire.messages import consumer_protocol_assignment as assignment_message
+from kafka_client.wire.messages import consumer_protocol_subscription as subscription_message
+from kafka_client.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kafka_client.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+SUBSCRIPTION_VERSION = 3
+ASSIGNMENT_VERSION = 1
+"""Nothing of ours is in later versions, and every consumer reads this one."""
+
+
+class ConsumerProtocol:
+    """One assignor as a group protocol. `subscription` gives this member's present state.
+
+    `assigned_by_counts`: the partition counts the last assignment made here went by; the leader watches them.
+    """
+
+    def __init__(self, name: str, client: Client, subscription: Callable[[], Subscription]) -> None:
+        if name not in ASSIGNORS:
+            raise ConfigError("assignors", name, f"any of {', '.join(ASSIGNORS)}")
+        self.name = name
+        self.assigned_by_counts: Mapping[str, int] = {}
+        self._client = client
+        self._subscription = subscription
+
+    def metadata(self) -> bytes:
+        """This member's subscription."""
+        return encode_subscription(self._subscription())
+
+    async def assign(self, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Share out all partitions of the topics the members named, as far as they exist."""
+        subscriptions = {member: decode_subscription(data) for member, data in members.items()}
+        topics = {topic for subscription in subscriptions.values() for topic in subscription.topics}
+        counts = await partition_counts(self._client, topics)
+        self.assigned_by_counts = counts
+        assignment = ASSIGNORS[self.name](subscriptions, counts)
+        return {member: encode_assignment(tps) for member, tps in assignment.items()}
+
+
+async def partition_counts(client: Client, topics: Iterable[str]) -> dict[str, int]:
+    """Fresh partition counts; 0 for a topic that does not exist."""
+    names = set(topics)
+    metadata = await client.metadata(names, refresh=True, allow_missing=True)
+    return {
+        name: metadata.topics[name].partition_count if name in metadata.topics else 0
+        for name in sorted(names)
+    }
+
+
+def encode_subscription(subscription: Subscription) -> bytes:
+    """A subscription as it travels in JoinGroup."""
+    return encode_versioned(
+        ConsumerProtocolSubscription(
+            topics=sorted(subscription.topics),
+            owned_partitions=[
+                subscription_message.TopicPartition(topic=topic, partitions=sorted(partitions))
+                for topic, partitions in sorted(by_topic(subscription.owned).items())
+            ],
+            generation_id=subscription.generation,
+        ),
+        SUBSCRIPTION_VERSION,
+    )
+
+
+def decode_subscription(data: bytes) -> Subscription:
+    """A member's subscription; MalformedMessage."""
+    message = decode_versioned(ConsumerProtocolSubscription, data)
+    owned = [TopicPartition(t.topic, p) for t in message.owned_partitions for p in t.partitions]
+    return Subscription(message.topics, owned, message.generation_id)
+
+
+def encode_assignment(tps: Iterable[TopicPartition]) -> bytes:
+    """An assignment as it travels in SyncGroup."""
+    return encode_versioned(
+        ConsumerProtocolAssignment(
+            assigned_partitions=[
+                assignment_message.TopicPartition(topic=topic, partitions=sorted(partitions))
+                for topic, partitions in sorted(by_topic(tps).items())
+            ]
+        ),
+        ASSIGNMENT_VERSION,
+    )
+
+
+def decode_assignment(data: bytes) -> list[TopicPartition]:
+    """The partitions of an assignment; MalformedMessage. No bytes at all are no partitions."""
+    if not data:
+        return []
+    message = decode_versioned(ConsumerProtocolAssignment, data)
+    return [TopicPartition(t.topic, p) for t in message.assigned_partitions for p in t.partitions]

@@ -1,0 +1,22 @@
+"""``GET /metrics``: a registry as Prometheus scrapes it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kafka_client.metrics.exposition import exposition
+from kafka_client.metrics.metrics import Metrics
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def metrics_endpoint(registry: Metrics) -> Callable[[Request], Awaitable[Response]]:
+    """For a Starlette route. Read in the event loop, as registries are."""
+
+    async def endpoint(request: Request) -> Response:
+        return Response(exposition(registry), media_type=CONTENT_TYPE)
+
+    return endpoint

@@ -1,0 +1,64 @@
+"""Metrics as Prometheus reads them, by the names that its JMX exporter gives Kafka's.
+
+`kafka.producer:type=producer-metrics,client-id=c1` `record-send-total` becomes
+`kafka_producer_producer_metrics_record_send_total{client_id="c1"}`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from kafka_client.metrics.metrics import MetricName, Metrics
+
+_NOT_IN_A_NAME = re.compile(r"[^a-z0-9_]")
+
+
+class MetricsCollector(Collector):
+    """A registry's metrics for prometheus-client: `CollectorRegistry.register` takes it."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: there are other metrics each time."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """The metrics as they are now, one family per name."""
+        families: dict[str, Metric] = {}
+        for name, value in self._metrics.read():
+            sample = full_name(name)
+            family = families.get(sample)
+            if family is None:
+                family = families[sample] = _family(name)
+            family.add_sample(sample, {_label(key): tag for key, tag in name.tags}, value)
+        return families.values()
+
+
+def exposition(metrics: Metrics) -> bytes:
+    """What an HTTP view answers: Prometheus' text format, version 0.0.4."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(MetricsCollector(metrics))
+    return generate_latest(registry)
+
+
+def full_name(name: MetricName) -> str:
+    """The metric's name in Prometheus, with `_total` where it only grows."""
+    return _label(f"{name.domain}_{name.type}_{name.name}")
+
+
+def _label(text: str) -> str:
+    return _NOT_IN_A_NAME.sub("_", text.lower())
+
+
+def _family(name: MetricName) -> Metric:
+    documentation = f"{name.domain}:type={name.type} {name.name}"
+    if not name.only_grows:
+        return Metric(full_name(name), documentation, "gauge")
+    # A counter's family has the name without the ending; its samples have it.
+    return Metric(full_name(name).removesuffix("_total"), documentation, "counter")

@@ -1,0 +1,137 @@
+"""Settings of SASL, by Kafka's `sasl.*` keys, and the mechanism they stand for."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafka_client.security.client_credentials import ClientCredentials
+from kafka_client.security.jaas import JaasEntry, JaasError, parse_jaas
+from kafka_client.security.keys import SecurityKeys
+from kafka_client.security.mechanism import Mechanism
+from kafka_client.security.oauthbearer import OAuthBearer
+from kafka_client.security.plain import Plain
+from kafka_client.security.scram import HASHES, Scram
+from kafka_client.security.secret import Secret
+from kafka_client.security.tls import parse_tls
+from kafka_client.security.token import TokenCache, TokenSource
+
+MECHANISMS = ("PLAIN", *HASHES, "OAUTHBEARER")
+_MODULES = {
+    "PLAIN": "PlainLoginModule",
+    **dict.fromkeys(HASHES, "ScramLoginModule"),
+    "OAUTHBEARER": "OAuthBearerLoginModule",
+}
+_PASSWORD_OPTIONS = frozenset(("username", "password", "tokenauth", "serviceName"))
+_EXTENSION = re.compile(r"extension_([A-Za-z]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslSettings:
+    """Who logs in, and how."""
+
+    mechanism: str
+    """PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."""
+    username: str = ""
+    password: Secret = field(default_factory=lambda: Secret(""))
+    token_auth: bool = False
+    """SCRAM: the user is a delegation token's id, the password its HMAC."""
+    token: TokenSource | None = field(default=None, repr=False)
+    """OAUTHBEARER: where tokens come from."""
+
+    def new_mechanism(self) -> Mechanism:
+        """The mechanism, for one client; its connections share a token."""
+        if self.mechanism == "PLAIN":
+            return Plain(self.username, self.password)
+        if self.mechanism in HASHES:
+            return Scram(self.mechanism, self.username, self.password, self.token_auth)
+        assert self.token is not None
+        user = self.token.client_id if isinstance(self.token, ClientCredentials) else ""
+        return OAuthBearer(TokenCache(self.token), user=user)
+
+
+def parse_sasl(keys: SecurityKeys, token: TokenSource | None = None) -> SaslSettings:
+    """The `sasl.*` keys; ConfigError for the first that cannot be used. `token`: instead of a URL's."""
+    name = (
+        "sasl.mechanisms"
+        if keys.has("sasl.mechanisms") and not keys.has("sasl.mechanism")
+        else "sasl.mechanism"
+    )
+    mechanism = keys.choice(name, MECHANISMS, "none")
+    options = _jaas_options(keys, mechanism)
+    if mechanism == "OAUTHBEARER":
+        return SaslSettings(mechanism=mechanism, token=token or _client_credentials(keys, options))
+    username = options.get("username") or keys.text("sasl.username")
+    password = options.get("password") or keys.text("sasl.password")
+    if not username or not password:
+        missing = "username" if not username else "password"
+        raise keys.wrong(
+            f"sasl.{missing}", f"is needed for {mechanism}, here or as {missing} in sasl.jaas.config"
+        )
+    unknown = sorted(options.keys() - _PASSWORD_OPTIONS)
+    if unknown:
+        raise keys.wrong(
+            "sasl.jaas.config", f"has options that {mechanism} does not take: {', '.join(unknown)}"
+        )
+    return SaslSettings(
+        mechanism=mechanism,
+        username=username,
+        password=Secret(password),
+        token_auth=options.get("tokenauth", "").lower() == "true",
+    )
+
+
+def _jaas_options(keys: SecurityKeys, mechanism: str) -> Mapping[str, str]:
+    text = keys.secret("sasl.jaas.config")
+    if text is None:
+        return {}
+    try:
+        entry: JaasEntry = parse_jaas(text.reveal())
+    except JaasError as error:
+        raise keys.wrong("sasl.jaas.config", str(error)) from None
+    if entry.module != _MODULES[mechanism]:
+        raise keys.wrong(
+            "sasl.jaas.config", f"must name {_MODULES[mechanism]}, as sasl.mechanism is {mechanism}"
+        )
+    return entry.options
+
+
+def _client_credentials(keys: SecurityKeys, options: Mapping[str, str]) -> ClientCredentials:
+    url = keys.text("sasl.oauthbearer.token.endpoint.url")
+    if any(option.startswith("unsecured") for option in options):
+        raise keys.wrong("sasl.jaas.config", "unsecured tokens are not made here: give a token in Python")
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise keys.wrong("sasl.oauthbearer.token.endpoint.url", "the http or https URL that gives out tokens")
+    handler = keys.text("sasl.login.callback.handler.class")
+    if handler and handler.rpartition(".")[2] != "OAuthBearerLoginCallbackHandler":
+        raise keys.wrong(
+            "sasl.login.callback.handler.class", "OAuthBearerLoginCallbackHandler, or leave it out"
+        )
+    client_id = options.get("clientId") or _first(keys, "client.credentials.client.id", "client.id")
+    secret = options.get("clientSecret") or _first(keys, "client.credentials.client.secret", "client.secret")
+    for value, what, option in ((client_id, "id", "clientId"), (secret, "secret", "clientSecret")):
+        if not value:
+            key = f"sasl.oauthbearer.client.credentials.client.{what}"
+            raise keys.wrong(key, f"is needed, here or as {option} in sasl.jaas.config")
+    ssl_options = {name: value for name, value in options.items() if name.startswith("ssl.")}
+    return ClientCredentials(
+        url=url,
+        client_id=client_id,
+        client_secret=Secret(secret),
+        scope=options.get("scope") or keys.text("sasl.oauthbearer.scope"),
+        extensions=tuple(
+            (found.group(1), value)
+            for name, value in options.items()
+            if (found := _EXTENSION.fullmatch(name))
+        ),
+        tls=parse_tls(SecurityKeys(ssl_options, "sasl.jaas.config: ")) if ssl_options else None,
+    )
+
+
+def _first(keys: SecurityKeys, *names: str) -> str:
+    return next(
+        (keys.text(f"sasl.oauthbearer.{name}") for name in names if keys.has(f"sasl.oauthbearer.{name}")), ""
+    )

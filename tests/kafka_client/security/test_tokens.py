@@ -1,0 +1,201 @@
+"""Tokens: kept while fresh, asked for at a URL, sent as RFC 7628 has it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from socketserver import TCPServer
+from typing import Any
+
+import pytest
+
+from kafka_client.errors import AuthenticationFailed, ConnectionClosed
+from kafka_client.security.client_credentials import ClientCredentials
+from kafka_client.security.oauthbearer import OAuthBearer
+from kafka_client.security.secret import Secret
+from kafka_client.security.token import Token, TokenCache
+from tests.kafka_client.running import run
+
+SECRET = "s3cret/+"
+
+
+def jwt(**claims: Any) -> str:
+    def part(value: dict[str, Any]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    return f"{part({'alg': 'none'})}.{part(claims)}."
+
+
+class Server(HTTPServer):
+    server_bind = TCPServer.server_bind
+    """HTTPServer's asks for the host's name, which may take seconds."""
+
+
+class Endpoint:
+    """A token endpoint that answers as told."""
+
+    def __init__(self) -> None:
+        self.status, self.answer, self.headers = 200, b"", {"Content-Type": "application/json"}
+        self.asked: list[tuple[str, str]] = []
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                endpoint.asked.append((self.headers["Authorization"], body))
+                self.send_response(endpoint.status)
+                for name, value in endpoint.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(endpoint.answer)
+
+            do_GET = do_POST
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/token"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    endpoint = Endpoint()
+    yield endpoint
+    endpoint.close()
+
+
+def credentials(endpoint: Endpoint, **more: Any) -> ClientCredentials:
+    given = {"client_id": "me", "client_secret": Secret(SECRET), "clock": lambda: 1000.0}
+    return ClientCredentials(url=endpoint.url, **{**given, **more})
+
+
+def test_client_credentials_are_exchanged_for_a_token(endpoint: Endpoint) -> None:
+    endpoint.answer = b'{"access_token": "abc", "expires_in": 60, "token_type": "Bearer"}'
+    token = credentials(endpoint, scope="a b", extensions=(("tenant", "t"),))()
+    assert token == Token(value=Secret("abc"), expires_at=1060.0, extensions={"tenant": "t"})
+    ((authorization, form),) = endpoint.asked
+    assert base64.b64decode(authorization.removeprefix("Basic ")) == b"me:s3cret%2F%2B"
+    assert form == "grant_type=client_credentials&scope=a+b"
+
+
+def test_a_jwt_says_when_it_expires_where_the_endpoint_does_not(endpoint: Endpoint) -> None:
+    endpoint.answer = json.dumps({"access_token": jwt(exp=1234)}).encode()
+    assert credentials(endpoint)().expires_at == 1234
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "why"),
+    [
+        (401, b'{"error": "invalid_client", "error_description": "no such"}', "401, invalid_client: no such"),
+        (400, b"<html>", "HTTP 400"),
+        (200, b"<html>", "not JSON"),
+        (200, b"[]", "no access_token"),
+        (200, b'{"access_token": "abc", "expires_in": "soon"}', "no access_token"),
+    ],
+)
+def test_an_endpoint_that_refuses(endpoint: Endpoint, status: int, answer: bytes, why: str) -> None:
+    endpoint.status, endpoint.answer = status, answer
+    with pytest.raises(AuthenticationFailed, match=why) as caught:
+        credentials(endpoint)()
+    assert caught.value.user == "me"
+    assert SECRET not in str(caught.value)
+
+
+def test_an_endpoint_that_is_away_is_worth_another_try(endpoint: Endpoint) -> None:
+    endpoint.status = 503
+    with pytest.raises(ConnectionClosed, match="HTTP 503"):
+        credentials(endpoint)()
+    nowhere = ClientCredentials(url="http://127.0.0.1:1/", client_id="me", client_secret=Secret(SECRET))
+    with pytest.raises(ConnectionClosed, match=r"127\.0\.0\.1:1"):
+        nowhere()
+
+
+def test_a_redirect_does_not_take_the_secret_elsewhere(endpoint: Endpoint) -> None:
+    other = Endpoint()
+    try:
+        endpoint.status, endpoint.headers["Location"] = 302, other.url
+        with pytest.raises(AuthenticationFailed, match="302"):
+            credentials(endpoint)()
+        assert not other.asked
+    finally:
+        other.close()
+
+
+def test_a_token_is_kept_until_shortly_before_it_expires() -> None:
+    async def test() -> None:
+        now, made = [0.0], iter(range(9))
+
+        def source() -> Token:
+            return Token(value=Secret(str(next(made))), expires_at=now[0] + 100)
+
+        cache = TokenCache(source, clock=lambda: now[0])
+        first = await asyncio.gather(cache.get(), cache.get())
+        now[0] = 79
+        assert {token.value.reveal() for token in (*first, await cache.get())} == {"0"}
+        now[0] = 80
+        assert (await cache.get()).value.reveal() == "1"
+        cache.forget()
+        assert (await cache.get()).value.reveal() == "2"
+
+    run(test())
+
+
+def test_a_source_may_be_a_coroutine_and_give_text() -> None:
+    async def test() -> None:
+        texts = iter([jwt(exp=100), "opaque", "opaque2"])
+
+        async def source() -> str:
+            return next(texts)
+
+        now = [0.0]
+        cache = TokenCache(source, clock=lambda: now[0])
+        assert (await cache.get()).expires_at == 100
+        assert (await cache.get()).expires_at == 100
+        now[0] = 99
+        assert (await cache.get()).value == Secret("opaque")
+        assert (await cache.get()).value == Secret("opaque2")  # nobody knows how long the first was good
+
+    run(test())
+
+
+def test_the_messages_of_oauthbearer() -> None:
+    async def test() -> None:
+        asked = []
+
+        def source() -> Token:
+            asked.append(1)
+            return Token(value=Secret("abc"), expires_at=9e9, extensions={"tenant": "t"})
+
+        mechanism = OAuthBearer(TokenCache(source))
+        login = await mechanism.begin()
+        assert login.first() == b"n,,\x01auth=Bearer abc\x01tenant=t\x01\x01"
+        assert await login.respond(b"") is None
+        assert await login.respond(b'{"status":"invalid_token"}') == b"\x01"
+        await mechanism.begin()
+        assert len(asked) == 2  # the refused token is not shown again
+
+    run(test())
+
+
+def test_a_token_that_would_change_the_message_is_not_sent() -> None:
+    async def test() -> None:
+        with pytest.raises(AuthenticationFailed, match="RFC 6750"):
+            await OAuthBearer(TokenCache(lambda: "abc\x01auth=Bearer other")).begin()
+
+    run(test())

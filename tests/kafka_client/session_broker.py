@@ -1,0 +1,258 @@
+"""A broker with fetch sessions (KIP-227), for one topic, at the end of a `FakeBroker`'s Fetch script.
+
+    sessions = SessionBroker(broker)          # topic "t"; its partitions are the broker's
+    sessions.append(3, b"a", b"b")            # partition 3
+    sessions.fail_next(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+
+What each request said stands in `requests`. Answers tell only of what has news, as a real broker's do; the
+session's epoch and its partitions are checked as there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_client import BatchFetcher, Client, TopicPartition
+from kafka_client.errors import ErrorCode
+from kafka_client.records import build_batch
+from kafka_client.wire import ApiKey
+from kafka_client.wire.fetch import TOPIC_IDS, PartitionFetched, Topic, encode_fetch_response
+from kafka_client.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from tests.kafka_client.fake_broker import TOPIC_ID, Asked, FakeBroker
+from tests.kafka_client.running import QUICK, run
+
+Key = tuple[Topic, int]
+
+
+@dataclass
+class Said:
+    """One request: its session id and epoch, and the partitions it named."""
+
+    session_id: int
+    epoch: int
+    wanted: dict[int, int]
+    """Partition → fetch offset."""
+    forgotten: list[int]
+    version: int
+    rack_id: str = ""
+
+
+@dataclass
+class Session:
+    """What a client asked for, and the ends it was told of."""
+
+    epoch: int = 1
+    offsets: dict[Key, int] = field(default_factory=dict)
+    told: dict[Key, int] = field(default_factory=dict)
+
+
+class SessionBroker:
+    """Single-record batches in the partitions of one topic; `keeps`: whether sessions are kept at all."""
+
+    def __init__(self, broker: FakeBroker, topic: str = "t", *, keeps: bool = True) -> None:
+        self.broker = broker
+        self.topic = topic
+        self.topic_id = TOPIC_ID
+        self.keeps = keeps
+        self.logs: dict[int, list[bytes]] = {}
+        self.errors: dict[int, int] = {}
+        """Partition → error code answered in place of records."""
+        self.replicas: dict[int, int] = {}
+        """Partition → replica to be read from, answered in place of records."""
+        self.diverging: dict[int, tuple[int, int]] = {}
+        """Partition → (epoch, its end), answered to those who have read beyond that (KIP-320)."""
+        self.sessions: dict[int, Session] = {}
+        self.requests: list[Said] = []
+        self.closed: list[int] = []
+        self.failures: list[Any] = []
+        """What the next requests are answered with."""
+        self._ids = iter(range(100, 10_000))
+        self._news = asyncio.Event()
+        broker.on(ApiKey.FETCH, self._fetch)
+        broker.on(ApiKey.LIST_OFFSETS, self._list_offsets)
+
+    def append(self, partition: int, *values: bytes) -> None:
+        """Write records."""
+        self.logs.setdefault(partition, []).extend(values)
+        self.news()
+
+    def news(self) -> None:
+        """Have waiting requests look again."""
+        self._news.set()
+
+    def fail_next(self, *failures: Any) -> None:
+        """The next requests are answered with these error codes, or what a `FakeBroker` script gives."""
+        self.failures += failures
+        self.news()
+
+    @property
+    def incremental(self) -> list[Said]:
+        """The requests that went on with a session."""
+        return [said for said in self.requests if said.epoch > 0]
+
+    @property
+    def full(self) -> list[Said]:
+        """The requests that named everything."""
+        return [said for said in self.requests if said.epoch <= 0 and not self._closes(said)]
+
+    @staticmethod
+    def _closes(said: Said) -> bool:
+        return said.epoch == -1 and said.session_id != 0
+
+    async def _fetch(self, asked: Asked) -> Any:
+        message, named = asked.message, {}
+        for topic in message.topics:
+            key: Topic = topic.topic_id if asked.version >= TOPIC_IDS else topic.topic
+            for p in topic.partitions:
+                named[key, p.partition] = p.fetch_offset
+        forgotten: list[Key] = [
+            (topic.topic_id if asked.version >= TOPIC_IDS else topic.topic, p)
+            for topic in message.forgotten_topics_data
+            for p in topic.partitions
+        ]
+        said = Said(
+            message.session_id,
+            message.session_epoch,
+            {p: offset for (_, p), offset in named.items()},
+            [p for _, p in forgotten],
+            asked.version,
+            message.rack_id,
+        )
+        self.requests.append(said)
+        if self._closes(said):
+            self.closed.append(said.session_id)
+            self.sessions.pop(said.session_id, None)
+            return self._answer(asked, {}, 0)
+        if self.failures:
+            failure = self.failures.pop(0)
+            return failure if isinstance(failure, str | bytes) else self._answer(asked, {}, 0, failure)
+        if said.epoch <= 0:
+            return await self._fetch_all(asked, said, named)
+        session = self.sessions.get(said.session_id)
+        if session is None:
+            return self._answer(asked, {}, 0, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if said.epoch != session.epoch:
+            return self._answer(asked, {}, 0, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        session.epoch += 1
+        session.offsets.update(named)
+        for gone in forgotten:
+            del session.offsets[gone]
+            session.told.pop(gone, None)
+        answers = await self._wait(session.offsets, session.told)
+        return self._answer(asked, answers, said.session_id)
+
+    async def _fetch_all(self, asked: Asked, said: Said, named: dict[Key, int]) -> bytes:
+        self.sessions.pop(said.session_id, None)
+        if not self.keeps or said.epoch < 0:
+            await self._wait(named, {key: self._end(key) for key in named})
+            return self._answer(asked, {key: self._look(key, at) for key, at in named.items()}, 0)
+        session_id = next(self._ids)
+        session = self.sessions[session_id] = Session(offsets=dict(named))
+        answers = {key: self._look(key, at) for key, at in named.items()}
+        session.told = {key: fetched.high_watermark for key, fetched in answers.items()}
+        return self._answer(asked, answers, session_id)
+
+    async def _wait(self, offsets: dict[Key, int], told: dict[Key, int]) -> dict[Key, PartitionFetched[Any]]:
+        """What has news, or nothing after a moment."""
+        for _ in range(2):
+            answers = {}
+            for key, at in offsets.items():
+                fetched = self._look(key, at)
+                end = fetched.high_watermark
+                is_news = fetched.records or fetched.error_code or fetched.diverging is not None
+                if is_news or fetched.preferred_read_replica >= 0 or told.get(key) != end:
+                    answers[key] = fetched
+                    told[key] = end
+            if answers or self.failures:
+                return answers
+            self._news.clear()
+            try:
+                await asyncio.wait_for(self._news.wait(), 0.02)
+            except TimeoutError:
+                pass
+        return {}
+
+    def _end(self, key: Key) -> int:
+        return len(self.logs.get(key[1], []))
+
+    def _look(self, key: Key, offset: int) -> PartitionFetched[Any]:
+        topic, partition = key
+        if isinstance(topic, bytes) and topic != self.topic_id:
+            return PartitionFetched(partition, ErrorCode.UNKNOWN_TOPIC_ID)
+        if partition in self.errors:
+            return PartitionFetched(partition, self.errors[partition])
+        end = self._end(key)
+        if partition in self.diverging and offset > self.diverging[partition][1]:
+            return PartitionFetched(partition, 0, end, end, 0, diverging=self.diverging[partition])
+        if offset > end:
+            return PartitionFetched(partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+        if partition in self.replicas:
+            return PartitionFetched(
+                partition, 0, end, end, 0, b"", preferred_read_replica=self.replicas[partition]
+            )
+        records = b""
+        if offset < end:
+            records = build_batch([(0, None, self.logs[partition][offset], ())], base_offset=offset)
+        return PartitionFetched(partition, 0, end, end, 0, records)
+
+    def _answer(
+        self, asked: Asked, answers: dict[Key, PartitionFetched[Any]], session_id: int, error_code: int = 0
+    ) -> bytes:
+        topics: dict[Topic, list[PartitionFetched[Any]]] = {}
+        for (topic, _), fetched in answers.items():
+            topics.setdefault(topic, []).append(fetched)
+        chunks = encode_fetch_response(
+            list(topics.items()),
+            asked.version,
+            asked.correlation_id,
+            error_code=error_code,
+            session_id=session_id,
+        )
+        return b"".join(chunk for chunk in chunks if isinstance(chunk, bytes))
+
+    def _list_offsets(self, asked: Asked) -> ListOffsetsResponse:
+        found = [
+            ListOffsetsPartitionResponse(
+                partition_index=p.partition_index,
+                offset=0 if p.timestamp == -2 else self._end((self.topic, p.partition_index)),
+            )
+            for p in asked.message.topics[0].partitions
+        ]
+        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=self.topic, partitions=found)])
+
+
+Case = Callable[[SessionBroker, Client], Coroutine[Any, Any, None]]
+
+
+def tp(partition: int) -> TopicPartition:
+    return TopicPartition("t", partition)
+
+
+def with_sessions(
+    case: Case, *, partitions: int = 3, fetch: tuple[int, int] = (4, 17), keeps: bool = True
+) -> None:
+    async def test() -> None:
+        async with FakeBroker() as broker:
+            broker.served[ApiKey.FETCH] = fetch
+            broker.topics["t"] = dict.fromkeys(range(partitions), 1)
+            sessions = SessionBroker(broker, keeps=keeps)
+            async with Client(broker.bootstrap, **QUICK) as client:
+                await case(sessions, client)
+
+    run(test())
+
+
+async def read(fetcher: BatchFetcher, count: int) -> list[tuple[int, int, bytes | None]]:
+    """(partition, offset, value) of the next `count` records."""
+    found: list[tuple[int, int, bytes | None]] = []
+    while len(found) < count:
+        for fetched in await fetcher.fetch():
+            found += [(fetched.tp.partition, record[0], record[3]) for record in fetched.records()]
+    return found

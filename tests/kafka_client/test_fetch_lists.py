@@ -1,0 +1,164 @@
+"""What is listed from events is what a look through all partitions finds, whatever happens to them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kafka_client import TopicPartition
+from kafka_client.cluster.metadata import NO_NODE
+from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.fetcher.buffer import FetchBuffer
+from kafka_client.fetcher.fetched import Fetched
+from kafka_client.fetcher.position import FetchPosition
+from kafka_client.fetcher.wanted import WantedPartitions
+from kafka_client.records import build_batch
+from tests.support.depth import seeds
+
+NODES = (1, 2, 3)
+BATCH = memoryview(build_batch([(0, None, b"v" * 50, ())]))
+SHARE = 60
+
+
+class Watcher:
+    """Stands for a `NodeFetch`."""
+
+    def __init__(self, node: int, buffer: FetchBuffer) -> None:
+        self.wanted = WantedPartitions(node, buffer, SHARE)
+        buffer.watchers[node] = self
+
+    def note(self, tp: TopicPartition) -> None:
+        self.wanted.changed[tp] = None
+
+
+class Life:
+    """A buffer and its brokers; every `step` does something at random that a fetcher does."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.now = 0.0
+        self.buffer = FetchBuffer(1_000)
+        self.watchers = {node: Watcher(node, self.buffer) for node in NODES}
+        self.steps: list[str] = []
+
+    def step(self) -> None:
+        tp = TopicPartition("t", self.random.randrange(8))
+        held = self.buffer.partitions.get(tp)
+        if held is None:
+            self.steps.append(f"add {tp}")
+            self.buffer.add(tp, self.random.choice([-2, 0, 5]), self.random.choice([-1, 0]))
+            return
+        name = self.random.choice([name for name in dir(self) if name.startswith("do_")])
+        self.steps.append(f"{name} {tp}")
+        getattr(self, name)(held)
+
+    def do_remove(self, held: FetchPosition) -> None:
+        self.buffer.remove(held.tp)
+        held.pause()  # Who still has it may go on changing it.
+
+    def do_remove_most(self, held: FetchPosition) -> None:
+        for tp in list(self.buffer.partitions)[2:]:
+            self.buffer.remove(tp)
+
+    def do_add_again(self, held: FetchPosition) -> None:
+        self.buffer.add(held.tp, 0, -1)
+
+    def do_find_leader(self, held: FetchPosition) -> None:
+        held.found_leader(self.random.choice(NODES), self.random.randrange(3), b"i" * 16)
+
+    def do_find_offset(self, held: FetchPosition) -> None:
+        held.found_offset(7)
+
+    def do_put(self, held: FetchPosition) -> None:
+        for _ in range(self.random.randrange(1, 4)):
+            held.put(Fetched(held.tp, held.fetch_offset, held.fetch_offset + 1, BATCH, record_count=1))
+
+    def do_take(self, held: FetchPosition) -> None:
+        self.buffer.take(self.random.choice([1, 200, 5_000]), 1_000)
+
+    def do_take_error(self, held: FetchPosition) -> None:
+        self.buffer.take_error()
+
+    def do_seek(self, held: FetchPosition) -> None:
+        self.buffer.seek(held.tp, self.random.choice([-1, 3]), self.random.choice([-1, 0]))
+
+    def do_pause(self, held: FetchPosition) -> None:
+        held.pause()
+
+    def do_resume(self, held: FetchPosition) -> None:
+        held.resume()
+
+    def do_drop(self, held: FetchPosition) -> None:
+        self.buffer.drop(held)
+
+    def do_park(self, held: FetchPosition) -> None:
+        held.park(self.random.choice([None, KafkaError(ErrorCode.INVALID_REQUEST)]))
+
+    def do_lose_leader(self, held: FetchPosition) -> None:
+        held.lose_leader()
+
+    def do_back_off(self, held: FetchPosition) -> None:
+        held.back_off(self.now + self.random.randrange(1, 5))
+
+    def do_validate(self, held: FetchPosition) -> None:
+        held.validated()
+
+    def do_reset(self, held: FetchPosition) -> None:
+        held.find_offset(-2)
+
+    def do_read_from_replica(self, held: FetchPosition) -> None:
+        if held.node != NO_NODE:
+            held.read_from(self.random.choice(NODES), self.now + self.random.randrange(1, 5))
+
+    def do_read_from_leader(self, held: FetchPosition) -> None:
+        held.read_from_leader()
+
+    def do_make_room(self, held: FetchPosition) -> None:
+        self.buffer.free_bytes()
+
+    # --- what a look through all of them finds ---
+
+    def check(self) -> None:
+        self.now += self.random.choice([0, 0, 1])
+        for _ in range(2):  # A replica's time may be over, which concerns two brokers.
+            for watcher in self.watchers.values():
+                watcher.wanted.update(self.now)
+        every = self.buffer.partitions
+        assert set(self.buffer.lookups) == {tp for tp, held in every.items() if held.needs_lookup}
+        assert set(self.buffer.ready) == {
+            tp for tp, held in every.items() if held.buffered and not held.paused
+        }
+        assert set(self.buffer.kept) == {tp for tp, held in every.items() if held.buffered and held.paused}
+        assert set(self.buffer.failed) == {
+            tp for tp, held in every.items() if held.error and not held.buffered
+        }
+        assert self.buffer.buffered_bytes == sum(held.buffered_bytes for held in every.values())
+        for node, watcher in self.watchers.items():
+            wanted = watcher.wanted
+            here = {tp: held for tp, held in every.items() if held.source == node and held.is_fetchable}
+            rested = {tp: held for tp, held in here.items() if held.not_before <= self.now}
+            share = self.buffer.share_bytes(SHARE)
+            full = {tp for tp, held in rested.items() if held.buffered_bytes >= share}
+            # Shares that shrink because partitions come are noticed with a partition's next change.
+            assert full.issuperset(wanted.held_back)
+            assert wanted.partitions.keys() == rested.keys() - wanted.held_back.keys()
+            assert all(held is every[tp] for tp, held in wanted.partitions.items())
+            in_time = [held.replica == NO_NODE or held.replica_until > self.now for held in rested.values()]
+            assert all(in_time), "it is time to read from the leader again"
+            due_at = wanted.due_at()
+            assert rested.keys() == here.keys() or (due_at is not None and due_at > self.now)
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_lists_made_from_events_are_those_of_a_look_through_all(seed: int) -> None:
+    life = Life(seed)
+    try:
+        for _ in range(600):
+            life.step()
+            if life.random.random() < 0.5:
+                life.check()
+        life.check()
+    except AssertionError as error:
+        error.add_note("\n".join(life.steps[-20:]))
+        raise

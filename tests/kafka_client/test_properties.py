@@ -1,0 +1,171 @@
+"""Kafka's client keys as arguments, for every part: prefixes, errors, and what is said of the rest."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from pathlib import Path
+
+import pytest
+
+from kafka_client import BatchFetcher, BatchProducer, Client, Consumer, TransactionalProducer
+from kafka_client.errors import ConfigError
+from kafka_client.properties import (
+    CLIENT,
+    CONSUMER,
+    FETCHER,
+    OF_JAVA,
+    PRODUCER,
+    TRANSACTIONAL,
+    ClientProperties,
+    Table,
+    one_client,
+    read_command_config,
+)
+
+SECRET = "hunter2"
+LOGIN = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "alice",
+    "sasl.password": SECRET,
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "target"),
+    [
+        (CLIENT, Client),
+        (PRODUCER, BatchProducer),
+        (TRANSACTIONAL, TransactionalProducer),
+        (CONSUMER, Consumer),
+        (FETCHER, BatchFetcher),
+    ],
+)
+def test_every_key_leads_to_an_argument_there_is(table: Table, target: type) -> None:
+    taken = inspect.signature(target).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken):
+        taken = [*taken, *inspect.signature(BatchFetcher).parameters.values()]  # passed on to it
+    assert {name for name, _ in table.values()} <= {parameter.name for parameter in taken}
+    assert not table.keys() & OF_JAVA
+
+
+def test_a_later_prefix_wins() -> None:
+    given = ClientProperties.layered(
+        {"consumer.fetch.min.bytes": "2", "fetch.min.bytes": "1", "client.id": "me", "producer.acks": "all"},
+        "",
+        "consumer.",
+    )
+    assert given.fetcher() == {"fetch_min_bytes": 2}
+    assert given.client() == {"client_id": "me"}
+    assert given.producer() == {}
+
+
+def test_roles_take_their_own_keys() -> None:
+    given = {"producer.acks": "all", "producer.linger.ms": "0.5", "consumer.max.poll.interval.ms": "9"}
+    assert ClientProperties.layered(given, "producer.").producer() == {"acks": -1, "linger_ms": 0.5}
+    assert ClientProperties.layered(given, "consumer.").consumer() == {"rebalance_timeout_ms": 9}
+
+
+def test_a_transactional_producer_takes_a_producer_s_keys_and_its_own() -> None:
+    given = {
+        "transactional.id": "orders",
+        "transaction.timeout.ms": "9000",
+        "acks": "all",
+        "enable.idempotence": "true",
+        **{key: "7" for key in PRODUCER if key.endswith((".ms", ".size", ".memory"))},
+        "max.in.flight.requests.per.connection": "2",
+        "compression.type": "zstd",
+    }
+    arguments = ClientProperties.layered(given, "").transactional_producer()
+    assert (arguments["transactional_id"], arguments["transaction_timeout_ms"]) == ("orders", 9_000)
+    assert (arguments["linger_ms"], arguments["compression_type"]) == (7, "zstd")
+    assert arguments.keys() <= inspect.signature(TransactionalProducer).parameters.keys()
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({}, "transactional.id"),
+        ({"producer.transactional.id": ""}, "producer.transactional.id"),
+        ({"producer.transactional.id": "a", "producer.acks": "1"}, "producer.acks"),
+        (
+            {"producer.transactional.id": "a", "producer.enable.idempotence": "false"},
+            "producer.enable.idempotence",
+        ),
+        (
+            {"producer.transactional.id": "a", "producer.transaction.timeout.ms": "soon"},
+            "producer.transaction.timeout.ms",
+        ),
+    ],
+)
+def test_what_a_transaction_cannot_have_is_refused(given: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ClientProperties.layered(given, "producer.").transactional_producer()
+    assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({"consumer.request.timeout.ms": "soon"}, "consumer.request.timeout.ms"),
+        ({"consumer.security.protocol": "SASL_SSL"}, "consumer.sasl.mechanism"),
+        ({"security.protocol": "SASL_SSL", "consumer.sasl.mechanism": "X"}, "consumer.sasl.mechanism"),
+        ({**LOGIN, "consumer.sasl.pasword": SECRET}, "consumer.sasl.pasword"),
+    ],
+)
+def test_an_error_names_the_key_as_it_was_written(given: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ClientProperties.layered(given, "", "consumer.").client()
+    assert caught.value.key == key
+    assert SECRET not in str(caught.value)
+
+
+def test_nothing_is_passed_over_silently(caplog: pytest.LogCaptureFixture) -> None:
+    given = {
+        "consumer.key.deserializer": "x",
+        "consumer.check.crcs": "true",
+        "consumer.fetch.min.byte": "1",
+        "consumer.frobnicate": "1",
+        "consumer.group.id": "g",
+        "consumer.sasl.password": SECRET,
+    }
+    ClientProperties.layered(given, "consumer.").tell_rest((*CONSUMER, "group.id"))
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("logd.")] == [
+        "without effect here: consumer.check.crcs, consumer.key.deserializer",
+        "consumer.fetch.min.byte is not known and has no effect; fetch.min.bytes?",
+        "consumer.frobnicate is not known and has no effect",
+    ]
+
+
+def test_keys_of_transactions_have_no_effect_where_there_are_none(caplog: pytest.LogCaptureFixture) -> None:
+    given = ClientProperties.layered({"transactional.id": "a", "transaction.timeout.ms": "1"}, "")
+    given.tell_rest(PRODUCER)
+    given.tell_rest((*PRODUCER, *TRANSACTIONAL))
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("logd.")] == [
+        "without effect here: transaction.timeout.ms, transactional.id"
+    ]
+
+
+def test_one_client_for_several_roles() -> None:
+    same = {**LOGIN, **{f"consumer.{key}": value for key, value in LOGIN.items()}}
+    assert one_client(same, ("",), ("consumer.",)).client()["security"].sasl.username == "alice"
+    with pytest.raises(ConfigError) as caught:
+        one_client({**LOGIN, "consumer.sasl.password": SECRET + "!"}, ("",), ("consumer.",))
+    assert caught.value.key == "consumer.sasl.password"
+    assert SECRET not in str(caught.value)
+
+
+def test_a_file_for_a_command(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "client.properties"
+    text = "".join(f"{key}={value}\n" for key, value in LOGIN.items())
+    file.write_text(f"{text}bootstrap.servers=h:1\nrequest.timeout.ms=5\nretries=3\n")
+    arguments = read_command_config(file)
+    assert (arguments["request_timeout_ms"], arguments["security"].protocol) == (5, "SASL_SSL")
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("logd.")] == [
+        "without effect here: retries"
+    ]
+    assert read_command_config(None) == {}
+    with pytest.raises(ConfigError, match="--command-config"):
+        read_command_config(tmp_path / "none")
+    assert logging.getLogger("kafka_client.properties").isEnabledFor(logging.WARNING)

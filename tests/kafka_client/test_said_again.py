@@ -1,0 +1,50 @@
+"""What a fetch session says of a partition once more, though nothing of it has changed.
+
+The simulation of clusters found a follower that had asked a broker before that one had heard that it leads.
+It was refused and asked again, and since nothing had changed the session did not name the partition. But a
+leader takes in how far a follower is only where it is named: the follower joined the ISR when somebody wrote.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from kafka_client.fetcher.session import FetchSession
+from kafka_client.topic_partition import TopicPartition
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def held() -> Any:
+    return SimpleNamespace(
+        fetch_offset=5, leader_epoch=2, fetch_epoch=1, topic_id=bytes(16), version=0, own_log_start=0
+    )
+
+
+def named(session: FetchSession[Any], wanted: dict[TopicPartition, Any], *touched: TopicPartition) -> Any:
+    changes = session.changes(wanted, touched, by_topic_ids=True)
+    session.answered(7)
+    return [asked.partition for topic in changes.topics for asked in topic.partitions]
+
+
+def test_said_again() -> None:
+    session: FetchSession[Any] = FetchSession(is_wanted=True, partition_max_bytes=1)
+    wanted = {T0: held(), T1: held()}
+    assert named(session, wanted) == [0, 1]
+    assert named(session, wanted, T0, T1) == []
+    session.repeat(T0)
+    assert named(session, wanted, T1) == [], "it waits until somebody looks at it again"
+    assert named(session, wanted, T0, T1) == [0]
+    assert named(session, wanted, T0, T1) == [], "once"
+
+
+def test_not_wanted_meanwhile() -> None:
+    session: FetchSession[Any] = FetchSession(is_wanted=True, partition_max_bytes=1)
+    wanted = {T0: held()}
+    named(session, wanted)
+    session.repeat(T0)
+    forgotten = session.changes({}, [T0], by_topic_ids=True).forgotten
+    assert [topic.partitions for topic in forgotten] == [[0]]
+    assert named(session, wanted, T0) == [0]
+    assert named(session, wanted, T0) == []
