@@ -88,9 +88,6 @@ __all__ = [
 
 _MODULES = {
     "kafka_client.records.build": (
-        "Headers",
-        "NewRecord",
-        "Record",
         "build_batch",
         "rebuild_batch",
         "restamp",
@@ -126,6 +123,7 @@ _MODULES = {
         "whole_batches_size",
     ),
     "kafka_client.records.reader": ("Checked", "RecordReader", "Span", "decode_columns", "decode_records"),
+    "kafka_client.records.record": ("Headers", "NewRecord", "Record"),
     "kafka_client.records.slice": ("FileSlice",),
     "kafka_client.records.validate": (
         "check_produced",

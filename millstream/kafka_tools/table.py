@@ -15,10 +15,14 @@ class KafkaTool(NamedTuple):
 
 KAFKA_TOOLS = {
     "kafka-topics": KafkaTool("topics.cli", "Create, delete, describe, or change a topic."),
-    "kafka-console-producer": KafkaTool("console_producer", "Write lines of stdin to a topic."),
-    "kafka-console-consumer": KafkaTool("console_consumer", "Print records of topics."),
-    "kafka-producer-perf-test": KafkaTool("producer_performance", "Measure how fast records are written."),
-    "kafka-consumer-perf-test": KafkaTool("consumer_performance", "Measure how fast records are read."),
+    "kafka-console-producer": KafkaTool("console.console_producer", "Write lines of stdin to a topic."),
+    "kafka-console-consumer": KafkaTool("console.console_consumer", "Print records of topics."),
+    "kafka-producer-perf-test": KafkaTool(
+        "performance.producer_performance", "Measure how fast records are written."
+    ),
+    "kafka-consumer-perf-test": KafkaTool(
+        "performance.consumer_performance", "Measure how fast records are read."
+    ),
     "kafka-broker-api-versions": KafkaTool("broker_api_versions", "The versions of each API of the brokers."),
     "kafka-cluster": KafkaTool("cluster", "The cluster's id and endpoints; unregister a broker."),
     "kafka-transactions": KafkaTool("transactions", "Describe transactions, find and abort hanging ones."),

@@ -23,7 +23,9 @@ MARKER = (
     "millstream(config=None, in_process=None, own=False): the test's broker. config: Kafka's keys for a "
     "broker of its own; in_process: in a thread of the test's process; own: not shared with other tests."
 )
-PACKAGES = frozenset({"connect", "logd", "millstream", "mirror", "plugins", "pyspark_millstream", "streams"})
+PACKAGES = frozenset(
+    {"connect", "kafka_client", "logd", "millstream", "mirror", "plugins", "pyspark_millstream", "streams"}
+)
 """Those of Millstream's distribution."""
 _WISHES = ("config", "in_process", "own")
 _used: pytest.StashKey[list[Kafka]] = pytest.StashKey()

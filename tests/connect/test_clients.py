@@ -62,7 +62,9 @@ def test_what_has_no_effect_is_said(caplog):
     assert consumer_arguments(worker, connector) == {"auto_offset_reset": "earliest"}
     assert producer_arguments(worker, connector)["acks"] == -1
     with caplog.at_level(logging.WARNING):
-        assert [record.getMessage() for record in caplog.records if record.name.startswith("logd.")] == [
+        assert [
+            record.getMessage() for record in caplog.records if record.name.startswith("kafka_client.")
+        ] == [
             "without effect here: consumer.key.deserializer, consumer.override.max.poll.records",
             "consumer.override.fetch.min.byte is not known and has no effect; fetch.min.bytes?",
         ]

@@ -8,6 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.support.shared_logd import logd
+
+__all__ = ["logd"]
+
 
 @pytest.fixture
 def bootstrap(request: pytest.FixtureRequest) -> str:

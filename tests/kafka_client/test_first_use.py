@@ -21,7 +21,9 @@ def test_what_is_imported_is_what_is_said(name: str) -> None:
     names = [one for some in package._MODULES.values() for one in some]
     assert sorted(names) == sorted(package.__all__)
     tree = ast.parse(Path(package.__file__).read_text())
-    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    (checked,) = (
+        node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
     imported = {
         node.module: [alias.name for alias in node.names]
         for node in checked.body

@@ -131,7 +131,7 @@ def test_nothing_is_passed_over_silently(caplog: pytest.LogCaptureFixture) -> No
         "consumer.sasl.password": SECRET,
     }
     ClientProperties.layered(given, "consumer.").tell_rest((*CONSUMER, "group.id"))
-    assert [record.getMessage() for record in caplog.records if record.name.startswith("logd.")] == [
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("kafka_client.")] == [
         "without effect here: consumer.check.crcs, consumer.key.deserializer",
         "consumer.fetch.min.byte is not known and has no effect; fetch.min.bytes?",
         "consumer.frobnicate is not known and has no effect",
@@ -142,7 +142,7 @@ def test_keys_of_transactions_have_no_effect_where_there_are_none(caplog: pytest
     given = ClientProperties.layered({"transactional.id": "a", "transaction.timeout.ms": "1"}, "")
     given.tell_rest(PRODUCER)
     given.tell_rest((*PRODUCER, *TRANSACTIONAL))
-    assert [record.getMessage() for record in caplog.records if record.name.startswith("logd.")] == [
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("kafka_client.")] == [
         "without effect here: transaction.timeout.ms, transactional.id"
     ]
 
@@ -162,7 +162,7 @@ def test_a_file_for_a_command(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     file.write_text(f"{text}bootstrap.servers=h:1\nrequest.timeout.ms=5\nretries=3\n")
     arguments = read_command_config(file)
     assert (arguments["request_timeout_ms"], arguments["security"].protocol) == (5, "SASL_SSL")
-    assert [record.getMessage() for record in caplog.records if record.name.startswith("logd.")] == [
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("kafka_client.")] == [
         "without effect here: retries"
     ]
     assert read_command_config(None) == {}

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+import kafka_client
 import logd
 
 T = TypeVar("T", bound=Hashable)
@@ -112,8 +113,9 @@ class FrozenOrderedSet(OrderedSet[T]):
 
 def modules() -> list[ModuleType]:
     """All that a broker or a client may have a set made in: imported, so that none is missing later."""
-    root = Path(next(iter(logd.__path__)))
-    parts = (path.relative_to(root.parent).with_suffix("").parts for path in sorted(root.rglob("*.py")))
+    roots = [Path(next(iter(package.__path__))) for package in (kafka_client, logd)]
+    paths = ((root, path) for root in roots for path in sorted(root.rglob("*.py")))
+    parts = (path.relative_to(root.parent).with_suffix("").parts for root, path in paths)
     names = (".".join(each).removesuffix(".__init__") for each in parts)
     return [asyncio.tasks, *(import_module(name) for name in names if name not in LEFT_OUT)]
 

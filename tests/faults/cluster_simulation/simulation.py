@@ -406,11 +406,12 @@ class Simulation:
         state = random.getstate()
         random.seed(self.seed)
         told = _Told(self)
-        logger = logging.getLogger("logd")
-        level, propagates = logger.level, logger.propagate
-        logger.addHandler(told)
-        logger.setLevel(logging.INFO if self._traced else logging.ERROR)
-        logger.propagate = False
+        loggers = [logging.getLogger(name) for name in ("kafka_client", "logd")]
+        before = [(logger.level, logger.propagate) for logger in loggers]
+        for logger in loggers:
+            logger.addHandler(told)
+            logger.setLevel(logging.INFO if self._traced else logging.ERROR)
+            logger.propagate = False
         try:
             with (
                 repeatable(self.seed),
@@ -432,9 +433,10 @@ class Simulation:
             ):
                 yield
         finally:
-            logger.removeHandler(told)
-            logger.setLevel(level)
-            logger.propagate = propagates
+            for logger, (level, propagates) in zip(loggers, before, strict=True):
+                logger.removeHandler(told)
+                logger.setLevel(level)
+                logger.propagate = propagates
             random.setstate(state)
 
     def _fed(self) -> contextlib.AbstractContextManager[Any]:

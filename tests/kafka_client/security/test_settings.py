@@ -202,7 +202,7 @@ def test_the_prefix_a_user_wrote_stands_in_the_error() -> None:
 def test_keys_that_mean_nothing_here_are_named_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         parse(ssl_provider="SunJSSE", sasl_login_class="x")
-    assert [record.getMessage() for record in caplog.records if record.name.startswith("logd.")] == [
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("kafka_client.")] == [
         "without effect here: sasl.login.class, ssl.provider"
     ]
 
