@@ -41,7 +41,9 @@ LOG_LINES_QUOTED = 25
 _AWAY = [
     name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, BROKER_AWAY)
 ]
-_BROKEN_OFF = re.compile(rf"Python worker exited unexpectedly|\blogd\.errors\.(?:{'|'.join(_AWAY)})\b")
+_BROKEN_OFF = re.compile(
+    rf"Python worker exited unexpectedly|\bkafka_client\.errors\.(?:{'|'.join(_AWAY)})\b"
+)
 """What Spark says of a task that deserves another try; with a local master it gives it none."""
 
 

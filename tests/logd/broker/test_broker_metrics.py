@@ -25,6 +25,7 @@ from kafka_client.metrics.exposition import exposition
 from kafka_client.wire import encode_request
 from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from logd.broker.broker import Broker
+from logd.broker.broker_metrics import BrokerMetrics
 from logd.config.broker import BrokerConfig
 from logd.server.server import Server
 from tests.kafka_client.running import until
@@ -38,6 +39,7 @@ async def running(folder: Path) -> AsyncIterator[Broker]:
     server = Server(broker)
     server.bind()
     await broker.start()
+    BrokerMetrics(broker).add_to(broker.metrics)
     server.accept()
     yield broker
     await server.close()

@@ -10,6 +10,7 @@ import pytest
 
 from kafka_client.errors import KafkaError
 from logd.broker.broker import Broker
+from logd.broker.broker_metrics import BrokerMetrics
 from logd.broker.topics.catalog import new_topic
 from logd.broker.work import disk_work
 from logd.broker.work.disk_work import DiskWork
@@ -86,6 +87,7 @@ def run(work: Callable[[Broker], Awaitable[None]], folder: Path) -> None:
         broker = Broker(BrokerConfig.of({"log.dirs": str(folder)}))
         broker.endpoints.append(Endpoint("PLAINTEXT", "127.0.0.1", 9092))
         await broker.start()
+        BrokerMetrics(broker).add_to(broker.metrics)
         try:
             await work(broker)
         finally:

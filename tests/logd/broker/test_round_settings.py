@@ -58,7 +58,7 @@ def test_a_silent_producer_is_forgotten_in_time(tmp_path: Path) -> None:
         assert producers(client) == [7]
         begun = logd.broker.now_ms()
         wait_for(lambda: logd.broker.now_ms() > begun + 1)
-        logd.run(logd.broker.background.housekeeping.expire_producers())
+        logd.run(logd.broker.housekeeping.expire_producers())
         assert producers(client) == []
 
 
