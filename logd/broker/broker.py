@@ -29,7 +29,7 @@ from logd.broker.topics.catalog import TopicCatalog, new_topic_id
 from logd.broker.topics.cluster_view import ClusterView
 from logd.broker.topics.config_layers import ConfigLayers
 from logd.broker.topics.internal_topics import overrides_of, partitions_of, replicas_of
-from logd.broker.topics.recovered_logs import FoundLogs
+from logd.broker.topics.recovered_logs import RecoveredLogs
 from logd.broker.topics.replicas import Replicas
 from logd.broker.transactions.transactions import Transactions
 from logd.broker.work.pool import JobPool, Validator, to_its_end
@@ -177,7 +177,7 @@ class Broker:
             self.housekeeping.discard(opening.delete_logs_of(self.image.deleted))
             opening.put_futures_in_place(self.image.topics, self._config_at_start, self.now_ms())
             opening.set_remains_aside(self.image.topics)
-            found = FoundLogs.among(self.folders, self.image.topics)
+            found = RecoveredLogs.among(self.folders, self.image.topics)
             await self._take_in(found)
         except BaseException:
             self.log_dirs.close(None)  # opened and unharmed: their next start has nothing to recover
@@ -191,7 +191,7 @@ class Broker:
 
     async def _open_among_others(self, shared: Shared) -> None:
         """The same where the metadata is shared: what is held here is told later, after `Shared.join`."""
-        from logd.broker.topics.unassigned_logs import LogsAtHand  # among other brokers only
+        from logd.broker.topics.unassigned_logs import UnassignedLogs  # among other brokers only
 
         LogDirsOpening.refuse_journals(map(Path, self.config.log_dirs))
         folders = LogDirsOpening.identities(map(Path, self.config.log_dirs), self.node_id)
@@ -208,7 +208,7 @@ class Broker:
             self.log_dirs.close(None)
             await shared.close()
             raise
-        replicas.keep_at_hand(LogsAtHand(self.folders, self.image, self.node_id))
+        replicas.keep_unassigned(UnassignedLogs(self.folders, self.image, self.node_id))
         self._start_coordinators()
         self._start_background()
         shared.equip(self)
@@ -271,7 +271,7 @@ class Broker:
         )
         return replicas
 
-    async def _take_in(self, found: FoundLogs) -> None:
+    async def _take_in(self, found: RecoveredLogs) -> None:
         """Have the metadata know of what was found on disk."""
         changes = found.changes(self.image, new_topic_id=new_topic_id, configs_for=self._overrides_of)
         if changes:

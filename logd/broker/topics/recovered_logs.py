@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("logd.broker")
 
 
-class FoundLogs:
+class RecoveredLogs:
     """One log for every partition found, by topic and index."""
 
     def __init__(self, logs: Mapping[str, Mapping[int, Log]]) -> None:
         self._logs = logs
 
     @classmethod
-    def among(cls, folders: Iterable[LogFolder], topics: Mapping[str, TopicImage]) -> FoundLogs:
+    def among(cls, folders: Iterable[LogFolder], topics: Mapping[str, TopicImage]) -> RecoveredLogs:
         """All that is in these folders, which are open.
 
         A partition found twice (a power loss forgot one of a move's renames) goes by its topic's id, then by

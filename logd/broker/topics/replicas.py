@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from logd.broker.partition.admission import TransactionGuard
     from logd.broker.partition.partition import Partition
     from logd.broker.topics.topic import Topic
-    from logd.broker.topics.unassigned_logs import LogsAtHand
+    from logd.broker.topics.unassigned_logs import UnassignedLogs
     from logd.storage import Deletion, Log, LogFolder
 
 PARTITIONS_PER_TURN = 50
@@ -65,14 +65,14 @@ class Replicas:
         self._rehomed = rehomed
         self._disk_work = DiskWork()
         self._guard: TransactionGuard | None = None
-        self._at_hand: LogsAtHand | None = None
+        self._at_hand: UnassignedLogs | None = None
         self._is_all_known = False
         self.lost: set[TopicPartition] = set()
         """Among other brokers: assigned here, but what there is of it is in a folder that failed, or may be.
         It does not begin in another one until the next start.
         """
 
-    def keep_at_hand(self, logs: LogsAtHand) -> None:
+    def keep_unassigned(self, logs: UnassignedLogs) -> None:
         """There are other brokers: begin partitions with these logs, in no role before they are given one."""
         self._at_hand = logs
 
@@ -212,7 +212,7 @@ class Replicas:
                 await asyncio.sleep(0)
         self._disk_work.begin(topic.name, self._place(topic, begun))
 
-    async def _taken_in_hand(self, at_hand: LogsAtHand, topic: Topic, index: int) -> Partition | None:
+    async def _taken_in_hand(self, at_hand: UnassignedLogs, topic: Topic, index: int) -> Partition | None:
         """The partition with the log that was found of it, if one was."""
         taken = await at_hand.take(TopicPartition(topic.name, index))
         if taken is None:

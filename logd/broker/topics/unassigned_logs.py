@@ -21,7 +21,7 @@ from logd.storage import Log, LogFolder
 logger = logging.getLogger("logd.broker")
 
 
-class LogAtHand(NamedTuple):
+class UnassignedLog(NamedTuple):
     """An open log, and the folder it is in."""
 
     folder: LogFolder
@@ -33,18 +33,18 @@ class LogAtHand(NamedTuple):
         return self.log.topic_id is not None, self.log.log_end_offset
 
 
-class LogsAtHand:
+class UnassignedLogs:
     """All in these folders, which are open; `image` is the cluster's, as this broker is told it."""
 
     def __init__(self, folders: Iterable[LogFolder], image: ClusterImage, node_id: int) -> None:
         self._image = image
         self._node_id = node_id
-        self._found: dict[TopicPartition, list[LogAtHand]] = {}
+        self._found: dict[TopicPartition, list[UnassignedLog]] = {}
         for folder in folders:
             for tp, log in folder.logs.items():
-                self._found.setdefault(tp, []).append(LogAtHand(folder, log))
+                self._found.setdefault(tp, []).append(UnassignedLog(folder, log))
 
-    async def take(self, tp: TopicPartition) -> LogAtHand | None:
+    async def take(self, tp: TopicPartition) -> UnassignedLog | None:
         """The log of a partition that begins here, None if there is none; others of that name are set aside.
 
         There are several where a power loss has forgotten a move's rename, or a folder was away for a while.
@@ -82,7 +82,7 @@ class LogsAtHand:
             if reason:
                 await self._set_aside(one, reason)
 
-    def _keep(self, tp: TopicPartition, found: list[LogAtHand]) -> None:
+    def _keep(self, tp: TopicPartition, found: list[UnassignedLog]) -> None:
         if found:
             self._found[tp] = found
         else:
@@ -92,7 +92,7 @@ class LogsAtHand:
         is_empty = not log.log_end_offset and not log.epochs.entries
         return why_stray(self._image, self._node_id, log.tp, log.topic_id, is_empty=is_empty)
 
-    async def _set_aside(self, one: LogAtHand, reason: str) -> None:
+    async def _set_aside(self, one: UnassignedLog, reason: str) -> None:
         tp = one.log.tp
         with contextlib.suppress(KafkaError):  # which is in the log
             place = one.folder.set_aside(*tp)

@@ -11,7 +11,7 @@ from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.topic_partition import TopicPartition
 from logd.broker.coordinators.coordinator_log import CoordinatorLog
 from logd.broker.partition.partition import Partition
-from logd.broker.topics.unassigned_logs import LogAtHand, LogsAtHand
+from logd.broker.topics.unassigned_logs import UnassignedLog, UnassignedLogs
 from logd.broker.transactions import markers
 from logd.metadata.controller import settling
 from logd.metadata.controller.liveness import Liveness
@@ -68,14 +68,14 @@ def acknowledges_at_once() -> Iterator[None]:
 @contextmanager
 def adopts_stray_logs() -> Iterator[None]:
     """A log found counts by its name, whatever topic it was of."""
-    take = LogsAtHand.take
+    take = UnassignedLogs.take
 
-    async def adopted(self: LogsAtHand, tp: TopicPartition) -> LogAtHand | None:
+    async def adopted(self: UnassignedLogs, tp: TopicPartition) -> UnassignedLog | None:
         for found in self._found.get(tp, ()):
             found.log.topic_id = self._image.topics[tp.topic].topic_id
         return await take(self, tp)
 
-    with mock.patch.object(LogsAtHand, "take", adopted):
+    with mock.patch.object(UnassignedLogs, "take", adopted):
         yield
 
 
