@@ -20,7 +20,7 @@ from logd.broker.background.truncation import Truncations
 from logd.broker.coordinators.producer_ids import ProducerIds
 from logd.broker.fetching.cold_reads import Warmer
 from logd.broker.fetching.fetch_sessions import FetchSessions, random_id
-from logd.broker.fetching.response_cache import KnownAnswers
+from logd.broker.fetching.response_cache import ResponseCache
 from logd.broker.groups.groups import Groups
 from logd.broker.log_dirs.journal_folder import journal_folder
 from logd.broker.log_dirs.log_dirs import LogDirs
@@ -74,7 +74,7 @@ class Broker:
     ``producer_ids``, ``groups`` and ``transactions`` (the coordinators' shells), ``fetch_sessions``,
     ``warmer`` (reads that would wait for the disk), ``validator`` (batches validated in threads),
     ``wakeups`` (requests that wait and have news), ``timeouts`` (those that wait for a limited time),
-    ``metadata_answers``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
+    ``metadata_responses``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
     by listener, set by the server).
 
     ``on_shutdown`` begins to stop this broker's process, None where that is somebody else's to do.
@@ -114,7 +114,7 @@ class Broker:
         self.validator = Validator(self._executor)
         self.wakeups = Wakeups()
         self.timeouts = Timeouts()
-        self.metadata_answers = KnownAnswers()
+        self.metadata_responses = ResponseCache()
         self.metrics = Metrics()
         self.requests_served: Counter[int] = Counter()
         self.loop: asyncio.AbstractEventLoop

@@ -54,7 +54,7 @@ class BrokerMetrics:
     def _queues(self) -> Mapping[str, Callable[[], Values]]:
         broker = self._broker
         return {
-            "metadata-answers": broker.metadata_answers.statistics,
+            "metadata-answers": broker.metadata_responses.statistics,
             "cold-reads": broker.warmer.statistics,
             "batch-validation": broker.validator.statistics,
             "fetch-sessions": broker.fetch_sessions.statistics,

@@ -57,14 +57,14 @@ def serve(
     body = request[header.body :]
     broker, version = context.broker, header.version
     key = version, context.endpoint, context.principal, body
-    known = broker.metadata_answers.find(key, broker.catalog.version)
+    known = broker.metadata_responses.find(key, broker.catalog.version)
     if known is None:
         message = decode(MetadataRequest, version, body)
         missing = _to_create(message, context)
         if missing:
             return _created_and_described(message, header, context, missing)
         known = encode(_answer(message, context, {}), version)
-        broker.metadata_answers.keep(key, known, len(body))
+        broker.metadata_responses.keep(key, known, len(body))
     return _framed(known, header)
 
 

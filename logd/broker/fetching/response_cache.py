@@ -11,7 +11,7 @@ BYTES_MAX = 16 * 1024 * 1024
 """Most bytes of answers and of the requests they are found by; who was asked for longest ago goes first."""
 
 
-class KnownAnswers:
+class ResponseCache:
     """Answers of one ``version`` of the catalog at a time; with a new one all are forgotten."""
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:

@@ -14,7 +14,7 @@ from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequest
 from logd.api.dispatch.dispatch import serve
 from logd.api.handlers import metadata
 from logd.api.request.context import RequestContext
-from logd.broker.fetching.response_cache import KnownAnswers
+from logd.broker.fetching.response_cache import ResponseCache
 from logd.config.listeners import Endpoint
 from tests.logd.broker.fetch_bench import Bench, bench
 
@@ -120,7 +120,7 @@ def test_a_topic_made_again_has_another_id(bench: Bench) -> None:
 
 
 def test_what_nobody_asks_for_any_more_makes_room() -> None:
-    answers = KnownAnswers(bytes_max=100)
+    answers = ResponseCache(bytes_max=100)
     for key in "abc":
         assert answers.find(key, 1) is None
         answers.keep(key, b"x" * 29, 1)
