@@ -18,7 +18,7 @@ from logd.broker.background.housekeeping import Housekeeping
 from logd.broker.background.log_dir_moves import Moves
 from logd.broker.background.truncation import Truncations
 from logd.broker.coordinators.producer_ids import ProducerIds
-from logd.broker.fetching.cold_reads import Warmer
+from logd.broker.fetching.cold_reads import ColdReads
 from logd.broker.fetching.fetch_sessions import FetchSessions, random_id
 from logd.broker.fetching.response_cache import ResponseCache
 from logd.broker.groups.groups import Groups
@@ -72,7 +72,7 @@ class Broker:
     Attributes: ``config``, ``now_ms``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions),
     ``cluster`` (who the brokers are, who leads what), ``controller_link`` (None on an embedded node),
     ``producer_ids``, ``groups`` and ``transactions`` (the coordinators' shells), ``fetch_sessions``,
-    ``warmer`` (reads that would wait for the disk), ``validator`` (batches validated in threads),
+    ``cold_reads`` (reads that would wait for the disk), ``validator`` (batches validated in threads),
     ``wakeups`` (requests that wait and have news), ``timeouts`` (those that wait for a limited time),
     ``metadata_responses``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
     by listener, set by the server).
@@ -110,7 +110,7 @@ class Broker:
         self._store: MetadataStore
         self.image = ClusterImage()
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, random_id)
-        self.warmer = Warmer(self._executor)
+        self.cold_reads = ColdReads(self._executor)
         self.validator = Validator(self._executor)
         self.wakeups = Wakeups()
         self.timeouts = Timeouts()
@@ -290,7 +290,7 @@ class Broker:
             self.catalog,
             now_ms=self.now_ms,
             create_topic=self.auto_create,
-            read_in=self.warmer.read_in,
+            read_in=self.cold_reads.read_in,
         )
         self.transactions = Transactions(
             self.config,
@@ -299,7 +299,7 @@ class Broker:
             self.producer_ids,
             now_ms=self.now_ms,
             create_topic=self.auto_create,
-            read_in=self.warmer.read_in,
+            read_in=self.cold_reads.read_in,
             cluster=None if shared is None else shared.others(self),
         )
         self.catalog.set_guard(self.transactions)

@@ -55,7 +55,7 @@ class BrokerMetrics:
         broker = self._broker
         return {
             "metadata-answers": broker.metadata_responses.statistics,
-            "cold-reads": broker.warmer.statistics,
+            "cold-reads": broker.cold_reads.statistics,
             "batch-validation": broker.validator.statistics,
             "fetch-sessions": broker.fetch_sessions.statistics,
             "flusher": broker.housekeeping.flusher.statistics,

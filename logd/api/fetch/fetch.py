@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kafka_client.errors import KafkaError
 from kafka_client.wire.fetch import TOPIC_IDS, decode_fetch_request, encode_fetch_response
 from logd.api.fetch.fetch_read import FetchRead
-from logd.broker.fetching.delayed import Cold, Delayed
+from logd.broker.fetching.delayed import Delayed, NeedsColdRead
 from logd.broker.fetching.fetch_session import CLOSING_EPOCH, NO_SESSION, OPENING_EPOCH
 
 if TYPE_CHECKING:
@@ -54,6 +54,6 @@ def serve(
         else:
             read.refused = take_in(broker, broker.leading, request, version)
     outcome = read(request.max_wait_ms <= 0)
-    if outcome is None or isinstance(outcome, Cold):
-        return Delayed(broker.loop, broker.warmer, broker.wakeups, request.max_wait_ms, read, outcome)
+    if outcome is None or isinstance(outcome, NeedsColdRead):
+        return Delayed(broker.loop, broker.cold_reads, broker.wakeups, request.max_wait_ms, read, outcome)
     return outcome

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from logd.broker.cluster.replica_selector import RackReplicas
     from logd.broker.cluster.replication.led_partitions import Leading
     from logd.broker.cluster.replication.replication_quota import ThrottledFetch
-    from logd.broker.fetching.cold_reads import Job, WarmingRounds
+    from logd.broker.fetching.cold_reads import ColdReadRounds, Job
     from logd.broker.fetching.fetch_session import SessionPartition
     from logd.broker.partition.partition import Partition
 
@@ -85,7 +85,7 @@ class FetchAttempt:
         is_committed: bool,
         find: Find,
         bytes_max: int,
-        rounds: WarmingRounds,
+        rounds: ColdReadRounds,
         refused: Refused,
         any_replica: bool,
         closest: RackReplicas | None,

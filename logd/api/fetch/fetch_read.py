@@ -14,8 +14,8 @@ from kafka_client.records.slice import FileSlice
 from kafka_client.wire.fetch import NODES, RACKS, TOPIC_IDS, PartitionFetched, encode_fetch_response
 from logd.api.current_leaders import Find, tell_leaders
 from logd.api.fetch.fetch_attempt import FetchAttempt
-from logd.broker.fetching.cold_reads import WarmingRounds
-from logd.broker.fetching.delayed import Cold
+from logd.broker.fetching.cold_reads import ColdReadRounds
+from logd.broker.fetching.delayed import NeedsColdRead
 from logd.broker.fetching.fetch_session import NO_SESSION, OPENING_EPOCH, FetchSession
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class FetchRead:
         if session is None:
             self._wanted = [(name, asked, None) for name, wanted in request.topics for asked in wanted]
         self.refused: Refused = {}
-        self._rounds = WarmingRounds()
+        self._rounds = ColdReadRounds()
         self._found: list[Partition] = []
         """What is watched: partitions that were there when the wait began and may have news."""
         self._missing = -1
@@ -117,7 +117,7 @@ class FetchRead:
         """See `Attempt`."""
         self._rounds.ended(error)
 
-    def __call__(self, final: bool) -> Answer | Cold | None:
+    def __call__(self, final: bool) -> Answer | NeedsColdRead | None:
         """The response frame; None when there is too little, no error and ``final`` is false."""
         session, request = self._session, self._request
         if session is not None and session.epoch != self._epoch:
@@ -149,14 +149,14 @@ class FetchRead:
                 last_name = name
             attempt.read(name, asked, held, fetched)
         if attempt.jobs:
-            return Cold(attempt.jobs)
+            return NeedsColdRead(attempt.jobs)
         has_news = attempt.has_failed or attempt.has_news
         is_enough = final or has_news or attempt.size >= request.min_bytes
         if not is_enough and self._may_wait(attempt.missing):
             self._found, self._missing = attempt.found, attempt.missing
             return None
         if attempt.looks and (jobs := attempt.look()):
-            return Cold(jobs)
+            return NeedsColdRead(jobs)
         if session is not None:
             answers = [(name, told) for name, told in answers if told]
         if self._request.replica_id < 0:

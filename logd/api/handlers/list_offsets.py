@@ -110,9 +110,9 @@ async def _find(
 
 async def _find_by_time(partition: Partition, timestamp: int, broker: Broker) -> TimestampOffset | None:
     """Return the first record at or after `timestamp`, or with the largest one; None if there is none."""
-    log, warmer = partition.log, broker.warmer
+    log, cold_reads = partition.log, broker.cold_reads
     if timestamp == MAX_TIMESTAMP:
-        timestamp = await warmer.until_resident(log.reader.largest_timestamp)
+        timestamp = await cold_reads.until_resident(log.reader.largest_timestamp)
         if timestamp < 0:
             return None
     start = 0
@@ -121,7 +121,7 @@ async def _find_by_time(partition: Partition, timestamp: int, broker: Broker) ->
             log.reader.offset_for_timestamp, timestamp, start, decompressed_max=LOOP_DECOMPRESSED_MAX
         )
         try:
-            return await warmer.until_resident(find)
+            return await cold_reads.until_resident(find)
         except NotSearched as batch:
             search = batch.search
         found = await broker.validator.run(search.run, len(search.batch))

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from logd.broker.fetching.cold_reads import Warmer
+from logd.broker.fetching.cold_reads import ColdReads
 from logd.broker.work.periodic import Rounds, is_expected, report
 from logd.broker.work.pool import run_job, to_its_end
 from logd.config.setting import LONG_MAX
@@ -72,7 +72,7 @@ class Compaction:
         self._executor = executor
         self._discard = discard
         self._now_ms = now_ms
-        self._warmer = Warmer(executor)
+        self._warmer = ColdReads(executor)
         self._first_dirty: dict[Log, int] = {}
         self._uncleanable: dict[Log, str] = {}
         self._deaths: dict[Log, int] = {}

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from logd.broker.background.flusher import Flusher
-from logd.broker.fetching.cold_reads import Warmer
+from logd.broker.fetching.cold_reads import ColdReads
 from logd.broker.work.periodic import Rounds, report
 from logd.broker.work.pool import run_job
 from logd.storage.open_files import OPEN_FILES, half_of_descriptors
@@ -56,7 +56,7 @@ class Housekeeping:
         self._folders = folders
         self._executor = executor
         self._now_ms = now_ms
-        self._warmer = Warmer(executor)
+        self._warmer = ColdReads(executor)
         self.flusher = Flusher(self.run, config.millstream_flush_interval_bytes)
         self._rounds = Rounds()
         self._deletions: dict[Deletion, asyncio.Handle] = {}

@@ -2,7 +2,7 @@
 
     want a page ──> not in memory ──> job queued ──> run in the pool ──> want it again
 
-At most ``WARMING_MAX`` run at one time, so that cold reads leave threads for fsync; the rest wait in turn.
+At most ``COLD_READS_MAX`` run at one time, so that cold reads leave threads for fsync; the rest wait in turn.
 The queue is bounded by the connections, since each serves one request at a time.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Job: TypeAlias = Callable[[], None]
 T = TypeVar("T")
 
-WARMING_MAX = 4
+COLD_READS_MAX = 4
 """How many requests read from the disk at one time."""
 ROUNDS_MAX = 1000
 """How often one request is tried again: looking for a time in a cold log takes a round for every segment."""
@@ -36,7 +36,7 @@ READ_IN_BYTES = 1024 * 1024
 """Read in at a time of a log that is going to be replayed."""
 
 
-class WarmingRounds:
+class ColdReadRounds:
     """How often pages were read in for one request, and how the last time ended in an error, if it did.
 
     ``of_records`` are those for records that had been found: whoever reads on counts them.
@@ -58,7 +58,7 @@ class WarmingRounds:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} cannot be read in: {reason}")
 
 
-class Warming:
+class ColdRead:
     """One request's jobs, run one after another; ``done`` is called in the loop, with an error or None."""
 
     __slots__ = ("done", "jobs")
@@ -85,12 +85,12 @@ class Warming:
         return None
 
 
-class Warmer:
+class ColdReads:
     """Runs what reads ask for, in the order asked."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._queue: deque[Warming] = deque()
+        self._queue: deque[ColdRead] = deque()
         self._running = 0
         self._warmed = 0
 
@@ -98,14 +98,14 @@ class Warmer:
         """running, and its bound; queued; requests warmed so far."""
         return {
             "running": self._running,
-            "running_max": WARMING_MAX,
+            "running_max": COLD_READS_MAX,
             "queued": len(self._queue),
             "warmed": self._warmed,
         }
 
-    def start(self, jobs: Sequence[Job], done: Callable[[OSError | None], None]) -> Warming:
+    def start(self, jobs: Sequence[Job], done: Callable[[OSError | None], None]) -> ColdRead:
         """Queue jobs; ``done`` is called once, unless cancelled."""
-        warming = Warming(jobs, done)
+        warming = ColdRead(jobs, done)
         self._queue.append(warming)
         self._run_next()
         return warming
@@ -148,7 +148,7 @@ class Warmer:
             warming.cancel()
 
     def _run_next(self) -> None:
-        while self._queue and self._running < WARMING_MAX:
+        while self._queue and self._running < COLD_READS_MAX:
             warming = self._queue.popleft()
             if warming.done is None:
                 continue
@@ -156,7 +156,7 @@ class Warmer:
             future = asyncio.get_running_loop().run_in_executor(self._executor, warming.run)
             future.add_done_callback(lambda future, warming=warming: self._ended(warming, future))  # type: ignore[misc]
 
-    def _ended(self, warming: Warming, future: asyncio.Future[OSError | None]) -> None:
+    def _ended(self, warming: ColdRead, future: asyncio.Future[OSError | None]) -> None:
         self._running -= 1
         self._warmed += 1
         self._run_next()  # first, so that the next one begins whatever becomes of this one

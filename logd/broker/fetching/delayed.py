@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from logd.broker.fetching.cold_reads import Job, Warmer, Warming
+    from logd.broker.fetching.cold_reads import ColdRead, ColdReads, Job
     from logd.broker.partition.partition import FollowerWaiter
     from logd.broker.work.wakeups import Wakeups
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Cold:
+class NeedsColdRead:
     """An attempt that needs pages from the disk: run ``jobs``, then attempt it again."""
 
     __slots__ = ("jobs",)
@@ -35,7 +35,7 @@ class Attempt(Protocol[T_co]):
     def unwatch(self, waiter: FollowerWaiter) -> None:
         """Do not notify it any more."""
 
-    def __call__(self, final: bool) -> T_co | Cold | None:
+    def __call__(self, final: bool) -> T_co | NeedsColdRead | None:
         """The answer, None when there is still a reason to wait, or what has to be read in first.
 
         When ``final`` is true the time is up and it has to answer.
@@ -70,14 +70,14 @@ class Delayed(Generic[T]):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        warmer: Warmer,
+        cold_reads: ColdReads,
         wakeups: Wakeups,
         wait_ms: int,
         attempt: Attempt[T],
-        outcome: Cold | None,
+        outcome: NeedsColdRead | None,
     ) -> None:
         self._loop = loop
-        self._warmer = warmer
+        self._warmer = cold_reads
         self._wakeups = wakeups
         self._wait_ms = wait_ms
         self._attempt = attempt
@@ -85,7 +85,7 @@ class Delayed(Generic[T]):
         self._done: Callable[[T], None] | None = None
         self._failed: Callable[[Exception], None]
         self._timer: asyncio.TimerHandle | None = None
-        self._warming: Warming | None = None
+        self._warming: ColdRead | None = None
         self._final = wait_ms <= 0
         self._watching = False
 
@@ -135,12 +135,12 @@ class Delayed(Generic[T]):
         self._final = True
         self.wake()
 
-    def _take(self, outcome: T | Cold | None) -> None:
+    def _take(self, outcome: T | NeedsColdRead | None) -> None:
         if outcome is None:
             assert not self._final, "a final attempt has to answer"
             self._watching = True
             self._attempt.watch(self)
-        elif isinstance(outcome, Cold):
+        elif isinstance(outcome, NeedsColdRead):
             self._warming = self._warmer.start(outcome.jobs, self._warmed)
         else:
             done = self._done

@@ -21,7 +21,7 @@ from logd.broker.background.flusher import Flusher
 from logd.broker.background.housekeeping import Housekeeping
 from logd.broker.broker import Broker
 from logd.broker.coordinators import coordinator as coordinator_module
-from logd.broker.fetching.cold_reads import Warmer
+from logd.broker.fetching.cold_reads import ColdReads
 from logd.broker.work import periodic as rounds_module
 from logd.broker.work.periodic import Rounds
 from logd.config.broker import BrokerConfig
@@ -226,13 +226,13 @@ def test_who_waits_for_a_sync_is_told_and_who_came_meanwhile_gets_his() -> None:
 def test_a_read_that_waits_for_pages_is_answered() -> None:
     async def run() -> None:
         with ThreadPoolExecutor(1) as pool:
-            warmer = Warmer(pool)
+            cold_reads = ColdReads(pool)
             done: list[OSError | None] = []
             for job in (Once(lambda: None), lambda: None):
-                warmer.start([job], done.append)
+                cold_reads.start([job], done.append)
             await until(lambda: len(done) == 2)
             assert isinstance(done[0], OSError) and done[1] is None
-            told = warmer.statistics()
+            told = cold_reads.statistics()
             assert (told["running"], told["queued"], told["warmed"]) == (0, 0, 2)
 
     asyncio.run(run())

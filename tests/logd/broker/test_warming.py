@@ -21,7 +21,7 @@ from logd.api.dispatch.dispatch import serve
 from logd.api.fetch import fetch_attempt
 from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
-from logd.broker.fetching.cold_reads import ROUNDS_MAX, WARMING_MAX, Warmer
+from logd.broker.fetching.cold_reads import COLD_READS_MAX, ROUNDS_MAX, ColdReads
 from logd.broker.fetching.delayed import Delayed
 from logd.config.listeners import Endpoint
 from logd.config.load import from_properties
@@ -35,7 +35,7 @@ SECONDS = 100
 
 @pytest.fixture
 def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2 * WARMING_MAX) as executor:
+    with ThreadPoolExecutor(2 * COLD_READS_MAX) as executor:
         yield executor
 
 
@@ -65,32 +65,32 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def test_a_few_at_a_time_and_in_turn(pool: ThreadPoolExecutor) -> None:
     async def run() -> None:
-        warmer, gate, done = Warmer(pool), Gate(), list[int]()
-        for number in range(3 * WARMING_MAX):
-            warmer.start([gate], lambda error, number=number: done.append(number))  # type: ignore[misc]
-        await until(lambda: gate.running == WARMING_MAX)
-        told = warmer.statistics()
-        assert told["running"] == told["running_max"] == WARMING_MAX
-        assert (told["queued"], told["warmed"]) == (2 * WARMING_MAX, 0)
+        cold_reads, gate, done = ColdReads(pool), Gate(), list[int]()
+        for number in range(3 * COLD_READS_MAX):
+            cold_reads.start([gate], lambda error, number=number: done.append(number))  # type: ignore[misc]
+        await until(lambda: gate.running == COLD_READS_MAX)
+        told = cold_reads.statistics()
+        assert told["running"] == told["running_max"] == COLD_READS_MAX
+        assert (told["queued"], told["warmed"]) == (2 * COLD_READS_MAX, 0)
         gate.open.set()
-        await until(lambda: len(done) == 3 * WARMING_MAX)
-        assert gate.most == WARMING_MAX
-        assert sorted(done) == list(range(3 * WARMING_MAX))
+        await until(lambda: len(done) == 3 * COLD_READS_MAX)
+        assert gate.most == COLD_READS_MAX
+        assert sorted(done) == list(range(3 * COLD_READS_MAX))
 
     asyncio.run(run())
 
 
 def test_what_nobody_waits_for_is_not_read(pool: ThreadPoolExecutor) -> None:
     async def run() -> None:
-        warmer, gate, other = Warmer(pool), Gate(), Gate()
+        cold_reads, gate, other = ColdReads(pool), Gate(), Gate()
         other.open.set()
-        begun = [warmer.start([gate], pytest.fail) for _ in range(WARMING_MAX)]
-        queued = warmer.start([other], pytest.fail)
+        begun = [cold_reads.start([gate], pytest.fail) for _ in range(COLD_READS_MAX)]
+        queued = cold_reads.start([other], pytest.fail)
         for warming in (*begun, queued):
             warming.cancel()
         gate.open.set()
-        await until(lambda: warmer.statistics()["running"] == 0)
-        assert (gate.ran, other.ran) == (WARMING_MAX, 0)
+        await until(lambda: cold_reads.statistics()["running"] == 0)
+        assert (gate.ran, other.ran) == (COLD_READS_MAX, 0)
 
     asyncio.run(run())
 
@@ -108,7 +108,7 @@ def test_reading_again_until_all_is_there(pool: ThreadPoolExecutor) -> None:
         return "read"
 
     async def run() -> None:
-        assert await Warmer(pool).until_resident(read) == "read"
+        assert await ColdReads(pool).until_resident(read) == "read"
 
     asyncio.run(run())
 
@@ -129,14 +129,14 @@ def test_reading_ends_where_it_is_of_no_use(pool: ThreadPoolExecutor) -> None:
     async def run() -> None:
         for job in (nothing, fails):
             with pytest.raises(KafkaError) as refused:
-                await Warmer(pool).until_resident(lambda job=job: read(job))  # type: ignore[misc]
+                await ColdReads(pool).until_resident(lambda job=job: read(job))  # type: ignore[misc]
             assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
         assert rounds == ROUNDS_MAX
 
     asyncio.run(run())
 
 
-class Cold:
+class NeedsColdRead:
     """A broker in this process, of whose topics "cold" is not in memory until ``gate`` lets its pages in."""
 
     def __init__(self, runner: asyncio.Runner, broker: Broker) -> None:
@@ -177,7 +177,7 @@ def answered(answer: Any) -> list[tuple[str, int, int]]:
 
 
 @pytest.fixture
-def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cold]:
+def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NeedsColdRead]:
     monkeypatch.setattr(LogReader, "is_recent", lambda reader, offset: False)
     config = from_properties({"log.dirs": str(tmp_path), "offsets.topic.num.partitions": "1"}).config
     with asyncio.Runner() as runner:
@@ -187,7 +187,7 @@ def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cold]:
         for name in ("cold", "warm"):
             topic = runner.run(broker.auto_create(name))
             topic.partition(0).append(build_batch([(1, b"k", b"v", ())]), 1)
-        state = Cold(runner, broker)
+        state = NeedsColdRead(runner, broker)
         monkeypatch.setattr(fetch_attempt, "is_resident", state.is_resident)
         monkeypatch.setattr(fetch_attempt, "warm", state.warm)
         yield state
@@ -195,7 +195,7 @@ def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cold]:
         runner.run(broker.stop())
 
 
-def test_others_are_answered_while_pages_are_read_in(cold: Cold) -> None:
+def test_others_are_answered_while_pages_are_read_in(cold: NeedsColdRead) -> None:
     async def run() -> None:
         answers: list[Any] = []
         waiting = cold.fetch("cold", "warm")
@@ -216,19 +216,19 @@ def test_others_are_answered_while_pages_are_read_in(cold: Cold) -> None:
     cold.runner.run(run())
 
 
-def test_nobody_is_answered_who_hung_up_meanwhile(cold: Cold) -> None:
+def test_nobody_is_answered_who_hung_up_meanwhile(cold: NeedsColdRead) -> None:
     async def run() -> None:
         waiting = cold.fetch("cold")
         waiting.start(pytest.fail, pytest.fail)
         await until(lambda: cold.gate.running == 1)
         waiting.cancel()
         cold.gate.open.set()
-        await until(lambda: cold.broker.warmer.statistics()["running"] == 0)
+        await until(lambda: cold.broker.cold_reads.statistics()["running"] == 0)
 
     cold.runner.run(run())
 
 
-def test_pages_that_cannot_be_read(cold: Cold) -> None:
+def test_pages_that_cannot_be_read(cold: NeedsColdRead) -> None:
     async def run() -> None:
         answers: list[Any] = []
         cold.gate.open.set()
@@ -242,7 +242,7 @@ def test_pages_that_cannot_be_read(cold: Cold) -> None:
     cold.runner.run(run())
 
 
-def test_indexes_that_are_not_in_memory(cold: Cold, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indexes_that_are_not_in_memory(cold: NeedsColdRead, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows then how much there is: read in first, and wait after, if it is too little."""
     read = LogReader.read
     loaded = False
@@ -285,7 +285,7 @@ def test_a_log_is_read_in_before_it_is_replayed(
     monkeypatch.setattr("logd.broker.fetching.cold_reads.is_resident", lambda piece: False)
     monkeypatch.setattr("logd.broker.fetching.cold_reads.warm", read_in.append)
 
-    asyncio.run(Warmer(pool).read_in(log))
+    asyncio.run(ColdReads(pool).read_in(log))
 
     assert len({piece.fd for piece in read_in}) == 3, "segments"
     assert sum(piece.length for piece in read_in) == log.size
