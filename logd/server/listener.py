@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from logd.api.dispatch.dispatch import serve
-from logd.broker.work.periodic import Rounds, report
+from logd.broker.work.periodic import PeriodicTasks, report
 from logd.server.acceptor import Acceptor
 from logd.server.connection import HELD_MAX, Connection
 from logd.server.errors import CannotListen
@@ -41,7 +41,7 @@ class Listener:
         self._per_host: Counter[str] = Counter()
         self._socket: socket.socket | None = None
         self._acceptor: Acceptor | None = None
-        self._rounds = Rounds()
+        self._rounds = PeriodicTasks()
 
     def bind(self) -> None:
         """Take the address; ``bound`` then carries the real port. CannotListen when it is not to be had."""

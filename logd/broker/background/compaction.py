@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from logd.broker.fetching.cold_reads import ColdReads
-from logd.broker.work.periodic import Rounds, is_expected, report
+from logd.broker.work.periodic import PeriodicTasks, is_expected, report
 from logd.broker.work.pool import run_job, to_its_end
 from logd.config.setting import LONG_MAX
 from logd.storage.names import CLEANED_SUFFIX
@@ -84,7 +84,7 @@ class Compaction:
         self._idle: list[CleanerProcess] = []
         self._wake = asyncio.Event()
         self._checkpointing = asyncio.Lock()
-        self._rounds = Rounds()
+        self._rounds = PeriodicTasks()
         self._busy_until = asyncio.get_running_loop().time()
 
     def start(self) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from logd.broker.background.flusher import Flusher
 from logd.broker.fetching.cold_reads import ColdReads
-from logd.broker.work.periodic import Rounds, report
+from logd.broker.work.periodic import PeriodicTasks, report
 from logd.broker.work.pool import run_job
 from logd.storage.open_files import OPEN_FILES, half_of_descriptors
 
@@ -58,7 +58,7 @@ class Housekeeping:
         self._now_ms = now_ms
         self._warmer = ColdReads(executor)
         self.flusher = Flusher(self.run, config.millstream_flush_interval_bytes)
-        self._rounds = Rounds()
+        self._rounds = PeriodicTasks()
         self._deletions: dict[Deletion, asyncio.Handle] = {}
 
     def configure(self, config: BrokerConfig) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.topic_partition import TopicPartition
 from logd.broker.topics.leadership import Leadership
-from logd.broker.work.periodic import PAUSE_AFTER_MISTAKE_S, Rounds, report
+from logd.broker.work.periodic import PAUSE_AFTER_MISTAKE_S, PeriodicTasks, report
 
 if TYPE_CHECKING:
     from logd.broker.topics.catalog import TopicCatalog
@@ -86,7 +86,7 @@ class Coordinator(ABC, Generic[P]):
         self._read_in = read_in
         self._partitions: dict[int, P] = {}
         self._leadership = Leadership()
-        self._rounds = Rounds()
+        self._rounds = PeriodicTasks()
         self._loads: set[asyncio.Task[None]] = set()
         """Loads that a request brought forward."""
         self._elected: dict[P, None] = {}

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from logd.broker.work.periodic import Rounds
+from logd.broker.work.periodic import PeriodicTasks
 
 IN_FLIGHT_MAX = 5
 """Requests to one broker at a time: one that waits for its replicas does not hold up all others."""
@@ -44,7 +44,7 @@ class PeerQueue(Generic[T]):
     """One broker's. `send` makes the request, and sees to it that everybody in the batch is answered."""
 
     def __init__(
-        self, send: Callable[[list[T]], Coroutine[Any, Any, None]], rounds: Rounds, bounds: Bounds
+        self, send: Callable[[list[T]], Coroutine[Any, Any, None]], rounds: PeriodicTasks, bounds: Bounds
     ) -> None:
         self._send = send
         self._rounds = rounds

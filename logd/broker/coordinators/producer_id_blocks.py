@@ -7,7 +7,7 @@ import logging
 from typing import Protocol
 
 from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
-from logd.broker.work.periodic import Rounds
+from logd.broker.work.periodic import PeriodicTasks
 from logd.metadata.found import beyond, beyond_unread
 from logd.metadata.image import PRODUCER_ID_BLOCK, ClusterImage
 from logd.metadata.store import MetadataStore
@@ -101,7 +101,7 @@ class BlocksAhead:
 
     def __init__(self, controller: ProducerIdBlocks) -> None:
         self._controller = controller
-        self._rounds = Rounds()
+        self._rounds = PeriodicTasks()
         self._asking: asyncio.Task[None] | None = None
         self._ahead: tuple[int, int] | None = None
 

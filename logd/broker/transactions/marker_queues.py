@@ -29,7 +29,7 @@ from kafka_client.wire.messages.write_txn_markers import (
 from logd.broker.coordinators.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
 from logd.broker.coordinators.peers import NO_LEADER, Leaders, Leadership, Peers
 from logd.broker.transactions.marker_outcome import OVERTAKEN, Outcome
-from logd.broker.work.periodic import Rounds, report
+from logd.broker.work.periodic import PeriodicTasks, report
 
 MARKERS_PER_REQUEST = 100
 """Partitions named in one request at most: whoever serves it has others waiting."""
@@ -73,7 +73,7 @@ class MarkerQueues:
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
         self._senders: dict[int, _MarkerSender] = {}
-        self._rounds = Rounds()
+        self._rounds = PeriodicTasks()
 
     def send(self, leadership: Leadership, where: TopicPartition, outcome: Outcome) -> asyncio.Future[None]:
         """Have the leader write a marker; done once it has, or needs it no more. Cancel it to give it up.
@@ -118,7 +118,7 @@ class MarkerQueues:
 class _MarkerSender:
     """To one broker."""
 
-    def __init__(self, broker_id: int, peers: Peers, rounds: Rounds) -> None:
+    def __init__(self, broker_id: int, peers: Peers, rounds: PeriodicTasks) -> None:
         self._broker_id = broker_id
         self._peers = peers
         self.queue = PeerQueue(self._send, rounds, Bounds(MARKERS_QUEUED_MAX, MARKERS_PER_REQUEST))

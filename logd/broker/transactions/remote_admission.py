@@ -28,7 +28,7 @@ from kafka_client.wire.messages.add_partitions_to_txn import (
 from logd.broker.coordinators.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
 from logd.broker.coordinators.peers import NO_LEADER, Cluster, Peers
 from logd.broker.partition.admission import NotYetAdmitted
-from logd.broker.work.periodic import Rounds, report
+from logd.broker.work.periodic import PeriodicTasks, report
 from logd.transactions import ProducerIdentity
 
 ADMISSIONS_MAX = 10_000
@@ -112,7 +112,7 @@ class RemoteAdmission:
         self._asked: dict[tuple[TopicPartition, int], _Asked] = {}
         """By partition and producer id, the oldest first."""
         self._queues: dict[int, PeerQueue[_Asked]] = {}
-        self._rounds = Rounds()
+        self._rounds = PeriodicTasks()
 
     def statistics(self) -> dict[str, int]:
         """admissions: questions and answers held, with their bound; admissions_in_flight: requests under way

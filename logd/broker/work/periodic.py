@@ -21,7 +21,7 @@ Work = Callable[[], Awaitable[object]]
 log = logging.getLogger("logd.broker")
 
 
-class Rounds:
+class PeriodicTasks:
     """All rounds of one owner. `stop` ends them, and waits for those that are under way."""
 
     def __init__(self) -> None:

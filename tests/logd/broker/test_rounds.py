@@ -23,7 +23,7 @@ from logd.broker.broker import Broker
 from logd.broker.coordinators import coordinator as coordinator_module
 from logd.broker.fetching.cold_reads import ColdReads
 from logd.broker.work import periodic as rounds_module
-from logd.broker.work.periodic import Rounds
+from logd.broker.work.periodic import PeriodicTasks
 from logd.config.broker import BrokerConfig
 from logd.config.load import from_properties
 from logd.groups import GroupShard
@@ -104,7 +104,7 @@ def in_broker(
 
 def test_a_round_comes_again(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
-        rounds, turns = Rounds(), 0
+        rounds, turns = PeriodicTasks(), 0
 
         async def work() -> None:
             nonlocal turns
@@ -131,7 +131,7 @@ def test_one_that_always_fails_keeps_nobody_busy(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(rounds_module, "PAUSE_AFTER_MISTAKE_S", 3600.0)
 
     async def run() -> None:
-        rounds, turns = Rounds(), 0
+        rounds, turns = PeriodicTasks(), 0
 
         async def work() -> None:
             nonlocal turns

@@ -15,7 +15,7 @@ from logd.broker.cluster.replication.low_watermarks import LowWatermarks
 from logd.broker.cluster.replication.replication_quota import ReplicationQuota, ThrottledFetch
 from logd.broker.partition.fencing import LogDiverged
 from logd.broker.partition.partition import Partition
-from logd.broker.work.periodic import Rounds
+from logd.broker.work.periodic import PeriodicTasks
 from logd.replication import Leader, LeaderSettings, Progress
 from logd.replication.divergence import NOTHING_STAYS
 from logd.replication.progress import NEVER_MS
@@ -58,7 +58,7 @@ class Leading:
         self.low_watermarks = LowWatermarks(image.brokers)
         self._last_fetch_ms: dict[int, int] = {}
         """When each broker has fetched last, whatever it fetched."""
-        self._rounds = Rounds()
+        self._rounds = PeriodicTasks()
         self._rounds.every(replica_lag_time_max_ms / 2, self._tick)
 
     async def stop(self) -> None:
