@@ -15,7 +15,7 @@ from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
 from kafka_client.metrics.metrics import Metrics
 from logd.broker.background.compaction import Compaction
 from logd.broker.background.housekeeping import Housekeeping
-from logd.broker.background.log_dir_moves import Moves
+from logd.broker.background.log_dir_moves import LogDirMoves
 from logd.broker.background.truncation import Truncations
 from logd.broker.coordinators.producer_ids import ProducerIds
 from logd.broker.fetching.cold_reads import ColdReads
@@ -122,7 +122,7 @@ class Broker:
         self._remote_creations: RemoteCreations | None = None
         self.catalog: TopicCatalog
         self.cluster: ClusterView
-        self.moves: Moves
+        self.moves: LogDirMoves
         self.groups: Groups
         self.housekeeping: Housekeeping
         self.compaction: Compaction
@@ -322,7 +322,7 @@ class Broker:
             self.now_ms,
         )
         self.compaction.start()
-        self.moves = Moves(
+        self.moves = LogDirMoves(
             self.log_dirs,
             self.catalog.partitions,
             self._executor,

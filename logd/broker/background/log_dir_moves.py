@@ -46,7 +46,7 @@ Result = TypeVar("Result")
 log = logging.getLogger("logd.broker")
 
 
-class Moves:
+class LogDirMoves:
     """``futures`` are the moves under way or waiting for their turn, by partition.
 
     ``config`` is asked for what can change while running; ``discard`` has files deleted.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafka_client.topic_partition import TopicPartition
     from logd.broker.background.compaction import Compaction
     from logd.broker.background.flusher import Flusher
-    from logd.broker.background.log_dir_moves import Moves
+    from logd.broker.background.log_dir_moves import LogDirMoves
     from logd.broker.partition.partition import Partition
     from logd.storage import Deletion, LogFolder
     from logd.storage.log.truncation import Truncation
@@ -45,7 +45,7 @@ class Truncations:
         discard: Callable[[Sequence[Deletion]], None],
         flusher: Flusher,
         compaction: Compaction,
-        moves: Moves,
+        moves: LogDirMoves,
     ) -> None:
         self._run = run
         self._now_ms = now_ms
