@@ -37,7 +37,7 @@ HANGING_SESSIONS: Final = 1.5
 log = logging.getLogger("logd.cluster")
 
 
-class HandingOver:
+class ControlledShutdown:
     """Of one broker, once."""
 
     def __init__(self, member: Member, leading: Leading, config: ReplicationConfig) -> None:

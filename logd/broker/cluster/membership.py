@@ -19,7 +19,7 @@ from kafka_client.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-from logd.broker.cluster.controlled_shutdown import HandingOver
+from logd.broker.cluster.controlled_shutdown import ControlledShutdown
 from logd.broker.cluster.failed_folders import FailedFolders
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.peer_connections import PeerConnections
@@ -249,7 +249,7 @@ class Shared:
         if member is None or leading is None or member.epoch < 0:  # it has not come so far
             return
         if broker.config.controlled_shutdown_enable:
-            await HandingOver(member, leading, broker.config).run()
+            await ControlledShutdown(member, leading, broker.config).run()
 
     async def leave(self) -> None:
         """Lead nothing and follow nothing any more, and be no controller; `close` comes last."""

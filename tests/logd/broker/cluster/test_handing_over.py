@@ -11,7 +11,7 @@ import pytest
 
 from kafka_client.wire.private.broker_report import BrokerReportResponse, ReportedTopic
 from logd.broker.cluster import controlled_shutdown
-from logd.broker.cluster.controlled_shutdown import HandingOver
+from logd.broker.cluster.controlled_shutdown import ControlledShutdown
 from logd.config.load import from_properties
 
 BACKOFF_MS = 20
@@ -60,7 +60,7 @@ def _hand_over(member: Any) -> None:
 
     async def run() -> None:
         async with asyncio.timeout(60):
-            await HandingOver(member, leading, config).run()
+            await ControlledShutdown(member, leading, config).run()
 
     asyncio.run(run())
 

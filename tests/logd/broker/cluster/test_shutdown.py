@@ -9,7 +9,7 @@ import pytest
 
 from kafka_client import Admin, BatchProducer, Client, ElectionType, NewTopic
 from kafka_client.topic_partition import TopicPartition
-from logd.broker.cluster.controlled_shutdown import HandingOver
+from logd.broker.cluster.controlled_shutdown import ControlledShutdown
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
 
@@ -136,7 +136,7 @@ def test_the_next_controller_knows_who_wants_to_stop(zookeeper: str, tmp_path: P
             stops, stays = sorted({1, 2, 3} - {first})
             broker = brokers.up[stops].broker
             assert broker.leading is not None
-            await HandingOver(brokers.member(stops), broker.leading, broker.config).run()
+            await ControlledShutdown(brokers.member(stops), broker.leading, broker.config).run()
             await brokers.member(first).stand_down()
             await brokers.until(lambda: brokers.up[stays].broker.catalog.controller is not None)
             async with Client(f"127.0.0.1:{brokers.up[stays].broker.endpoint.port}") as client:
