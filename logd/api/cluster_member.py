@@ -8,7 +8,7 @@ from kafka_client.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
-    from logd.broker.cluster.controller.controller_role import Controlling
+    from logd.broker.cluster.controller.controller_role import ControllerRole
     from logd.broker.cluster.member import Member
 
 
@@ -19,6 +19,6 @@ def member_of(broker: Broker) -> Member:
     return broker.shared.member
 
 
-def controlling(broker: Broker) -> Controlling:
+def controlling(broker: Broker) -> ControllerRole:
     """The controller's role here. KafkaError(NOT_CONTROLLER)."""
     return member_of(broker).controlling

@@ -20,7 +20,7 @@ from kafka_client.errors import ErrorCode, KafkaError, MillstreamError, error_fo
 from kafka_client.wire import Message
 from kafka_client.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kafka_client.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
-from logd.broker.cluster.controller.controller_role import Controlling
+from logd.broker.cluster.controller.controller_role import ControllerRole
 from logd.broker.cluster.controller.publisher import update_of
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.topics.catalog import TopicCatalog
@@ -99,7 +99,7 @@ class Member:
             self._registration_failed,
         )
         self._candidate = Candidate(session, node_id, self._controller_changed, now_ms)
-        self._controlling: Controlling | None = None
+        self._controlling: ControllerRole | None = None
         self._asking: set[asyncio.Timeout] = set()
         """Questions to the controller there is; each is over when there is another, or none."""
         self._ends: set[asyncio.Task[None]] = set()
@@ -189,8 +189,8 @@ class Member:
         self._catalog.controller = self._controlling
         self._tell_controller(seen.broker_id)
 
-    def _begun(self, elected: Elected) -> Controlling:
-        return Controlling(self.session, elected, self, self._config, self._give_back)
+    def _begun(self, elected: Elected) -> ControllerRole:
+        return ControllerRole(self.session, elected, self, self._config, self._give_back)
 
     async def request(self, broker: int, message: Message, *, lane: str = "") -> Any:
         """Ask a broker, which may be this one. MillstreamError."""
@@ -230,7 +230,7 @@ class Member:
         return self._candidate.controller.broker_id
 
     @property
-    def controlling(self) -> Controlling:
+    def controlling(self) -> ControllerRole:
         """The role of the controller. KafkaError(NOT_CONTROLLER) where this broker has it not."""
         if self._controlling is None:
             raise KafkaError(
@@ -240,7 +240,7 @@ class Member:
         return self._controlling
 
     @property
-    def if_controlling(self) -> Controlling | None:
+    def if_controlling(self) -> ControllerRole | None:
         """The controller's role, if this broker has it."""
         return self._controlling
 

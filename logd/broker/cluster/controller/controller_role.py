@@ -30,7 +30,7 @@ T = TypeVar("T")
 log = logging.getLogger("logd.cluster")
 
 
-class Controlling:
+class ControllerRole:
     """From `start` to `stop`, one election. `over` is called once, when this controller may not go on: the
     role is to be given back then.
     """

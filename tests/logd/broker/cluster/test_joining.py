@@ -13,7 +13,7 @@ from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.wire import Message
 from kafka_client.wire.messages.api_versions import ApiVersionsRequest
 from kafka_client.wire.messages.metadata import MetadataRequest
-from logd.broker.cluster.controller.controller_role import Controlling
+from logd.broker.cluster.controller.controller_role import ControllerRole
 from logd.metadata.controller.core import ControllerSettings
 from logd.metadata.zookeeper.election import Elected
 from tests.logd.broker.cluster.brokers import Brokers
@@ -62,7 +62,7 @@ def test_clients_are_not_told_that_there_is_nothing(zookeeper: str, tmp_path: Pa
 def test_who_waits_for_a_controller_that_ends_before_it_has_loaded_hears_of_it() -> None:
     async def test() -> None:
         elected = Elected(1, 5, 5, cast("Any", None))
-        controlling = Controlling(
+        controlling = ControllerRole(
             cast("Any", None), elected, cast("Any", None), ControllerSettings(), lambda: None
         )
         waiting = asyncio.ensure_future(controlling.do(cast("Any", None)))
