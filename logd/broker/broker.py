@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from logd.broker.cluster.controller_link import ControllerLink, RemoteCreations
     from logd.broker.cluster.membership import Shared
     from logd.broker.cluster.replica_selector import Closest
-    from logd.broker.cluster.replication.led_partitions import Leading
+    from logd.broker.cluster.replication.led_partitions import LedPartitions
     from logd.broker.partition.partition import Partition
     from logd.broker.topics.topic import Topic
     from logd.config.broker import BrokerConfig
@@ -127,7 +127,7 @@ class Broker:
         self.housekeeping: Housekeeping
         self.compaction: Compaction
         self.producer_ids: ProducerIds
-        self.leading: Leading | None = None
+        self.leading: LedPartitions | None = None
         """What is led here with other replicas; None: there are no other brokers."""
         self.closest: Closest | None = None
         """Where consumers are to read what is led here, if not here."""

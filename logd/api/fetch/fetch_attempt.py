@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_client.wire.fetch import FetchPartition, ReceivedFetch, Topic
     from logd.api.fetch.follower_fetch import Refused
     from logd.broker.cluster.replica_selector import RackReplicas
-    from logd.broker.cluster.replication.led_partitions import Leading
+    from logd.broker.cluster.replication.led_partitions import LedPartitions
     from logd.broker.cluster.replication.replication_quota import ThrottledFetch
     from logd.broker.fetching.cold_reads import ColdReadRounds, Job
     from logd.broker.fetching.fetch_session import SessionPartition
@@ -91,7 +91,7 @@ class FetchAttempt:
         closest: RackReplicas | None,
         is_prompt: bool,
         throttle: ThrottledFetch | None,
-        leading: Leading | None,
+        leading: LedPartitions | None,
     ) -> None:
         self._request = request
         self._is_committed = is_committed

@@ -10,7 +10,7 @@ from kafka_client.wire.fetch import TOPIC_IDS
 if TYPE_CHECKING:
     from kafka_client.wire.fetch import ReceivedFetch, Topic
     from logd.broker.broker import Broker
-    from logd.broker.cluster.replication.led_partitions import Leading
+    from logd.broker.cluster.replication.led_partitions import LedPartitions
     from logd.broker.fetching.fetch_session import FetchSession
 
 Refused: TypeAlias = "dict[tuple[Topic, int], int]"
@@ -20,7 +20,7 @@ Refused: TypeAlias = "dict[tuple[Topic, int], int]"
 _UNKNOWN_NAME = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def take_in(broker: Broker, leading: Leading, request: ReceivedFetch, version: int) -> Refused:
+def take_in(broker: Broker, leading: LedPartitions, request: ReceivedFetch, version: int) -> Refused:
     """Tell the leaders of what the request says, each partition once; those whose leader has none of it.
 
     In a session (KIP-227) it names what has changed: who is silent about a partition is where it was.

@@ -25,7 +25,7 @@ from logd.broker.work.periodic import report
 
 if TYPE_CHECKING:
     from logd.broker.cluster.member import Member
-    from logd.broker.cluster.replication.led_partitions import Leading
+    from logd.broker.cluster.replication.led_partitions import LedPartitions
     from logd.config.replication import ReplicationConfig
 
 FIRST_BACKOFF_S: Final = 0.05
@@ -40,7 +40,7 @@ log = logging.getLogger("logd.cluster")
 class ControlledShutdown:
     """Of one broker, once."""
 
-    def __init__(self, member: Member, leading: Leading, config: ReplicationConfig) -> None:
+    def __init__(self, member: Member, leading: LedPartitions, config: ReplicationConfig) -> None:
         self._member = member
         self._leading = leading
         self._backoff_s = config.controlled_shutdown_retry_backoff_ms / 1000

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from logd.broker.background.truncation import Truncations
     from logd.broker.cluster.controller_link import ControllerLink
     from logd.broker.cluster.replica_selector import Closest
-    from logd.broker.cluster.replication.led_partitions import Leading
+    from logd.broker.cluster.replication.led_partitions import LedPartitions
     from logd.broker.groups.groups import Groups
     from logd.broker.log_dirs.log_dirs import LogDirs
     from logd.broker.topics.catalog import TopicCatalog
@@ -39,7 +39,7 @@ class HostBroker(Protocol):
     truncations: Truncations
     now_ms: Callable[[], int]
     controller_link: ControllerLink | None
-    leading: Leading | None
+    leading: LedPartitions | None
     closest: Closest | None
 
     def controller_changed(self, broker_id: int) -> None:

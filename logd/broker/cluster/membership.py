@@ -25,7 +25,7 @@ from logd.broker.cluster.member import Member
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.replica_selector import Closest
 from logd.broker.cluster.replication.assignment import Assignment
-from logd.broker.cluster.replication.led_partitions import Leading
+from logd.broker.cluster.replication.led_partitions import LedPartitions
 from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
 from logd.broker.cluster.replication.replica_fetchers import Fetchers
 from logd.broker.cluster.replication.replication_quota import ReplicationQuota
@@ -189,7 +189,7 @@ class Shared:
             lost=lambda: broker.catalog.lost,
         )
         member.on_snapshot = self._failed_folders.report
-        leading = broker.leading = Leading(
+        leading = broker.leading = LedPartitions(
             broker.image,
             member.ask_controller,
             own=lambda: (broker.node_id, member.epoch),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from logd.broker.cluster.replication.led_partitions import Leading
+    from logd.broker.cluster.replication.led_partitions import LedPartitions
     from logd.broker.partition.partition import Partition
     from logd.broker.topics.cluster_view import ClusterView, Node
     from logd.config.listeners import Endpoint
@@ -28,7 +28,7 @@ class ReadElsewhere(Exception):
 class Closest:
     """Kafka's RackAwareReplicaSelector, for the partitions led here. `rack` is this broker's own."""
 
-    def __init__(self, leading: Leading, cluster: ClusterView, rack: str | None) -> None:
+    def __init__(self, leading: LedPartitions, cluster: ClusterView, rack: str | None) -> None:
         self._leading = leading
         self._cluster = cluster
         self._rack = rack

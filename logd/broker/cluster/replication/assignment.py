@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from logd.broker.cluster.replication.followed_partition import Following
-from logd.broker.cluster.replication.led_partitions import Leading
+from logd.broker.cluster.replication.followed_partition import FollowedPartition
+from logd.broker.cluster.replication.led_partitions import LedPartitions
 from logd.broker.cluster.replication.replica_fetchers import Fetchers
 from logd.broker.cluster.replication.roles import FollowerRole
 from logd.broker.partition.partition import Partition
@@ -26,7 +26,7 @@ class Assignment:
     def __init__(
         self,
         node_id: int,
-        leading: Leading,
+        leading: LedPartitions,
         fetchers: Fetchers,
         assigned: Callable[[Partition, bool], None] = lambda partition, is_leader: None,
     ) -> None:
@@ -79,7 +79,7 @@ class Assignment:
         if state.leader == NO_LEADER:
             self._fetchers.unfollow(partition.tp)
         else:
-            self._fetchers.follow(Following(partition, core))
+            self._fetchers.follow(FollowedPartition(partition, core))
         self._assigned(partition, False)
 
     def unassign(self, partition: Partition) -> None:

@@ -6,7 +6,7 @@ from logd.broker.partition.partition import Partition
 from logd.replication import Fetch, Follower, Next
 
 
-class Following:
+class FollowedPartition:
     """`core` says what comes next; `version` grows with every truncation: an answer to a question before it
     counts no more. `not_before`: the end of a backoff, in the loop's time, after so many `failures` in a row.
     `lag`: committed records not copied yet, as of the last answer; `is_behind`: whether there were such, or
@@ -66,5 +66,5 @@ class Following:
     def own_log_start(self) -> int:
         return self.partition.log_start_offset
 
-    def succeed(self, before: Following) -> None:
+    def succeed(self, before: FollowedPartition) -> None:
         """What a leader tells a follower it tells with every answer."""

@@ -31,7 +31,7 @@ _OF_BROKERS = frozenset(("broker", "broker-gone", "replicas-offline"))
 """Changes by which a follower may join, or may no more."""
 
 
-class Leading:
+class LedPartitions:
     """`own` are this broker's id and epoch; `lease` says whether it surely has them still; `quota` is what
     followers may take that are throttled.
     """

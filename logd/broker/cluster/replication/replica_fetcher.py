@@ -28,7 +28,7 @@ from kafka_client.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from logd.broker.cluster.peer_connections import version_of
-from logd.broker.cluster.replication.followed_partition import Following
+from logd.broker.cluster.replication.followed_partition import FollowedPartition
 from logd.broker.cluster.replication.replication_quota import ReplicationQuota
 from logd.broker.partition.partition import Partition
 from logd.broker.work.periodic import report
@@ -115,7 +115,7 @@ class ReplicaFetcher:
     ) -> None:
         self.leader = leader
         self._quota = quota
-        self.following: dict[TopicPartition, Following] = {}
+        self.following: dict[TopicPartition, FollowedPartition] = {}
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._peers = peers
@@ -124,12 +124,12 @@ class ReplicaFetcher:
         self._settings = settings
         self._now_ms = now_ms
         self._lane = f"fetch-{leader}"
-        self._session: FetchSession[Following] = FetchSession(
+        self._session: FetchSession[FollowedPartition] = FetchSession(
             is_wanted=True, partition_max_bytes=settings.replica_fetch_max_bytes
         )
         self._asked_as = -1
         """The broker epoch that the session began with."""
-        self._wanted: dict[TopicPartition, Following] = {}
+        self._wanted: dict[TopicPartition, FollowedPartition] = {}
         self._touched: dict[TopicPartition, None] = {}
         self._due: list[tuple[float, TopicPartition]] = []
         self._busy: dict[TopicPartition, asyncio.Task[None]] = {}
@@ -142,7 +142,7 @@ class ReplicaFetcher:
 
     # From outside
 
-    def follow(self, following: Following) -> None:
+    def follow(self, following: FollowedPartition) -> None:
         """Copy this one, in place of another of the same partition."""
         self.following[following.tp] = following
         if self._task is None:
@@ -247,14 +247,14 @@ class ReplicaFetcher:
                 pass  # a new one is followed when it comes
         self._wanted.pop(tp, None)
 
-    def _begin(self, following: Following, work: Callable[[], Awaitable[None]]) -> None:
+    def _begin(self, following: FollowedPartition, work: Callable[[], Awaitable[None]]) -> None:
         """Have something done for one partition, and look what comes next."""
         self._wanted.pop(following.tp, None)
         self._touched[following.tp] = None
         task = self._busy[following.tp] = self._loop.create_task(self._do(following, work))
         task.add_done_callback(lambda _: self._done(following))
 
-    async def _do(self, following: Following, work: Callable[[], Awaitable[None]]) -> None:
+    async def _do(self, following: FollowedPartition, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except MillstreamError as error:
@@ -264,13 +264,13 @@ class ReplicaFetcher:
             report(f"following {following.tp}", error)
             self._back_off(following)
 
-    def _done(self, following: Following) -> None:
+    def _done(self, following: FollowedPartition) -> None:
         following.version += 1
         del self._busy[following.tp]
         self._asking.discard(following.tp)
         self._look_at(following.tp)
 
-    def _back_off(self, following: Following) -> None:
+    def _back_off(self, following: FollowedPartition) -> None:
         """Leave it alone for a moment, longer each time: a leader often hears later of its election than
         those who are to follow it, and then records wait for them.
         """
@@ -279,7 +279,7 @@ class ReplicaFetcher:
         following.failures += 1
         following.not_before = self._loop.time() + pause.next()
 
-    async def _cut(self, following: Following, truncate: Truncate) -> None:
+    async def _cut(self, following: FollowedPartition, truncate: Truncate) -> None:
         if truncate.fully:
             await self._truncations.begin_afresh(following.partition, truncate.offset)
         else:
@@ -302,12 +302,12 @@ class ReplicaFetcher:
             )
         following.partition.advance_high_watermark()
 
-    async def _ask_offsets(self, following: Following) -> None:
+    async def _ask_offsets(self, following: FollowedPartition) -> None:
         start = await self._offset(following, EARLIEST_LOCAL)
         end = await self._offset(following, LATEST)
         following.core.leader_offsets(start, end)
 
-    async def _offset(self, following: Following, timestamp: int) -> int:
+    async def _offset(self, following: FollowedPartition, timestamp: int) -> int:
         asked = ListOffsetsPartition(
             partition_index=following.tp.partition,
             current_leader_epoch=following.leader_epoch,
@@ -385,7 +385,7 @@ class ReplicaFetcher:
         if response.session_id == NO_SESSION and not was_full:
             session.restart()
 
-    def _take_partition(self, following: Following, asked: Fetch, came: PartitionRecords) -> None:
+    def _take_partition(self, following: FollowedPartition, asked: Fetch, came: PartitionRecords) -> None:
         diverging = None
         if came.diverging_end_offset >= 0:
             diverging = came.diverging_epoch, came.diverging_end_offset
@@ -408,7 +408,7 @@ class ReplicaFetcher:
         if following.next != asked or following.not_before:
             self._look_at(following.tp)
 
-    def _copy(self, following: Following, came: PartitionRecords) -> None:
+    def _copy(self, following: FollowedPartition, came: PartitionRecords) -> None:
         partition, core, records = following.partition, following.core, came.records
         if len(records) > _BASE_OFFSET_BYTES:
             base_offset = int.from_bytes(records[:_BASE_OFFSET_BYTES], "big")

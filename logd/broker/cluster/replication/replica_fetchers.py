@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from kafka_client.topic_partition import TopicPartition
-from logd.broker.cluster.replication.followed_partition import Following
+from logd.broker.cluster.replication.followed_partition import FollowedPartition
 from logd.broker.cluster.replication.replica_fetcher import ReplicaFetcher
 
 
@@ -18,7 +18,7 @@ class Fetchers:
         self._by_leader: dict[int, ReplicaFetcher] = {}
         self._leaders: dict[TopicPartition, int] = {}
 
-    def follow(self, following: Following) -> None:
+    def follow(self, following: FollowedPartition) -> None:
         """Copy a partition from the leader its core names, and from no other."""
         leader, tp = following.core.leader, following.tp
         if self._leaders.get(tp, leader) != leader:
@@ -39,7 +39,7 @@ class Fetchers:
         """Wait until nothing that was begun for the partition is under way; it is followed no more."""
         await asyncio.gather(*(fetcher.rest(tp) for fetcher in self._by_leader.values()))
 
-    def following(self, tp: TopicPartition) -> Following | None:
+    def following(self, tp: TopicPartition) -> FollowedPartition | None:
         """How it is followed; None if it is not."""
         leader = self._leaders.get(tp)
         return None if leader is None else self._by_leader[leader].following.get(tp)

@@ -22,7 +22,7 @@ from kafka_client.wire.messages.alter_partition import (
 )
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.replication.assignment import Assignment
-from logd.broker.cluster.replication.led_partitions import Leading
+from logd.broker.cluster.replication.led_partitions import LedPartitions
 from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
 from logd.broker.cluster.replication.replica_fetchers import Fetchers
 from logd.broker.partition.partition import Partition
@@ -69,7 +69,7 @@ class Node:
         self.epoch = self.cluster.next_epoch()
         self.peers = PeerConnections(self.id, lambda: self.cluster.image.brokers, LISTENER)
         own = self.own
-        self.leading = Leading(
+        self.leading = LedPartitions(
             self.cluster.image,
             self.cluster.ask_controller,
             own=own,
