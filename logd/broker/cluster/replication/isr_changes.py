@@ -23,7 +23,7 @@ from kafka_client.wire.messages.alter_partition import (
     AlterPartitionResponsePartition,
     BrokerState,
 )
-from logd.broker.cluster.replication.led_partition import Led
+from logd.broker.cluster.replication.led_partition import LedPartition
 from logd.broker.work.periodic import report
 from logd.replication import Proposal
 
@@ -40,7 +40,7 @@ class AskController(Protocol):
 
 
 class _Sent(NamedTuple):
-    led: Led
+    led: LedPartition
     proposal: Proposal
     size: int
     """Of the ISR before: the news of a change may come ahead of the answer."""
@@ -57,7 +57,7 @@ class IsrChanges:
         *,
         own: Callable[[], tuple[int, int]],
         now_ms: Callable[[], int],
-        look: Callable[[Led], None],
+        look: Callable[[LedPartition], None],
     ) -> None:
         self._ask = ask
         self._own = own
@@ -69,7 +69,7 @@ class IsrChanges:
         self._news = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run(), name="isr changes")
 
-    def propose(self, led: Led, proposal: Proposal) -> None:
+    def propose(self, led: LedPartition, proposal: Proposal) -> None:
         """Have it sent; a proposal that still waits for the same partition is of an older leader."""
         self._waiting[led.tp] = _Sent(led, proposal, len(led.core.isr))
         self._news.set()

@@ -9,7 +9,7 @@ from logd.broker.partition.partition import Partition
 from logd.replication import Leader
 
 
-class Led:
+class LedPartition:
     """The partition has its role from the beginning."""
 
     __slots__ = ("core", "partition", "tp")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.topic_partition import TopicPartition
 from logd.broker.cluster.replication.isr_changes import AskController, IsrChanges
-from logd.broker.cluster.replication.led_partition import Led
+from logd.broker.cluster.replication.led_partition import LedPartition
 from logd.broker.cluster.replication.low_watermarks import LowWatermarks
 from logd.broker.cluster.replication.replication_quota import ReplicationQuota, ThrottledFetch
 from logd.broker.partition.fencing import LogDiverged
@@ -47,7 +47,7 @@ class LedPartitions:
         lease: Callable[[], bool] = lambda: True,
         quota: ReplicationQuota | None = None,
     ) -> None:
-        self.led: dict[TopicPartition, Led] = {}
+        self.led: dict[TopicPartition, LedPartition] = {}
         self._image = image
         self._own = own
         self._now_ms = now_ms
@@ -103,7 +103,9 @@ class LedPartitions:
             and known.core.leader_epoch + 1 == state.leader_epoch
         ):
             core.succeed(known.core)
-        led = self.led[partition.tp] = Led(partition, core, self._now_ms, self._lease, self._last_fetch_ms_of)
+        led = self.led[partition.tp] = LedPartition(
+            partition, core, self._now_ms, self._lease, self._last_fetch_ms_of
+        )
         return self._look(led)
 
     def unlead(self, tp: TopicPartition) -> None:
@@ -222,7 +224,7 @@ class LedPartitions:
             led.core.tick(now_ms)
             self._look(led)
 
-    def _look(self, led: Led) -> None:
+    def _look(self, led: LedPartition) -> None:
         led.follow_core()
         proposal = led.core.take_proposal()
         if proposal is not None and self.led.get(led.tp) is led:

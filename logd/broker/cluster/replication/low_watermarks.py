@@ -14,7 +14,7 @@ from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.broker.cluster.replication.led_partition import Led
+    from logd.broker.cluster.replication.led_partition import LedPartition
 
 
 class LowWatermarks:
@@ -36,7 +36,7 @@ class LowWatermarks:
         """The partitions somebody waits for."""
         return tuple(self._waiting)
 
-    def of(self, led: Led) -> int:
+    def of(self, led: LedPartition) -> int:
         """The low watermark; -1 as long as a follower has not told."""
         lowest = led.partition.log_start_offset
         for follower in led.core.followers:
@@ -44,7 +44,7 @@ class LowWatermarks:
                 lowest = follower.log_start_offset
         return lowest
 
-    def reach(self, led: Led, offset: int) -> asyncio.Future[int]:
+    def reach(self, led: LedPartition, offset: int) -> asyncio.Future[int]:
         """The low watermark once it is at ``offset`` or behind it; KafkaError(NOT_LEADER_OR_FOLLOWER) if the
         partition is led elsewhere by then. To be cancelled by who waits no longer.
         """
@@ -54,7 +54,7 @@ class LowWatermarks:
         self.look(led)
         return future
 
-    def look(self, led: Led) -> None:
+    def look(self, led: LedPartition) -> None:
         """The low watermark may have risen: tell whoever waits."""
         waiting = self._waiting.get(led.tp)
         if waiting is None:
