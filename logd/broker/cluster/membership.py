@@ -27,7 +27,7 @@ from logd.broker.cluster.replica_selector import Closest
 from logd.broker.cluster.replication.assignment import Assignment
 from logd.broker.cluster.replication.led_partitions import LedPartitions
 from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
-from logd.broker.cluster.replication.replica_fetchers import Fetchers
+from logd.broker.cluster.replication.replica_fetchers import ReplicaFetchers
 from logd.broker.cluster.replication.replication_quota import ReplicationQuota
 from logd.broker.coordinators.peers import Cluster, Leadership
 from logd.broker.coordinators.producer_id_blocks import BlocksAhead
@@ -131,11 +131,11 @@ class Shared:
 
     @property
     def max_lag(self) -> int:
-        """See `Fetchers.max_lag`."""
+        """See `ReplicaFetchers.max_lag`."""
         return 0 if self._assignment is None else self._assignment.fetchers.max_lag
 
     def fetchers(self) -> dict[str, int]:
-        """See `Fetchers.statistics`."""
+        """See `ReplicaFetchers.statistics`."""
         return {} if self._assignment is None else self._assignment.fetchers.statistics()
 
     # What coordinators need of the others (`logd.broker.coordinators.peers`, `producer_id_blocks`)
@@ -206,7 +206,7 @@ class Shared:
         )
         if broker.config.replica_selector_class == RACK_AWARE:
             broker.closest = Closest(leading, broker.cluster, broker.config.broker_rack)
-        fetchers = Fetchers(lambda leader: self._fetcher(broker, member, leader))
+        fetchers = ReplicaFetchers(lambda leader: self._fetcher(broker, member, leader))
         self._assignment = Assignment(broker.node_id, leading, fetchers, _Coordinators(broker))
         broker.catalog.join(self._assignment, topics_deleted=lambda names: _forget_topics(broker, names))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from logd.broker.cluster.replication.followed_partition import FollowedPartition
 from logd.broker.cluster.replication.led_partitions import LedPartitions
-from logd.broker.cluster.replication.replica_fetchers import Fetchers
+from logd.broker.cluster.replication.replica_fetchers import ReplicaFetchers
 from logd.broker.cluster.replication.roles import FollowerRole
 from logd.broker.partition.partition import Partition
 from logd.replication import Follower
@@ -27,7 +27,7 @@ class Assignment:
         self,
         node_id: int,
         leading: LedPartitions,
-        fetchers: Fetchers,
+        fetchers: ReplicaFetchers,
         assigned: Callable[[Partition, bool], None] = lambda partition, is_leader: None,
     ) -> None:
         self.node_id = node_id
@@ -36,7 +36,7 @@ class Assignment:
         self._assigned = assigned
 
     @property
-    def fetchers(self) -> Fetchers:
+    def fetchers(self) -> ReplicaFetchers:
         """Who copies what is followed."""
         return self._fetchers
 

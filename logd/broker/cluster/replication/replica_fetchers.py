@@ -10,7 +10,7 @@ from logd.broker.cluster.replication.followed_partition import FollowedPartition
 from logd.broker.cluster.replication.replica_fetcher import ReplicaFetcher
 
 
-class Fetchers:
+class ReplicaFetchers:
     """`make` makes the fetcher of a leader, which stays until `stop`: leaders come back."""
 
     def __init__(self, make: Callable[[int], ReplicaFetcher]) -> None:

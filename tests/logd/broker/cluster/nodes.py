@@ -24,7 +24,7 @@ from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.replication.assignment import Assignment
 from logd.broker.cluster.replication.led_partitions import LedPartitions
 from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
-from logd.broker.cluster.replication.replica_fetchers import Fetchers
+from logd.broker.cluster.replication.replica_fetchers import ReplicaFetchers
 from logd.broker.partition.partition import Partition
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
@@ -76,7 +76,7 @@ class Node:
             now_ms=broker.now_ms,
             replica_lag_time_max_ms=self.cluster.lag_ms,
         )
-        fetchers = Fetchers(
+        fetchers = ReplicaFetchers(
             lambda leader: ReplicaFetcher(
                 leader,
                 node_id=self.id,
