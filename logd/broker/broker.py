@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kafka_client.topic_partition import TopicPartition
     from logd.broker.cluster.controller_link import ControllerLink, RemoteCreations
     from logd.broker.cluster.membership import Shared
-    from logd.broker.cluster.replica_selector import Closest
+    from logd.broker.cluster.replica_selector import ReplicaSelector
     from logd.broker.cluster.replication.led_partitions import LedPartitions
     from logd.broker.partition.partition import Partition
     from logd.broker.topics.topic import Topic
@@ -129,7 +129,7 @@ class Broker:
         self.producer_ids: ProducerIds
         self.leading: LedPartitions | None = None
         """What is led here with other replicas; None: there are no other brokers."""
-        self.closest: Closest | None = None
+        self.replica_selector: ReplicaSelector | None = None
         """Where consumers are to read what is led here, if not here."""
         self.bytes_out = self.replication_bytes_out = 0
         """Records sent to consumers, and to followers."""

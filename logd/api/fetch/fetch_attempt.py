@@ -52,7 +52,7 @@ class FetchAttempt:
     to hear from where on, or how far if ``is_prompt``, a partition reaches; ``jobs`` that have to be run
     before these partitions can be read; ``looks``, what `look` has to look at.
 
-    ``any_replica``: the reader may be answered by a follower (KIP-392); ``closest``: those it should ask
+    ``any_replica``: the reader may be answered by a follower (KIP-392); ``replica_selector``: those it should ask
     instead of this leader; ``leading``: what a follower's fetch is checked by.
     """
 
@@ -88,7 +88,7 @@ class FetchAttempt:
         rounds: ColdReadRounds,
         refused: Refused,
         any_replica: bool,
-        closest: RackReplicas | None,
+        replica_selector: RackReplicas | None,
         is_prompt: bool,
         throttle: ThrottledFetch | None,
         leading: LedPartitions | None,
@@ -102,7 +102,7 @@ class FetchAttempt:
         self._rounds = rounds
         self._refused = refused
         self._any_replica = any_replica
-        self._closest = closest
+        self._closest = replica_selector
         self._is_prompt = is_prompt
         self._throttle = throttle
         self._leading = leading

@@ -80,7 +80,7 @@ class FetchRead:
         self._is_committed = request.is_committed
         is_follower = request.replica_id >= 0
         self._any_replica = version >= RACKS and not is_follower
-        selector = broker.closest
+        selector = broker.replica_selector
         self._closest = None if selector is None or is_follower else selector.to(request.rack_id, asked_on)
         self._is_prompt = selector is not None and is_follower
         """Whether followers hear at once how far is committed: consumers read from them."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from logd.broker.background.housekeeping import Housekeeping
     from logd.broker.background.truncation import Truncations
     from logd.broker.cluster.controller_link import ControllerLink
-    from logd.broker.cluster.replica_selector import Closest
+    from logd.broker.cluster.replica_selector import ReplicaSelector
     from logd.broker.cluster.replication.led_partitions import LedPartitions
     from logd.broker.groups.groups import Groups
     from logd.broker.log_dirs.log_dirs import LogDirs
@@ -40,7 +40,7 @@ class HostBroker(Protocol):
     now_ms: Callable[[], int]
     controller_link: ControllerLink | None
     leading: LedPartitions | None
-    closest: Closest | None
+    replica_selector: ReplicaSelector | None
 
     def controller_changed(self, broker_id: int) -> None:
         """Take note that another broker is the controller; -1: nobody is known to be."""

@@ -23,7 +23,7 @@ from logd.broker.cluster.controlled_shutdown import ControlledShutdown
 from logd.broker.cluster.failed_folders import FailedFolders
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.peer_connections import PeerConnections
-from logd.broker.cluster.replica_selector import Closest
+from logd.broker.cluster.replica_selector import ReplicaSelector
 from logd.broker.cluster.replication.assignment import Assignment
 from logd.broker.cluster.replication.led_partitions import LedPartitions
 from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
@@ -205,7 +205,7 @@ class Shared:
             broker.node_id, lambda: broker.config.follower_replication_throttled_rate, broker.loop.time
         )
         if broker.config.replica_selector_class == RACK_AWARE:
-            broker.closest = Closest(leading, broker.cluster, broker.config.broker_rack)
+            broker.replica_selector = ReplicaSelector(leading, broker.cluster, broker.config.broker_rack)
         fetchers = ReplicaFetchers(lambda leader: self._fetcher(broker, member, leader))
         self._assignment = Assignment(broker.node_id, leading, fetchers, _Coordinators(broker))
         broker.catalog.join(self._assignment, topics_deleted=lambda names: _forget_topics(broker, names))

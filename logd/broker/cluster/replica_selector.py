@@ -25,7 +25,7 @@ class ReadElsewhere(Exception):
         self.replica = replica
 
 
-class Closest:
+class ReplicaSelector:
     """Kafka's RackAwareReplicaSelector, for the partitions led here. `rack` is this broker's own."""
 
     def __init__(self, leading: LedPartitions, cluster: ClusterView, rack: str | None) -> None:
