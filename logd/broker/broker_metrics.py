@@ -110,7 +110,7 @@ class BrokerMetrics:
         shared, image = self._broker.shared, self._broker.image
         if shared is not None and not shared.member.is_active:
             return dict.fromkeys(_CLUSTER, 0)  # the controller tells
-        offline = self._offline() if shared is None else len(image.holdings.leaderless)
+        offline = self._offline() if shared is None else len(image.broker_index.leaderless)
         partitions = sum(topic.partitions for topic in image.topics.values())
         return dict(zip(_CLUSTER, (1, len(image.topics), partitions, offline), strict=True))
 

@@ -31,7 +31,7 @@ class Assigned(Protocol):
         """Whether replicas are being added or removed."""
 
 
-class Holdings:
+class BrokerIndex:
     """``leaderless`` and ``reassigning`` are of the whole cluster, the rest is by broker.
 
     Sets returned are the index itself: look, and do not hold on to one beyond the next change.

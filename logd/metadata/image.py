@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_client.first_use import at_first_use
 from kafka_client.topic_partition import TopicPartition
-from logd.metadata.broker_index import Holdings
+from logd.metadata.broker_index import BrokerIndex
 
 if TYPE_CHECKING:
     from logd.metadata.shared_images import BrokerImage as BrokerImage
@@ -83,9 +83,9 @@ class ClusterImage:
 
     __slots__ = (
         "broker_configs",
+        "broker_index",
         "brokers",
         "deleted",
-        "holdings",
         "next_producer_id",
         "offline",
         "partitions",
@@ -100,7 +100,7 @@ class ClusterImage:
         self.partitions: dict[TopicPartition, PartitionImage] = {}
         self.brokers: dict[int, BrokerImage] = {}
         self.offline: dict[int, set[TopicPartition]] = {}
-        self.holdings = Holdings()
+        self.broker_index = BrokerIndex()
 
     @classmethod
     def of(cls, changes: Iterable[Change]) -> ClusterImage:
@@ -112,11 +112,11 @@ class ClusterImage:
 
     def holds(self, broker: int) -> Set[TopicPartition]:
         """Partitions of which the broker is a replica: the index itself, good until the next change."""
-        return self.holdings.held_by(broker)
+        return self.broker_index.held_by(broker)
 
     def leads(self, broker: int) -> Set[TopicPartition]:
         """Partitions the broker leads: the index itself, good until the next change."""
-        return self.holdings.led_by(broker)
+        return self.broker_index.led_by(broker)
 
     def offline_of(self, broker: int) -> Collection[TopicPartition]:
         """What the broker holds in log folders that failed."""
@@ -165,7 +165,7 @@ class ClusterImage:
             tp = TopicPartition(topic.name, index)
             before = self.partitions.pop(tp, None)
             if before is not None:
-                self.holdings.remove(tp, before)
+                self.broker_index.remove(tp, before)
                 self._forget_offline(tp, before.replicas)
 
     def _apply_partition(self, change: Change) -> None:
@@ -183,10 +183,10 @@ class ClusterImage:
         )
         before = self.partitions.get(tp)
         if before is not None:
-            self.holdings.remove(tp, before)
+            self.broker_index.remove(tp, before)
             self._forget_offline(tp, set(before.replicas).difference(state.replicas))
         self.partitions[tp] = state
-        self.holdings.add(tp, state)
+        self.broker_index.add(tp, state)
 
     def _apply_broker(self, change: Change) -> None:
         from logd.metadata.shared_images import BrokerImage, Endpoint

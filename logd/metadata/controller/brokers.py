@@ -83,11 +83,11 @@ def take_over(
     registration it had not seen yet is then missed.
     """
     touched: Touched = {}
-    for broker in image.holdings.brokers:
+    for broker in image.broker_index.brokers:
         if broker not in image.brokers:
             _touch(touched, image.holds(broker))
-    _touch(touched, image.holdings.leaderless)
-    _touch(touched, image.holdings.reassigning)
+    _touch(touched, image.broker_index.leaderless)
+    _touch(touched, image.broker_index.reassigning)
     for broker, partitions in restarted.items():
         _touch(touched, image.holds(broker) & set(partitions), broker)
     return _settled(image, [], touched, Liveness(image), unclean_allowed)

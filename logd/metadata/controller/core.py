@@ -143,7 +143,7 @@ class Controller:
     def configure(self, settings: ControllerSettings) -> Decision[None]:
         """Go by other settings from now on; unclean elections follow where they are allowed now."""
         self.settings = settings
-        leaderless = {tp.topic for tp in self.image.holdings.leaderless}
+        leaderless = {tp.topic for tp in self.image.broker_index.leaderless}
         return election.elect_leaderless(self.image, leaderless, unclean_allowed=self.unclean_allowed)
 
     # Partitions

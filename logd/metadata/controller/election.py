@@ -63,9 +63,9 @@ def rebalance_leaders(
     """
     settling = Settling(image, Liveness(image), unclean_allowed)
     moved = []
-    for broker in image.holdings.preferred_brokers:
-        astray = image.holdings.not_led_as_preferred(broker)
-        if len(astray) * 100 <= percentage * image.holdings.preferred_count(broker):
+    for broker in image.broker_index.preferred_brokers:
+        astray = image.broker_index.not_led_as_preferred(broker)
+        if len(astray) * 100 <= percentage * image.broker_index.preferred_count(broker):
             continue
         for tp in sorted(astray):
             state = image.partitions[tp]
@@ -81,16 +81,16 @@ def elect_leaderless(
     """Try again for partitions of these topics that have no leader: their settings may allow one now."""
     settling = Settling(image, Liveness(image), unclean_allowed)
     wanted = set(topics)
-    for tp in sorted(tp for tp in image.holdings.leaderless if tp.topic in wanted):
+    for tp in sorted(tp for tp in image.broker_index.leaderless if tp.topic in wanted):
         settling.settle(tp, image.partitions[tp])
     return Decision(settling.changes, None, tuple(settling.unclean))
 
 
 def _in_need(image: ClusterImage, kind: ElectionType) -> set[TopicPartition]:
     if kind is ElectionType.UNCLEAN:
-        return image.holdings.leaderless
-    brokers = image.holdings.preferred_brokers
-    return {tp for broker in brokers for tp in image.holdings.not_led_as_preferred(broker)}
+        return image.broker_index.leaderless
+    brokers = image.broker_index.preferred_brokers
+    return {tp for broker in brokers for tp in image.broker_index.not_led_as_preferred(broker)}
 
 
 def _attempt(elect: _Elect, settling: Settling, tp: TopicPartition) -> KafkaError | None:

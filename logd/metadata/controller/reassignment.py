@@ -50,7 +50,7 @@ def list_reassignments(
     image: ClusterImage, partitions: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, PartitionImage]:
     """Partitions that are being reassigned: all, or those among the ones asked for."""
-    reassigning = image.holdings.reassigning
+    reassigning = image.broker_index.reassigning
     listed = reassigning if partitions is None else reassigning.intersection(partitions)
     return {tp: image.partitions[tp] for tp in sorted(listed)}
 

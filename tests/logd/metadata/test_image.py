@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_client.topic_partition import TopicPartition
-from logd.metadata.broker_index import Holdings
+from logd.metadata.broker_index import BrokerIndex
 from logd.metadata.embedded import FILE_NAME, EmbeddedStore
 from logd.metadata.image import (
     BrokerImage,
@@ -82,7 +82,7 @@ CHANGES: st.SearchStrategy[list[Change]] = st.lists(
 
 def facts(image: ClusterImage) -> dict[str, Any]:
     """All that an image knows but for files of deleted topics, which no snapshot has."""
-    kept = image.holdings
+    kept = image.broker_index
     by_broker = {
         broker: (
             set(kept.held_by(broker)),
@@ -93,7 +93,9 @@ def facts(image: ClusterImage) -> dict[str, Any]:
         for broker in BROKERS
     }
     plain = {
-        name: getattr(image, name) for name in ClusterImage.__slots__ if name not in ("deleted", "holdings")
+        name: getattr(image, name)
+        for name in ClusterImage.__slots__
+        if name not in ("deleted", "broker_index")
     }
     return {
         **plain,
@@ -109,9 +111,9 @@ def recomputed(image: ClusterImage) -> ClusterImage:
     again = ClusterImage()
     for name in ClusterImage.__slots__:
         setattr(again, name, getattr(image, name))
-    again.holdings = Holdings()
+    again.broker_index = BrokerIndex()
     for tp, state in image.partitions.items():
-        again.holdings.add(tp, state)
+        again.broker_index.add(tp, state)
     return again
 
 

@@ -124,7 +124,7 @@ class Wanted:
         decision = await self._serving.do(lambda controller: controller.alter_reassignments(wanted))
         _tell("moves", paths.REASSIGN_PARTITIONS, decision.answer)
         image = self._serving.controller.image
-        while image.holdings.reassigning & wanted.keys():  # noqa: ASYNC110 (an image tells nobody)
+        while image.broker_index.reassigning & wanted.keys():  # noqa: ASYNC110 (an image tells nobody)
             await asyncio.sleep(MOVES_LOOK_S)
 
 

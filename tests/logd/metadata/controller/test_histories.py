@@ -27,7 +27,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.topic_partition import TopicPartition
-from logd.metadata.broker_index import Holdings
+from logd.metadata.broker_index import BrokerIndex
 from logd.metadata.controller.alter_partition import NewIsr
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
@@ -503,10 +503,10 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def indexes_are_what_partitions_say(self) -> None:
-        again = Holdings()
+        again = BrokerIndex()
         for tp, state in self.image.partitions.items():
             again.add(tp, state)
-        kept = self.image.holdings
+        kept = self.image.broker_index
         for number in range(7):
             assert kept.held_by(number) == again.held_by(number)
             assert kept.led_by(number) == again.led_by(number)

@@ -127,5 +127,5 @@ def test_what_is_elsewhere_is_not_looked_at(image: ClusterImage) -> None:
         counted.seen.clear()
         controller.apply(decide(controller))
         list_reassignments(image)
-        assert len(counted.seen) <= bound + len(image.holdings.reassigning), name
+        assert len(counted.seen) <= bound + len(image.broker_index.reassigning), name
         assert all(tp.topic != MANY for tp in counted.seen), name
