@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from logd.broker.partition.partition import Partition
 
 
-class Unkept(NamedTuple):
+class PendingAck(NamedTuple):
     """A batch that waits: an answer's list and place in it, and what it waits for (`Partition.flushed`)."""
 
     produced: list[PartitionProduced]
@@ -48,7 +48,7 @@ class Acknowledgement:
 
     def __init__(
         self,
-        unkept: Sequence[Unkept],
+        unkept: Sequence[PendingAck],
         timeout_s: float,
         timeouts: Timeouts,
         *,
@@ -62,7 +62,7 @@ class Acknowledgement:
         self._encode = encode
         self._left = len(unkept)
         self._is_late = False
-        self._waiting: list[tuple[Unkept, Commit | asyncio.Future[None]]] = []
+        self._waiting: list[tuple[PendingAck, Commit | asyncio.Future[None]]] = []
         timeouts.add(self, timeout_s)
         self.answer.add_done_callback(self._end)
         for each in unkept:
@@ -75,7 +75,7 @@ class Acknowledgement:
                 self._waiting.append((each, kept))
                 kept.add_done_callback(partial(self._take, each))
 
-    def _take(self, each: Unkept, kept: asyncio.Future[None]) -> None:
+    def _take(self, each: PendingAck, kept: asyncio.Future[None]) -> None:
         if kept.cancelled():
             if not self._is_late:
                 self.answer.cancel()  # from inside, or by `_end`
@@ -90,7 +90,7 @@ class Acknowledgement:
             each.produced[each.place] = self._failed(each.partition.index, error)
         self._count()
 
-    def _take_commit(self, each: Unkept, commit: Commit) -> None:
+    def _take_commit(self, each: PendingAck, commit: Commit) -> None:
         if commit.error is not None:
             each.produced[each.place] = self._failed(each.partition.index, commit.error)
         self._count()
@@ -131,5 +131,5 @@ class Acknowledgement:
                 kept.cancel()
 
 
-def _timed_out(each: Unkept) -> PartitionProduced:
+def _timed_out(each: PendingAck) -> PartitionProduced:
     return PartitionProduced(each.partition.index, ErrorCode.REQUEST_TIMED_OUT)

@@ -27,7 +27,7 @@ from kafka_client.wire.produce import (
     encode_produce_response,
 )
 from logd.api.current_leaders import Find, tell_leaders
-from logd.api.produce.acknowledgement import Acknowledgement, Unkept
+from logd.api.produce.acknowledgement import Acknowledgement, PendingAck
 from logd.api.produce.waiting_batch import WaitingBatch
 from logd.api.request.answer import Refused
 from logd.api.transaction_codes import IMPLICIT_FROM, produce_code
@@ -66,7 +66,7 @@ def serve(
     transactional_id, implicit = request.transactional_id, version >= IMPLICIT_FROM
     answers: Answers = []
     is_misled = False
-    unkept: list[Unkept] = []
+    unkept: list[PendingAck] = []
     waiting: list[WaitingBatch] = []
     shared = broker.shared
     is_fenced = shared is not None and not shared.is_leased
@@ -86,7 +86,7 @@ def serve(
                     records, now_ms, acks, transactional_id=transactional_id, implicit=implicit
                 )
                 if partition.holds_back and acks and (kept := partition.flushed(appended, acks)) is not None:
-                    unkept.append(Unkept(produced, len(produced), partition, kept))
+                    unkept.append(PendingAck(produced, len(produced), partition, kept))
                 first, _, append_time, log_start, _ = appended
                 produced.append(PartitionProduced(index, 0, first, append_time, log_start))
             except KafkaError as error:
@@ -141,7 +141,7 @@ async def _append_unanswered(
 async def _answer_once_appended(
     request: ReceivedProduce,
     answers: Answers,
-    unkept: list[Unkept],
+    unkept: list[PendingAck],
     waiting: list[WaitingBatch],
     version: int,
     correlation_id: int,
@@ -159,7 +159,7 @@ async def _answer_once_appended(
         first, _, append_time, log_start, _ = appended
         produced[place] = PartitionProduced(partition.index, 0, first, append_time, log_start)
         if kept is not None:
-            unkept.append(Unkept(produced, place, partition, kept))
+            unkept.append(PendingAck(produced, place, partition, kept))
     if unkept:
         return _acknowledge(request, answers, unkept, version, correlation_id, context)
     return _encode_leased(answers, version, correlation_id, context)
@@ -168,7 +168,7 @@ async def _answer_once_appended(
 def _acknowledge(
     request: ReceivedProduce,
     answers: Answers,
-    unkept: list[Unkept],
+    unkept: list[PendingAck],
     version: int,
     correlation_id: int,
     context: RequestContext,

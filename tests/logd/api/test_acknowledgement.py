@@ -11,7 +11,7 @@ import pytest
 
 from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.wire.produce import PartitionProduced
-from logd.api.produce.acknowledgement import Acknowledgement, Unkept
+from logd.api.produce.acknowledgement import Acknowledgement, PendingAck
 from logd.broker.partition.uncommitted import Commit
 from logd.broker.work.timeouts import Timeouts
 
@@ -39,7 +39,10 @@ class Stage:
             SimpleNamespace(index=index, role=None if index in alone else object()) for index in range(count)
         ]
         self.answer = Acknowledgement(
-            [Unkept(self.produced, place, partitions[place], kept) for place, kept in enumerate(self.kept)],
+            [
+                PendingAck(self.produced, place, partitions[place], kept)
+                for place, kept in enumerate(self.kept)
+            ],
             timeout_s,
             self.timeouts,
             failed=lambda index, error: PartitionProduced(index, error.code),
