@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
 from logd.broker.cluster.controller.publisher import Asking, Publisher
-from logd.broker.cluster.controller.znode_requests import Wanted
+from logd.broker.cluster.controller.znode_requests import ZnodeRequests
 from logd.broker.work.periodic import report
 from logd.config.broker import BrokerConfig
 from logd.metadata.controller.core import Controller, ControllerSettings
@@ -153,7 +153,7 @@ class ControllerRole:
         )
         self._serving.set_result(serving)
         self._spawn(self._rebalance(serving), "preferred replicas")
-        for name, work in Wanted(self._session, self.elected, serving, self._config).work().items():
+        for name, work in ZnodeRequests(self._session, self.elected, serving, self._config).work().items():
             self._spawn(self._to_its_end(work, name), name)
         async for live in each_brokers(self._session):
             alive = [image_of(broker, found) for broker, found in live.items()]

@@ -37,7 +37,7 @@ MOVES_LOOK_S: Final = 1.0
 log = logging.getLogger("logd.cluster")
 
 
-class Wanted:
+class ZnodeRequests:
     """Of one election. Each of `work` runs until it is cancelled; a MillstreamError ends the controller."""
 
     def __init__(
