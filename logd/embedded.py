@@ -20,7 +20,7 @@ from logd.server.server import Server
 if TYPE_CHECKING:
     from kafka_client.errors import MillstreamError
     from logd.api.dispatch.dispatch import Serving
-    from logd.broker.cluster.membership import Shared
+    from logd.broker.cluster.membership import ClusterMembership
     from logd.config.broker import BrokerConfig
     from logd.storage.disk import Disk
 
@@ -47,17 +47,17 @@ class PartitionState(NamedTuple):
     isr: tuple[int, ...]
 
 
-def shared_of(config: BrokerConfig, failed: Callable[[MillstreamError], None]) -> Shared | None:
+def shared_of(config: BrokerConfig, failed: Callable[[MillstreamError], None]) -> ClusterMembership | None:
     """The cluster that a broker with these settings joins; None: it coordinates itself. ConfigError.
 
     `failed` is called when the broker may not go on among the others, with why.
     """
     if not config.is_among_others:
         return None
-    from logd.broker.cluster.membership import Shared
+    from logd.broker.cluster.membership import ClusterMembership
     from logd.broker.cluster.zookeeper_settings import zookeeper_settings
 
-    return Shared(zookeeper_settings(ZooKeeperConfig.of(config.given)), failed=failed)
+    return ClusterMembership(zookeeper_settings(ZooKeeperConfig.of(config.given)), failed=failed)
 
 
 class EmbeddedBroker:
@@ -76,7 +76,7 @@ class EmbeddedBroker:
         on_shutdown: Callable[[], None] | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
         disk: Disk | None = None,
-        shared: Shared | None = None,
+        shared: ClusterMembership | None = None,
     ) -> None:
         self.broker = Broker(
             config, on_dead=on_dead, on_shutdown=on_shutdown, now_ms=now_ms, disk=disk, shared=shared
@@ -103,7 +103,7 @@ class EmbeddedBroker:
             await self.stop()
             raise
 
-    async def _join(self, shared: Shared) -> None:
+    async def _join(self, shared: ClusterMembership) -> None:
         """Serve clients only once the controller has said what there is."""
         from logd.api.dispatch.not_joined import for_brokers_only
 

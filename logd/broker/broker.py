@@ -43,7 +43,7 @@ from logd.storage.disk import PosixDisk
 if TYPE_CHECKING:
     from kafka_client.topic_partition import TopicPartition
     from logd.broker.cluster.controller_link import ControllerLink, RemoteCreations
-    from logd.broker.cluster.membership import Shared
+    from logd.broker.cluster.membership import ClusterMembership
     from logd.broker.cluster.replica_selector import ReplicaSelector
     from logd.broker.cluster.replication.led_partitions import LedPartitions
     from logd.broker.partition.partition import Partition
@@ -92,7 +92,7 @@ class Broker:
         disk: Disk | None = None,
         executor: Executor | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
-        shared: Shared | None = None,
+        shared: ClusterMembership | None = None,
     ) -> None:
         self.config = config
         self.shared = shared
@@ -189,8 +189,8 @@ class Broker:
         self._start_coordinators()
         self._start_background()
 
-    async def _open_among_others(self, shared: Shared) -> None:
-        """The same where the metadata is shared: what is held here is told later, after `Shared.join`."""
+    async def _open_among_others(self, shared: ClusterMembership) -> None:
+        """The same where the metadata is shared: what is held here is told later, after `ClusterMembership.join`."""
         from logd.broker.topics.unassigned_logs import UnassignedLogs  # among other brokers only
 
         LogDirsOpening.refuse_journals(map(Path, self.config.log_dirs))

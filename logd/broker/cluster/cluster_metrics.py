@@ -9,13 +9,13 @@ from kafka_client.metrics.metrics import Metrics, Values
 
 if TYPE_CHECKING:
     from logd.broker.cluster.host import HostBroker
-    from logd.broker.cluster.membership import Shared
+    from logd.broker.cluster.membership import ClusterMembership
 
 
 class ClusterMetrics:
     """Reads one broker that has been equipped."""
 
-    def __init__(self, broker: HostBroker, shared: Shared) -> None:
+    def __init__(self, broker: HostBroker, shared: ClusterMembership) -> None:
         self._broker = broker
         self._shared = shared
 

@@ -60,7 +60,7 @@ _BY_ITSELF = (
 log = logging.getLogger("logd.cluster")
 
 
-class Shared:
+class ClusterMembership:
     """`failed` is called when the broker may not go on, with why; leases go by `clock` (s)."""
 
     def __init__(

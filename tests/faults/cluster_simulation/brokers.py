@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kafka_client.errors import MillstreamError
 from logd.broker.cluster.member import Member
-from logd.broker.cluster.membership import Shared
+from logd.broker.cluster.membership import ClusterMembership
 from logd.config.broker import BrokerConfig
 from logd.embedded import EmbeddedBroker
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
@@ -113,7 +113,9 @@ class BrokerHost:
     async def _run(self, life: Life) -> None:
         simulation = self._simulation
         began_ms, loop = BEGAN_MS, simulation.loop
-        shared = Shared(self._settings, failed=lambda error: self._failed(life, error), clock=loop.time)
+        shared = ClusterMembership(
+            self._settings, failed=lambda error: self._failed(life, error), clock=loop.time
+        )
         embedded = self.embedded = EmbeddedBroker(
             self.config,
             now_ms=lambda: began_ms + int(loop.time() * 1000),

@@ -10,7 +10,7 @@ from typing import Self
 from kafka_client.topic_partition import TopicPartition
 from logd.broker.broker import wall_clock_ms
 from logd.broker.cluster.member import Member
-from logd.broker.cluster.membership import Shared
+from logd.broker.cluster.membership import ClusterMembership
 from logd.broker.cluster.zookeeper_settings import zookeeper_settings
 from logd.broker.partition.partition import Partition
 from logd.config.load import from_properties
@@ -82,7 +82,7 @@ class Brokers:
                 **{name.replace("_", "."): value for name, value in other.items()},
             }
         ).config
-        shared = Shared(zookeeper_settings(ZooKeeperConfig.of(config.given)), clock=self.clock)
+        shared = ClusterMembership(zookeeper_settings(ZooKeeperConfig.of(config.given)), clock=self.clock)
         return EmbeddedBroker(config, shared=shared, now_ms=lambda: self.wall_clock_ms())
 
     def member(self, id_: int) -> Member:

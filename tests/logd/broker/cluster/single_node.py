@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_client.records import build_batch
-from logd.broker.cluster.membership import Shared
+from logd.broker.cluster.membership import ClusterMembership
 from logd.broker.cluster.zookeeper_move import SingleNode, move_in
 from logd.config.broker import BrokerConfig
 from logd.config.load import from_properties
@@ -88,7 +88,7 @@ def alone(folder: Path) -> EmbeddedBroker:
 def among_others(folder: Path, zookeeper: str, **identity: Any) -> EmbeddedBroker:
     """The same in a cluster."""
     config = _config(folder, **{"zookeeper.connect": zookeeper})
-    return EmbeddedBroker(config, shared=Shared(settings(zookeeper, **identity)))
+    return EmbeddedBroker(config, shared=ClusterMembership(settings(zookeeper, **identity)))
 
 
 def _config(folder: Path, **more: str) -> BrokerConfig:
