@@ -15,7 +15,7 @@ from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.brokers import registered
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
-from logd.metadata.controller.settling import Settling, UncleanAllowed
+from logd.metadata.controller.settling import PartitionChangeBuilder, UncleanAllowed
 from logd.metadata.image import ClusterImage, PartitionImage
 
 UNKNOWN_EPOCH: Final = -1
@@ -60,7 +60,7 @@ def alter_partition(
     FENCED_LEADER_EPOCH), with which the change is made.
     """
     registered(image, broker, epoch)
-    settling = Settling(image, Liveness(image), unclean_allowed)
+    settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
     answer: Altered = []
     for new in wanted:
         try:
@@ -71,7 +71,7 @@ def alter_partition(
 
 
 def _altered(
-    image: ClusterImage, settling: Settling, broker: int, new: NewIsr, version: int
+    image: ClusterImage, settling: PartitionChangeBuilder, broker: int, new: NewIsr, version: int
 ) -> PartitionImage:
     state = _partition(image, settling, new)
     _check_asker(new, state, broker)
@@ -95,7 +95,7 @@ def _altered(
     return after
 
 
-def _partition(image: ClusterImage, settling: Settling, new: NewIsr) -> PartitionImage:
+def _partition(image: ClusterImage, settling: PartitionChangeBuilder, new: NewIsr) -> PartitionImage:
     topic = image.topics.get(new.tp.topic)
     if new.topic_id is not None and (topic is None or topic.topic_id != new.topic_id):
         raise KafkaError(

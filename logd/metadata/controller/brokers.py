@@ -15,7 +15,7 @@ from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
-from logd.metadata.controller.settling import Settling, UncleanAllowed
+from logd.metadata.controller.settling import PartitionChangeBuilder, UncleanAllowed
 from logd.metadata.image import (
     BrokerImage,
     Change,
@@ -152,7 +152,7 @@ def _settled(
     live: Liveness,
     unclean_allowed: UncleanAllowed,
 ) -> Decision[None]:
-    settling = Settling(image, live, unclean_allowed)
+    settling = PartitionChangeBuilder(image, live, unclean_allowed)
     for tp in sorted(touched):
         state, anew = image.partitions[tp], touched[tp]
         settling.settle(tp, _without_restarted(tp, state, anew, live), begins_anew=state.leader in anew)

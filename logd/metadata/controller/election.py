@@ -15,7 +15,7 @@ from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
-from logd.metadata.controller.settling import Settling, UncleanAllowed
+from logd.metadata.controller.settling import PartitionChangeBuilder, UncleanAllowed
 from logd.metadata.image import NO_LEADER, ClusterImage, PartitionImage
 
 
@@ -28,7 +28,7 @@ class ElectionType(IntEnum):
 
 Elected: TypeAlias = dict[TopicPartition, KafkaError | None]
 """By partition, why it has not got a new leader; None where it has."""
-_Elect: TypeAlias = Callable[[Settling, TopicPartition, PartitionImage], None]
+_Elect: TypeAlias = Callable[[PartitionChangeBuilder, TopicPartition, PartitionImage], None]
 
 
 def elect_leaders(
@@ -47,7 +47,7 @@ def elect_leaders(
     """
     elect = _elect_preferred if kind is ElectionType.PREFERRED else _elect_any
     wanted = sorted(_in_need(image, kind) if partitions is None else partitions)
-    settling = Settling(image, Liveness(image), unclean_allowed)
+    settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
     elected = {tp: _attempt(elect, settling, tp) for tp in wanted}
     return Decision(settling.changes, elected, tuple(settling.unclean))
 
@@ -61,7 +61,7 @@ def rebalance_leaders(
     leader are led by others (``leader.imbalance.per.broker.percentage``). The answer is what has moved;
     partitions that are being reassigned stay where they are.
     """
-    settling = Settling(image, Liveness(image), unclean_allowed)
+    settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
     moved = []
     for broker in image.broker_index.preferred_brokers:
         astray = image.broker_index.not_led_as_preferred(broker)
@@ -79,7 +79,7 @@ def elect_leaderless(
     image: ClusterImage, topics: Iterable[str], *, unclean_allowed: UncleanAllowed
 ) -> Decision[None]:
     """Try again for partitions of these topics that have no leader: their settings may allow one now."""
-    settling = Settling(image, Liveness(image), unclean_allowed)
+    settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
     wanted = set(topics)
     for tp in sorted(tp for tp in image.broker_index.leaderless if tp.topic in wanted):
         settling.settle(tp, image.partitions[tp])
@@ -93,7 +93,7 @@ def _in_need(image: ClusterImage, kind: ElectionType) -> set[TopicPartition]:
     return {tp for broker in brokers for tp in image.broker_index.not_led_as_preferred(broker)}
 
 
-def _attempt(elect: _Elect, settling: Settling, tp: TopicPartition) -> KafkaError | None:
+def _attempt(elect: _Elect, settling: PartitionChangeBuilder, tp: TopicPartition) -> KafkaError | None:
     state = settling.state(tp)
     if state is None:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}")
@@ -104,7 +104,7 @@ def _attempt(elect: _Elect, settling: Settling, tp: TopicPartition) -> KafkaErro
     return None
 
 
-def _elect_preferred(settling: Settling, tp: TopicPartition, state: PartitionImage) -> None:
+def _elect_preferred(settling: PartitionChangeBuilder, tp: TopicPartition, state: PartitionImage) -> None:
     preferred = state.replicas[0]
     if state.leader == preferred:
         raise KafkaError(
@@ -119,7 +119,7 @@ def _elect_preferred(settling: Settling, tp: TopicPartition, state: PartitionIma
     settling.settle(tp, replace(state, leader=preferred))
 
 
-def _elect_any(settling: Settling, tp: TopicPartition, state: PartitionImage) -> None:
+def _elect_any(settling: PartitionChangeBuilder, tp: TopicPartition, state: PartitionImage) -> None:
     if state.leader != NO_LEADER:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, f"{tp} has a leader, broker {state.leader}")
     if settling.settle(tp, state, allow_unclean=True).leader == NO_LEADER:

@@ -15,7 +15,7 @@ from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.controller.placement import check_replicas
-from logd.metadata.controller.settling import Settling, UncleanAllowed, with_leader
+from logd.metadata.controller.settling import PartitionChangeBuilder, UncleanAllowed, with_leader
 from logd.metadata.image import NO_LEADER, ClusterImage, PartitionImage
 
 Reassigned: TypeAlias = dict[TopicPartition, KafkaError | None]
@@ -34,7 +34,7 @@ def alter_reassignments(
     ``allow_factor_change`` is KIP-860's. KafkaErrors of the answer: UNKNOWN_TOPIC_OR_PARTITION,
     INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, NO_REASSIGNMENT_IN_PROGRESS.
     """
-    settling = Settling(image, Liveness(image), unclean_allowed)
+    settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
     answer: Reassigned = {}
     for tp in sorted(targets):
         try:
@@ -57,7 +57,7 @@ def list_reassignments(
 
 def _alter(
     image: ClusterImage,
-    settling: Settling,
+    settling: PartitionChangeBuilder,
     tp: TopicPartition,
     target: Sequence[int] | None,
     allow_factor_change: bool,

@@ -25,7 +25,7 @@ UncleanAllowed: TypeAlias = Callable[[str], bool]
 """Whether ``unclean.leader.election.enable`` holds for a topic."""
 
 
-class Settling:
+class PartitionChangeBuilder:
     """Takes drafts, and gathers the changes they come to.
 
     One partition's state counts as decided at once: a second draft of it follows the first.

@@ -11,7 +11,7 @@ from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.brokers import registered
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
-from logd.metadata.controller.settling import Settling, UncleanAllowed
+from logd.metadata.controller.settling import PartitionChangeBuilder, UncleanAllowed
 from logd.metadata.image import ClusterImage, PartitionImage
 
 
@@ -27,7 +27,7 @@ def shut_down(
     known = registered(image, broker, epoch)
     leaving = replace(known, is_shutting_down=True)
     changes = [leaving.as_change()] if leaving != known else []
-    settling = Settling(image, Liveness(image, brokers={broker: leaving}), unclean_allowed)
+    settling = PartitionChangeBuilder(image, Liveness(image, brokers={broker: leaving}), unclean_allowed)
     remaining = []
     for tp in sorted(image.holds(broker)):
         after = settling.settle(tp, _relieved(tp, image.partitions[tp], broker, settling.live))

@@ -35,7 +35,7 @@ from logd.metadata.controller.election import ElectionType
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.controller.placement import Start
 from logd.metadata.controller.reassignment import list_reassignments
-from logd.metadata.controller.settling import Settling
+from logd.metadata.controller.settling import PartitionChangeBuilder
 from logd.metadata.controller.topics import NewTopic
 from logd.metadata.feed.inbox import Inbox
 from logd.metadata.feed.outbox import Outbox
@@ -496,7 +496,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def every_state_is_settled(self) -> None:
-        settling = Settling(self.image, self.live, self.controller.unclean_allowed)
+        settling = PartitionChangeBuilder(self.image, self.live, self.controller.unclean_allowed)
         for tp, state in self.image.partitions.items():
             settling.settle(tp, state)
         assert settling.changes == []
