@@ -48,7 +48,7 @@ from streams.runtime.task.queue import InputQueue
 from streams.runtime.task.resets import position_after_loss
 from streams.runtime.task.running import RunningTask, close_all
 from streams.runtime.task.task import Clock
-from streams.runtime.task.task_scheduler import Turns
+from streams.runtime.task.task_scheduler import TaskScheduler
 from streams.runtime.task_id import TaskId
 from streams.runtime.thread_metrics import ThreadMetrics
 from streams.runtime.threads.coroutines import LoopCoroutines
@@ -117,7 +117,7 @@ class TaskLoop:
         self._config = config
         self._clock = clock
         self._buffer = buffer
-        self._turns = Turns(buffer, turn_ms=config.poll_ms, clock=clock)
+        self._turns = TaskScheduler(buffer, turn_ms=config.poll_ms, clock=clock)
         # After a lost offset each source's own reset decides (see `_go_on_after`).
         self._fetcher = BatchFetcher(
             client, isolation_level=config.isolation_level, fetch_max_wait_ms=config.poll_ms

@@ -20,7 +20,7 @@ from streams.runtime.task import queue as queue_module
 from streams.runtime.task.input_buffer import InputBuffer
 from streams.runtime.task.running import RunningTask
 from streams.runtime.task.task import Task
-from streams.runtime.task.task_scheduler import WAITING_TURNS_MAX, Turns
+from streams.runtime.task.task_scheduler import WAITING_TURNS_MAX, TaskScheduler
 from streams.runtime.task_id import TaskId
 from tests.streams import inflating
 from tests.streams.running import make_topics, run
@@ -232,7 +232,7 @@ def several(count: int, buffer: InputBuffer, seen: list[int], batches: int = 3) 
 def test_tasks_wait_for_room_and_all_get_their_turn() -> None:
     buffer, seen = InputBuffer(1), list[int]()
     tasks = several(4, buffer, seen)
-    turns = Turns(buffer, turn_ms=1, clock=Clock())
+    turns = TaskScheduler(buffer, turn_ms=1, clock=Clock())
     one = fetched(A, [0] * 400)
     task = make_task([], 9, probe := InputBuffer())
     task.queues[A].add_fetched(one, 400)
@@ -253,7 +253,7 @@ def test_a_task_that_cannot_go_on_gives_its_room_up() -> None:
     stuck = tasks[0].task
     stuck._max_idle_ms = 0
     stuck.queues[B].end = 1  # the broker has a record, which has not come
-    turns = Turns(buffer, turn_ms=1000, clock=Clock())
+    turns = TaskScheduler(buffer, turn_ms=1000, clock=Clock())
     for _ in range(4):
         turns.work(tasks)
     assert seen == [1] * 400
@@ -276,7 +276,7 @@ def test_a_turn_ends_soon_however_many_tasks_are_slow() -> None:
     for running in tasks:
         running.task._clock = clock
         running.task._run_limit = 1
-    turns = Turns(InputBuffer(), turn_ms=100, clock=clock)
+    turns = TaskScheduler(InputBuffer(), turn_ms=100, clock=clock)
     for _ in range(8):
         assert turns.work(tasks) == 1
     assert sorted(seen) == [0, 0, 1, 1, 2, 2, 3, 3]
@@ -289,7 +289,7 @@ def test_a_task_that_never_ends_gives_its_room_up() -> None:
     busy = tasks[0].task
     busy.queues[B].add_fetched(fetched(B, *[[5]] * 100 * WAITING_TURNS_MAX), 100 * WAITING_TURNS_MAX)
     busy.queues[A].add_fetched(fetched(A, [9], first=400, position=400), 401)
-    turns = Turns(buffer, turn_ms=1, clock=Clock())
+    turns = TaskScheduler(buffer, turn_ms=1, clock=Clock())
     for _ in range(3 * WAITING_TURNS_MAX):
         turns.work(tasks)
         if 1 in seen:

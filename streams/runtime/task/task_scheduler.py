@@ -19,7 +19,7 @@ WAITING_TURNS_MAX = 20
 """After so many turns with a task waiting, the others give up what they decoded, to decode it again later."""
 
 
-class Turns:
+class TaskScheduler:
     """Lets tasks work, in the worker's thread. ``turn_ms``: how long all of them together may take."""
 
     def __init__(self, buffer: InputBuffer, *, turn_ms: int, clock: Clock) -> None:
