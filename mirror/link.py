@@ -22,10 +22,10 @@ from mirror.config import Cluster, LinkSettings
 from mirror.errors import MirrorError, NotAligned
 from mirror.link_metrics import LinkMetrics
 from mirror.offsets import NO_ID, OffsetSyncs
-from mirror.placing import Placed, Placing
 from mirror.policy import IdentityReplicationPolicy
 from mirror.quarantine import Quarantine, Quarantined
 from mirror.source import MirrorSource
+from mirror.start_positions import Placed, Placing
 from mirror.topics import RemoteTopics
 from mirror.unreadable import UnreadableSkips
 

@@ -15,8 +15,8 @@ from kafka_client.fetcher.parts import unreadable_batch
 from kafka_client.metrics.windowed import Windowed
 from kafka_client.records import RecordReader, read_header
 from mirror.errors import ForeignWrite, MirrorError, NotFetched, NotPassed, OutOfSequence
+from mirror.forward_batch import Passed
 from mirror.offsets import NO_EPOCH, NO_ID, SEQUENCE_MASK, OffsetSync, ProducerPosition
-from mirror.passing import Passed
 from mirror.unreadable import way_on
 
 _OTHER_SEQUENCE = (

@@ -39,8 +39,8 @@ from mirror.errors import (
     TargetRecreated,
     TargetTruncated,
 )
+from mirror.forward_batch import end_alike, record_count
 from mirror.offsets import NO_EPOCH, OffsetSync, ProducerPosition
-from mirror.passing import end_alike, record_count
 from mirror.unreadable import UnreadableSkips
 
 PROOF_BYTES = 1 << 20

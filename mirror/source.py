@@ -17,9 +17,9 @@ from kafka_client import NO_TIMEOUT_MS, BatchFetcher, BatchProducer, Client, Fet
 from kafka_client.errors import KafkaError, LogTruncated, MillstreamError, OffsetOutOfRange, UnreadableBatch
 from kafka_client.fetcher.parts import reading
 from mirror.errors import MirrorError, NotAcked, NotFetched, RecordsLost, SourceRecreated, SourceTruncated
+from mirror.forward_batch import Passed, pass_on
 from mirror.offsets import OffsetSyncs, ProducerPosition
 from mirror.partition import InFlight, PartitionCopy, refused
-from mirror.passing import Passed, pass_on
 from mirror.position import Position
 from mirror.unreadable import UnreadableSkips, way_on
 

@@ -16,8 +16,8 @@ from kafka_client.fetcher.fetch_metrics import FetchMetrics
 from kafka_client.fetcher.fetched import Fetched, owned, whole_batches
 from kafka_client.fetcher.offsets import ISOLATION, IsolationLevel
 from kafka_client.fetcher.position import FetchPosition
+from kafka_client.fetcher.requested_partitions import WantedPartitions
 from kafka_client.fetcher.session import CLOSING_EPOCH, NO_SESSION, FetchSession
-from kafka_client.fetcher.wanted import WantedPartitions
 from kafka_client.topic_partition import TopicPartition
 from kafka_client.wire import decode_response_header, encode_request
 from kafka_client.wire.fetch import TOPIC_IDS

@@ -74,8 +74,8 @@ class Broker:
     ``producer_ids``, ``groups`` and ``transactions`` (the coordinators' shells), ``fetch_sessions``,
     ``cold_reads`` (reads that would wait for the disk), ``validator`` (batches validated in threads),
     ``wakeups`` (requests that wait and have news), ``timeouts`` (those that wait for a limited time),
-    ``metadata_responses``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
-    by listener, set by the server).
+    ``metadata_responses``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints``
+    (advertised, by listener, set by the server).
 
     ``on_shutdown`` begins to stop this broker's process, None where that is somebody else's to do.
 
@@ -190,7 +190,7 @@ class Broker:
         self._start_background()
 
     async def _open_among_others(self, shared: ClusterMembership) -> None:
-        """The same where the metadata is shared: what is held here is told later, after `ClusterMembership.join`."""
+        """Open as a member of a cluster. The controller names the replicas held here after `join`."""
         from logd.broker.topics.unassigned_logs import UnassignedLogs  # among other brokers only
 
         LogDirsOpening.refuse_journals(map(Path, self.config.log_dirs))

@@ -32,7 +32,7 @@ _REMEDIES: Mapping[int, str] = {
 
 
 class Health:
-    """ClusterMembership by a folder and all its logs; `failure` says why it is offline, None while it serves."""
+    """The state of a folder and all its logs; `failure` says why it is offline, None while it serves."""
 
     __slots__ = ("_on_offline", "failure", "folder")
 

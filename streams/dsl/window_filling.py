@@ -7,7 +7,7 @@ from streams.dsl.stream import Stream
 from streams.errors import TopologyError
 from streams.processors.windowing.fill_windows import Filling, fill_windows
 from streams.serdes import TimeWindowed
-from streams.serdes.started import StartAndValue
+from streams.serdes.window_start_value import StartAndValue
 from streams.state import StoreSpec
 
 PREFIX = "KSTREAM-FILL-WINDOWS-"

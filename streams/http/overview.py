@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from kafka_client.errors import MillstreamError
+from streams.http.answer_json import json_response
 from streams.http.application import Application
 from streams.http.page import SECURITY_POLICY, page
 from streams.http.text import BadRequest
-from streams.http.told import json_response
 from streams.queries import StreamsMetadata
 
 LAG_SECONDS = 2.0

@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streams.errors import InvalidStateStore, QueryTimedOut, UnknownStateStore
+from streams.http.answer_json import json_response, told
 from streams.http.application import Application
 from streams.http.forwarding import Forwarding
 from streams.http.routing import Asked, Routing
 from streams.http.text import BadRequest, place, read_key, read_number, read_place, read_truth
-from streams.http.told import json_response, told
 from streams.queries import (
     FailureReason,
     KeyQuery,

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Serde(ABC, Generic[T]):
-    """TaskScheduler values of one type into bytes and back."""
+    """Turns values of one type into bytes and back."""
 
     immutable: bool = False
     """Whether no value can be changed in place; stores of such values need not protect theirs by copies."""

@@ -26,7 +26,7 @@ from streams.tools.properties import (
 )
 from streams.tools.reset import Reset
 from streams.tools.reset import reset as reset_application
-from streams.tools.standing import Row, lag_rows, state_rows
+from streams.tools.status import Row, lag_rows, state_rows
 from streams.tools.targets import Target
 
 T = TypeVar("T")

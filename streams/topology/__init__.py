@@ -12,9 +12,9 @@ from streams.topology.patterns import (
     read_topics,
 )
 from streams.topology.program import Program, source_nodes, wire
+from streams.topology.sink_output import Row, Rows, Written, WrittenInOrder
 from streams.topology.subtopology import Subtopology
 from streams.topology.topology import Topology, add_global_store
-from streams.topology.written import Row, Rows, Written, WrittenInOrder
 
 __all__ = [
     "Handlers",

@@ -17,7 +17,7 @@ from streams.handlers import (
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Process, Record
 from streams.processors.wiring import TaskState
-from streams.topology.written import Written
+from streams.topology.sink_output import Written
 
 log = logging.getLogger(__name__)
 

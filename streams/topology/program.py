@@ -13,9 +13,9 @@ from streams.processors.record import Process, fan_out
 from streams.processors.wiring import TaskState, Wiring
 from streams.state import CachedStore, KeyValueStore
 from streams.topology.failures import Failures, Handlers
+from streams.topology.sink_output import Written
 from streams.topology.sinks import sink
 from streams.topology.subtopology import Subtopology
-from streams.topology.written import Written
 
 
 @dataclass(slots=True)

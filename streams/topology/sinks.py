@@ -15,7 +15,7 @@ from streams.processors.record import Headers, Process, Record, RecordContext
 from streams.processors.wiring import TaskState
 from streams.serdes import Serde
 from streams.topology.failures import Failures
-from streams.topology.written import Row, Written
+from streams.topology.sink_output import Row, Written
 
 
 def sink(

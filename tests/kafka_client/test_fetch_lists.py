@@ -12,7 +12,7 @@ from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.fetcher.buffer import FetchBuffer
 from kafka_client.fetcher.fetched import Fetched
 from kafka_client.fetcher.position import FetchPosition
-from kafka_client.fetcher.wanted import WantedPartitions
+from kafka_client.fetcher.requested_partitions import WantedPartitions
 from kafka_client.records import build_batch
 from tests.support.depth import seeds
 

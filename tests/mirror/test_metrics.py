@@ -12,9 +12,9 @@ from kafka_client import ListedOffset, TopicPartition
 from kafka_client.errors import ConnectionClosed
 from kafka_client.metrics.exposition import exposition
 from kafka_client.metrics.metrics import Metrics, Values
-from mirror import placing
+from mirror import start_positions
 from mirror.link import Link
-from mirror.placing import AT_A_TIME
+from mirror.start_positions import AT_A_TIME
 from tests.kafka_client.running import until
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support.documented_metrics import check_documented
@@ -107,7 +107,7 @@ async def away(*_: Any) -> NoReturn:
 def test_ends_that_have_to_be_asked_for_one_by_one_are_asked_few_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(placing, "ASKED_AT_A_TIME", 5)
+    monkeypatch.setattr(start_positions, "ASKED_AT_A_TIME", 5)
     asked: list[int] = []
 
     class Admin:
@@ -125,7 +125,7 @@ def test_ends_that_have_to_be_asked_for_one_by_one_are_asked_few_at_a_time(
                 self.under_way -= 1
 
     tps = [TopicPartition("t", number) for number in range(100)]
-    found = asyncio.run(placing._ends_of_each(Admin(), tps, "read_committed"))  # type: ignore[arg-type]
+    found = asyncio.run(start_positions._ends_of_each(Admin(), tps, "read_committed"))  # type: ignore[arg-type]
     assert isinstance(found.pop(tps.pop(7)), ConnectionClosed)
-    assert found == {tp: placing.LogEnds(tp.partition, tp.partition) for tp in tps}
+    assert found == {tp: start_positions.LogEnds(tp.partition, tp.partition) for tp in tps}
     assert max(asked) == 5

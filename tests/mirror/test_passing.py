@@ -13,7 +13,7 @@ from kafka_client.records import (
     read_header,
     rebuild_batch,
 )
-from mirror.passing import end_alike, pass_on, record_count
+from mirror.forward_batch import end_alike, pass_on, record_count
 from tests.mirror.pair import numbered
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streams import SessionWindows, StreamsBuilder, TimeWindows, TopologyError
 from streams.serdes import Long
-from streams.serdes.started import StartAndValue
+from streams.serdes.window_start_value import StartAndValue
 from streams.testing import TopologyTestDriver
 from tests.support import depth
 

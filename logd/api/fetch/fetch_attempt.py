@@ -52,8 +52,8 @@ class FetchAttempt:
     to hear from where on, or how far if ``is_prompt``, a partition reaches; ``jobs`` that have to be run
     before these partitions can be read; ``looks``, what `look` has to look at.
 
-    ``any_replica``: the reader may be answered by a follower (KIP-392); ``replica_selector``: those it should ask
-    instead of this leader; ``leading``: what a follower's fetch is checked by.
+    ``any_replica``: the reader may be answered by a follower (KIP-392); ``replica_selector``: chooses
+    the replica to read from instead of this leader; ``leading``: what a follower's fetch is checked by.
     """
 
     __slots__ = (

@@ -37,7 +37,7 @@ COPY_STEP_BYTES = 4 * 1024 * 1024
 LOOK_AGAIN_S = 0.25
 """A throttled move looks this often whether the rate has changed or its topic was deleted."""
 LAST_ROUNDS_MAX = 10
-"""PeriodicTasks in which a copy that is on the disk tries to catch up, before it has to be synced again."""
+"""How often a synced copy tries to catch up before it has to be synced again."""
 ROUND_PAUSE_S = 0.01
 """Between two rounds where the copy is near the end of the log, but not near enough."""
 

@@ -20,7 +20,7 @@ from kafka_client.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsResponse,
 )
 from logd.broker.cluster.controlled_shutdown import ControlledShutdown
-from logd.broker.cluster.failed_folders import FailedFolders
+from logd.broker.cluster.failed_log_dirs import FailedFolders
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.replica_selector import ReplicaSelector

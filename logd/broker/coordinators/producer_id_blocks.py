@@ -8,8 +8,8 @@ from typing import Protocol
 
 from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
 from logd.broker.work.periodic import PeriodicTasks
-from logd.metadata.found import beyond, beyond_unread
 from logd.metadata.image import PRODUCER_ID_BLOCK, ClusterImage
+from logd.metadata.recovered_topics import beyond, beyond_unread
 from logd.metadata.store import MetadataStore
 
 WAIT_S = 1.0

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from logd.metadata.found import beyond, take_in
+from logd.metadata.recovered_topics import beyond, take_in
 
 if TYPE_CHECKING:
     from kafka_client.topic_partition import TopicPartition

@@ -15,7 +15,7 @@ from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
-from logd.metadata.controller.settling import PartitionChangeBuilder, UncleanAllowed
+from logd.metadata.controller.partition_changes import PartitionChangeBuilder, UncleanAllowed
 from logd.metadata.image import (
     BrokerImage,
     Change,

@@ -14,8 +14,8 @@ from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.liveness import Liveness
+from logd.metadata.controller.partition_changes import PartitionChangeBuilder, UncleanAllowed, with_leader
 from logd.metadata.controller.placement import check_replicas
-from logd.metadata.controller.settling import PartitionChangeBuilder, UncleanAllowed, with_leader
 from logd.metadata.image import NO_LEADER, ClusterImage, PartitionImage
 
 Reassigned: TypeAlias = dict[TopicPartition, KafkaError | None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from millstream.commands.partition.standing import MIN_ISR, Standing
-from millstream.terminal.counting import counted
+from millstream.commands.partition.status import MIN_ISR, Standing
+from millstream.terminal.plural import counted
 
 SHOWN = 8
 """How many partitions are named."""

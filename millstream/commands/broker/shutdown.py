@@ -9,7 +9,7 @@ from kafka_client import Admin, ResourceType
 from kafka_client.errors import BROKER_AWAY, ConnectionClosed, MillstreamError
 from millstream.commands.broker.led import partitions_led
 from millstream.commands.broker.loss import Loss
-from millstream.commands.partition.standing import read_standings
+from millstream.commands.partition.status import read_standings
 from millstream.terminal.output import Row
 from millstream.terminal.session import Session, described
 from millstream.terminal.status import NotAllowed, NotFound, Partly, Unhealthy

@@ -20,7 +20,7 @@ from kafka_client import (
     TopicPartition,
 )
 from kafka_client.errors import MillstreamError
-from millstream.commands.partition.standing import MIN_ISR, Standing, standings
+from millstream.commands.partition.status import MIN_ISR, Standing, standings
 from millstream.terminal.output import Format, Row
 from millstream.terminal.session import Session, described
 

@@ -15,7 +15,7 @@ from kafka_client.records import Record
 from millstream.commands.consume.columns import OFFSET, RecordPrinter
 from millstream.commands.consume.source import Source
 from millstream.data_types.data_type import WrongData
-from millstream.terminal.counting import counted
+from millstream.terminal.plural import counted
 from millstream.terminal.progress import Progress
 from millstream.terminal.status import Partly
 

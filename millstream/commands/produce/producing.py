@@ -12,7 +12,7 @@ from kafka_client.errors import MillstreamError
 from millstream.commands.produce.sending import Sender
 from millstream.commands.produce.source import Chunk
 from millstream.data_types.data_type import WrongData
-from millstream.terminal.counting import counted
+from millstream.terminal.plural import counted
 from millstream.terminal.progress import Progress
 from millstream.terminal.status import Partly
 

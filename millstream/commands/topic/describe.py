@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kafka_client import PartitionMetadata, TopicMetadata, TopicPartition
 from millstream.commands.config.keys import own_settings
-from millstream.commands.partition.standing import Standing, read_standings
+from millstream.commands.partition.status import Standing, read_standings
 from millstream.terminal.output import Format
 from millstream.terminal.session import Session
 

@@ -13,7 +13,7 @@ from logd.broker.coordinators.coordinator_log import CoordinatorLog
 from logd.broker.partition.partition import Partition
 from logd.broker.topics.unassigned_logs import UnassignedLog, UnassignedLogs
 from logd.broker.transactions import markers
-from logd.metadata.controller import settling
+from logd.metadata.controller import partition_changes
 from logd.metadata.controller.liveness import Liveness
 from logd.metadata.shared_images import PartitionImage
 from logd.metadata.zookeeper.election import Elected
@@ -115,9 +115,9 @@ def moves_end_at_once() -> Iterator[None]:
             return state
         target = state.target
         done = replace(state, replicas=target, isr=target, adding=(), removing=())
-        return settling.with_leader(tp, done, live, allow_unclean=False)
+        return partition_changes.with_leader(tp, done, live, allow_unclean=False)
 
-    with mock.patch.object(settling, "_completed", completed):
+    with mock.patch.object(partition_changes, "_completed", completed):
         yield
 
 

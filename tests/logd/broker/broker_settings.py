@@ -325,7 +325,7 @@ class Broker(NamedTuple):
         return b"dead" in self._keys(topic)
 
     def rounds_for_many_keys(self, keys: int = 9_000) -> int:
-        """PeriodicTasks of compaction that so many thousands of keys take."""
+        """Rounds of compaction that so many thousands of keys take."""
         topic = self.topic({**COMPACTED, "cleanup.policy": "delete", "min.compaction.lag.ms": "0"})
         for start in range(0, keys + 1_000, 1_000):
             records: list[Any] = [(now_ms(), b"%d" % key, b"v", ()) for key in range(start, start + 1_000)]

@@ -21,7 +21,7 @@ from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
 from logd.broker.coordinators import producer_id_blocks
 from logd.broker.coordinators.producer_ids import ProducerIds
 from logd.metadata.embedded import EmbeddedStore
-from logd.metadata.found import PRODUCER_ID_LEAP, beyond
+from logd.metadata.recovered_topics import PRODUCER_ID_LEAP, beyond
 from logd.storage.checkpoints import read_properties
 from logd.storage.disk import PosixDisk
 from logd.storage.producers.snapshot import decode_snapshot

@@ -9,8 +9,8 @@ import pytest
 from kafka_client.errors import ErrorCode, KafkaError
 from logd.config.topic import TopicConfig
 from logd.metadata import decisions
-from logd.metadata.found import take_in
 from logd.metadata.image import Change, ClusterImage, TopicImage
+from logd.metadata.recovered_topics import take_in
 
 ID, OTHER, NEW = (bytes([number]) * 16 for number in (1, 2, 3))
 DEFAULTS = TopicConfig()

@@ -12,7 +12,7 @@ from kafka_client import Admin, BatchProducer, Client, NewTopic
 from kafka_client.topic_partition import TopicPartition
 from kafka_client.wire import Message
 from kafka_client.wire.private.broker_report import BrokerReportResponse
-from logd.broker.cluster.failed_folders import FailedFolders
+from logd.broker.cluster.failed_log_dirs import FailedFolders
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
 

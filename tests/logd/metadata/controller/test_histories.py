@@ -33,9 +33,9 @@ from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.election import ElectionType
 from logd.metadata.controller.liveness import Liveness
+from logd.metadata.controller.partition_changes import PartitionChangeBuilder
 from logd.metadata.controller.placement import Start
 from logd.metadata.controller.reassignment import list_reassignments
-from logd.metadata.controller.settling import PartitionChangeBuilder
 from logd.metadata.controller.topics import NewTopic
 from logd.metadata.feed.inbox import Inbox
 from logd.metadata.feed.outbox import Outbox

@@ -13,8 +13,8 @@ from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.election import ElectionType
 from logd.metadata.controller.liveness import Liveness
+from logd.metadata.controller.partition_changes import with_leader
 from logd.metadata.controller.reassignment import towards
-from logd.metadata.controller.settling import with_leader
 from logd.metadata.image import NO_LEADER, BrokerImage, ClusterImage, PartitionImage, TopicImage
 from tests.support.java import LIBS_3, needs_javac_3, run_program
 

@@ -134,7 +134,7 @@ class Keyed:
         return done
 
     def compact_all(self) -> None:
-        """PeriodicTasks until nothing is dirty: the map may be too small for one."""
+        """Rounds until nothing is dirty: the map may be too small for one."""
         before = -2
         while self.first_dirty != before:
             before = self.first_dirty

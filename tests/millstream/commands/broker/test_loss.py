@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_client import PartitionMetadata, TopicPartition
 from millstream.commands.broker.loss import SHOWN, Loss
-from millstream.commands.partition.standing import Standing
+from millstream.commands.partition.status import Standing
 
 
 def standing(number: int, isr: tuple[int, ...], *, leader: int = 1, min_isr: int | None = 2) -> Standing:
