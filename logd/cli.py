@@ -121,7 +121,7 @@ async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
     """
     from kafka_client.errors import ConfigError, MillstreamError
     from logd.ahead import import_ahead
-    from logd.embedded import EmbeddedBroker, shared_of
+    from logd.embedded import EmbeddedBroker, membership_of
 
     import_ahead()
     gc.set_threshold(*COLLECTED_AFTER)
@@ -145,11 +145,13 @@ async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
         on_dead()
 
     try:
-        shared = shared_of(loaded.config, failed)
+        membership = membership_of(loaded.config, failed)
         # The end of one among several on a host is the end of all: that is not what an operator asks for.
         on_shutdown = stop.set if parent is None else None
-        embedded = EmbeddedBroker(loaded.config, on_dead=on_dead, on_shutdown=on_shutdown, shared=shared)
-        if shared is None:
+        embedded = EmbeddedBroker(
+            loaded.config, on_dead=on_dead, on_shutdown=on_shutdown, membership=membership
+        )
+        if membership is None:
             await embedded.start()
         elif not await _started(embedded, stop):
             log.info("stopped before it had joined the cluster")

@@ -47,7 +47,9 @@ class PartitionState(NamedTuple):
     isr: tuple[int, ...]
 
 
-def shared_of(config: BrokerConfig, failed: Callable[[MillstreamError], None]) -> ClusterMembership | None:
+def membership_of(
+    config: BrokerConfig, failed: Callable[[MillstreamError], None]
+) -> ClusterMembership | None:
     """The cluster that a broker with these settings joins; None: it coordinates itself. ConfigError.
 
     `failed` is called when the broker may not go on among the others, with why.
@@ -65,7 +67,7 @@ class EmbeddedBroker:
 
     `on_dead` is called when the last log folder has failed: `stop` then; `on_shutdown` when an operator asks
     for that over the network, which is refused without it. `now_ms` is the wall clock, and `disk` what
-    everything is written through; `shared` where the metadata is of a cluster of several.
+    everything is written through; `membership` where the metadata is of a cluster of several.
     """
 
     def __init__(
@@ -76,10 +78,10 @@ class EmbeddedBroker:
         on_shutdown: Callable[[], None] | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
         disk: Disk | None = None,
-        shared: ClusterMembership | None = None,
+        membership: ClusterMembership | None = None,
     ) -> None:
         self.broker = Broker(
-            config, on_dead=on_dead, on_shutdown=on_shutdown, now_ms=now_ms, disk=disk, shared=shared
+            config, on_dead=on_dead, on_shutdown=on_shutdown, now_ms=now_ms, disk=disk, membership=membership
         )
         self._server = Server(self.broker)
 
@@ -95,21 +97,21 @@ class EmbeddedBroker:
             await self._server.close()
             raise
         try:
-            if self.broker.shared is None:
+            if self.broker.membership is None:
                 self._server.accept()
             else:
-                await self._join(self.broker.shared)
+                await self._join(self.broker.membership)
         except BaseException:
             await self.stop()
             raise
 
-    async def _join(self, shared: ClusterMembership) -> None:
+    async def _join(self, membership: ClusterMembership) -> None:
         """Serve clients only once the controller has said what there is."""
         from logd.api.dispatch.not_joined import for_brokers_only
 
         self._server.intercept(for_brokers_only)
         self._server.accept()
-        await shared.join()
+        await membership.join()
         self._server.intercept(lambda before: serve)
 
     async def stop(self) -> None:
@@ -117,8 +119,8 @@ class EmbeddedBroker:
 
         Among others a broker hands over first what it leads, while it still serves.
         """
-        if self.broker.shared is not None:
-            await self.broker.shared.hand_over(self.broker)
+        if self.broker.membership is not None:
+            await self.broker.membership.hand_over(self.broker)
         await self._server.close()
         await self.broker.stop()
 

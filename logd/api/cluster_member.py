@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def member_of(broker: Broker) -> Member:
     """The broker among the others. KafkaError(INVALID_REQUEST) for one that is that is standalone."""
-    if broker.shared is None:
+    if broker.membership is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "this broker is in no cluster of several")
-    return broker.shared.member
+    return broker.membership.member
 
 
 def controlling(broker: Broker) -> ControllerRole:

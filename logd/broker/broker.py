@@ -92,10 +92,10 @@ class Broker:
         disk: Disk | None = None,
         executor: Executor | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
-        shared: ClusterMembership | None = None,
+        membership: ClusterMembership | None = None,
     ) -> None:
         self.config = config
-        self.shared = shared
+        self.membership = membership
         self.now_ms = now_ms
         self.node_id = config.node_id
         self.cluster_id = ""
@@ -158,10 +158,10 @@ class Broker:
         Raises StorageError when a folder cannot be used, ConfigError for settings that do not fit.
         """
         self.loop = asyncio.get_running_loop()
-        if self.shared is None:
+        if self.membership is None:
             await self._open_alone()
         else:
-            await self._open_among_others(self.shared)
+            await self._open_among_others(self.membership)
         if isinstance(self._executor, JobPool):
             self.metrics.add("millstream", "jobs", self._executor.statistics)
 
@@ -189,29 +189,29 @@ class Broker:
         self._start_coordinators()
         self._start_background()
 
-    async def _open_among_others(self, shared: ClusterMembership) -> None:
+    async def _open_among_others(self, membership: ClusterMembership) -> None:
         """Open as a member of a cluster. The controller names the replicas held here after `join`."""
         from logd.broker.topics.unassigned_logs import UnassignedLogs  # among other brokers only
 
         LogDirsOpening.refuse_journals(map(Path, self.config.log_dirs))
         folders = LogDirsOpening.identities(map(Path, self.config.log_dirs), self.node_id)
-        self.cluster_id = await shared.open(self, folders)
+        self.cluster_id = await membership.open(self, folders)
         opening = LogDirsOpening(self.log_dirs)
         try:
             for error in self._locked(opening):
                 self.log_dirs.leave_out(error)
-            opening.identify_in(self.cluster_id, shared.connect)
+            opening.identify_in(self.cluster_id, membership.connect)
             opening.open_replicas(self.config.topic_defaults, self.now_ms())
-            self._store = shared.store
+            self._store = membership.store
             replicas = self._make_keepers()
         except BaseException:
             self.log_dirs.close(None)
-            await shared.close()
+            await membership.close()
             raise
         replicas.keep_unassigned(UnassignedLogs(self.folders, self.image, self.node_id))
         self._start_coordinators()
         self._start_background()
-        shared.equip(self)
+        membership.equip(self)
 
     def _locked(self, opening: LogDirsOpening) -> list[StorageError]:
         return opening.lock(
@@ -278,11 +278,11 @@ class Broker:
             await self.catalog.take_in(changes)
 
     def _start_coordinators(self) -> None:
-        shared = self.shared
-        if shared is None:
+        membership = self.membership
+        if membership is None:
             self.producer_ids = ProducerIds.stored(self._store, self.image)
         else:
-            self.producer_ids = shared.producer_ids()
+            self.producer_ids = membership.producer_ids()
         for path in self.log_dirs.unusable:
             self.producer_ids.unread(f"log folder {path}")
         self.groups = Groups(
@@ -300,10 +300,10 @@ class Broker:
             now_ms=self.now_ms,
             create_topic=self.auto_create,
             read_in=self.cold_reads.read_in,
-            cluster=None if shared is None else shared.others(self),
+            cluster=None if membership is None else membership.others(self),
         )
         self.catalog.set_guard(self.transactions)
-        if shared is not None:
+        if membership is not None:
             self.groups.only_elected()
             self.transactions.only_elected()
         self.groups.start()
@@ -344,8 +344,8 @@ class Broker:
 
     async def stop(self) -> None:
         """Stop what runs, then flush and close every log, leaving the clean-shutdown markers."""
-        if self.shared is not None:
-            await self.shared.leave()
+        if self.membership is not None:
+            await self.membership.leave()
         await self.transactions.stop()
         await self.groups.stop()
         await self.truncations.stop()
@@ -355,8 +355,8 @@ class Broker:
         await self.housekeeping.stop()
         self.log_dirs.close(self.housekeeping.high_watermarks())
         self._store.close()
-        if self.shared is not None:
-            await self.shared.close()
+        if self.membership is not None:
+            await self.membership.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _folder_went_offline(self, reason: str) -> None:
@@ -369,8 +369,8 @@ class Broker:
                 offline = self.catalog.take_offline(folder)
                 self.groups.went_offline(offline)
                 self.transactions.went_offline(offline)
-        if self.shared is not None:
-            self.shared.folders_failed()
+        if self.membership is not None:
+            self.membership.folders_failed()
         if self._on_dead is not None and all(folder.failure is not None for folder in self.folders):
             log.critical("no log folder is left, stopping")
             self._on_dead()
@@ -429,5 +429,5 @@ class Broker:
         self.housekeeping.configure(self.config)
         self.transactions.configure(self.config)
         self.catalog.change_defaults(self.config.topic_defaults)
-        if self.shared is not None:
-            self.shared.settings_changed()
+        if self.membership is not None:
+            self.membership.settings_changed()

@@ -46,10 +46,10 @@ class BrokerMetrics:
         metrics.add_each("kafka.server", "DelayedOperationPurgatory", self._waiting)
         for type, read in self._queues().items():
             metrics.add("millstream", type, read)
-        if (shared := self._broker.shared) is not None:
+        if (membership := self._broker.membership) is not None:
             from logd.broker.cluster.cluster_metrics import ClusterMetrics
 
-            ClusterMetrics(self._broker, shared).add_to(metrics)
+            ClusterMetrics(self._broker, membership).add_to(metrics)
 
     def _queues(self) -> Mapping[str, Callable[[], Values]]:
         broker = self._broker
@@ -107,10 +107,10 @@ class BrokerMetrics:
         return dict(zip(_IN_SYNC, told, strict=True))
 
     def _cluster(self) -> Values:
-        shared, image = self._broker.shared, self._broker.image
-        if shared is not None and not shared.member.is_active:
+        membership, image = self._broker.membership, self._broker.image
+        if membership is not None and not membership.member.is_active:
             return dict.fromkeys(_CLUSTER, 0)  # the controller tells
-        offline = self._offline() if shared is None else len(image.broker_index.leaderless)
+        offline = self._offline() if membership is None else len(image.broker_index.leaderless)
         partitions = sum(topic.partitions for topic in image.topics.values())
         return dict(zip(_CLUSTER, (1, len(image.topics), partitions, offline), strict=True))
 
@@ -120,7 +120,7 @@ class BrokerMetrics:
 
     def _offline(self) -> int:
         catalog = self._broker.catalog
-        if self._broker.shared is not None:
+        if self._broker.membership is not None:
             return len(catalog.lost)
         return sum(topic.partitions.count(None) for topic in catalog.topics.values())
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from logd.config.load import from_properties
-from logd.embedded import EmbeddedBroker, shared_of
+from logd.embedded import EmbeddedBroker, membership_of
 from logd.server.errors import CannotListen
 from logd.storage.disk import remove_folder
 from millstream.free_ports import candidates
@@ -61,18 +61,18 @@ class Served:
 
     async def _started(self, port: int) -> EmbeddedBroker:
         config = from_properties(broker_settings(self._config, self._folder / "data", port)).config
-        shared = shared_of(config, lambda error: self._died(broker, str(error)))
+        membership = membership_of(config, lambda error: self._died(broker, str(error)))
         broker = EmbeddedBroker(
             config,
             on_dead=lambda: self._died(broker, FOLDER_FAILED),
             now_ms=self._loop.now_ms,
             disk=self._disk,
-            shared=shared,
+            membership=membership,
         )
         await broker.start()
         broker.intercept(self._requests.wrap)
-        self._requests.omits_brokers = shared is not None
-        if shared is None:  # else the controller says who coordinates
+        self._requests.omits_brokers = membership is not None
+        if membership is None:  # else the controller says who coordinates
             self._requests.coordinator_found = broker.elected
         return broker
 

@@ -59,8 +59,8 @@ async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> Wr
             for marker, topics in begun
         ]
     )
-    shared = context.broker.shared
-    if shared is not None and not shared.is_leased:
+    membership = context.broker.membership
+    if membership is not None and not membership.is_leased:
         _fence(response)
     return response
 

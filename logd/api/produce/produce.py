@@ -68,8 +68,8 @@ def serve(
     is_misled = False
     unkept: list[PendingAck] = []
     waiting: list[WaitingBatch] = []
-    shared = broker.shared
-    is_fenced = shared is not None and not shared.is_leased
+    membership = broker.membership
+    is_fenced = membership is not None and not membership.is_leased
     for name, partitions in request.topics:
         topic = find(name)  # type: ignore[arg-type]
         produced: list[PartitionProduced] = []
@@ -117,7 +117,7 @@ def serve(
         return _answer_once_appended(request, answers, unkept, waiting, version, correlation_id, context)
     if unkept:
         return _acknowledge(request, answers, unkept, version, correlation_id, context)
-    if shared is not None and not shared.is_leased:
+    if membership is not None and not membership.is_leased:
         is_misled = _fence(answers)
     if is_misled:
         return _encode_with_leaders(answers, version, correlation_id, context)
@@ -185,8 +185,8 @@ def _acknowledge(
 
 def _encode_leased(answers: Answers, version: int, correlation_id: int, context: RequestContext) -> bytes:
     """Acknowledge nothing where another broker may lead by now."""
-    shared = context.broker.shared
-    if shared is not None and not shared.is_leased:
+    membership = context.broker.membership
+    if membership is not None and not membership.is_leased:
         _fence(answers)
     return _encode_with_leaders(answers, version, correlation_id, context)
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class ClusterMetrics:
     """Reads one broker that has been equipped."""
 
-    def __init__(self, broker: HostBroker, shared: ClusterMembership) -> None:
+    def __init__(self, broker: HostBroker, membership: ClusterMembership) -> None:
         self._broker = broker
-        self._shared = shared
+        self._membership = membership
 
     def add_to(self, metrics: Metrics) -> None:
         """Register everything."""
@@ -27,31 +27,31 @@ class ClusterMetrics:
         metrics.add("kafka.server", "FollowerReplication", self._copied)
         metrics.add_each("millstream", "cluster-updates", self._updates)
         metrics.add("millstream", "isr-changes", self._isr_changes)
-        metrics.add("millstream", "replica-fetchers", self._shared.fetchers)
-        metrics.add("millstream", "broker-connections", self._shared.member.peers.statistics)
+        metrics.add("millstream", "replica-fetchers", self._membership.fetchers)
+        metrics.add("millstream", "broker-connections", self._membership.member.peers.statistics)
         metrics.add("millstream", "zookeeper", self._zookeeper)
 
     def _session(self) -> Values:
-        told = self._shared.session.statistics()
+        told = self._membership.session.statistics()
         return {
             "ZooKeeperExpires-total": float(told["expires"]),
             "ZooKeeperDisconnects-total": float(told["disconnects"]),
         }
 
     def _zookeeper(self) -> Values:
-        told = self._shared.session.statistics()
+        told = self._membership.session.statistics()
         names = ("in_flight", "in_flight_max", "waiting", "waiting_max", "requests")
         return {name: float(told[name]) for name in names}
 
     def _lag(self) -> Values:
-        return {"MaxLag": self._shared.max_lag}
+        return {"MaxLag": self._membership.max_lag}
 
     def _sent(self) -> Values:
         leading = self._broker.leading
         return {"byte-rate": 0.0 if leading is None or leading.quota is None else leading.quota.rate}
 
     def _copied(self) -> Values:
-        return {"byte-rate": self._shared.follower_quota.rate}
+        return {"byte-rate": self._membership.follower_quota.rate}
 
     def _isr_changes(self) -> Values:
         leading = self._broker.leading
@@ -59,6 +59,6 @@ class ClusterMetrics:
 
     def _updates(self) -> Iterator[tuple[Mapping[str, str], Values]]:
         """Of the controller alone."""
-        controlling = self._shared.member.if_controlling
+        controlling = self._membership.member.if_controlling
         if controlling is not None and controlling.publisher is not None:
             yield {}, controlling.publisher.statistics()

@@ -96,8 +96,8 @@ class BrokerHost:
     @property
     def member(self) -> Member | None:
         """It, as one of several; None while it is not that far."""
-        shared = None if self.embedded is None else self.embedded.broker.shared
-        return None if shared is None else shared._member
+        membership = None if self.embedded is None else self.embedded.broker.membership
+        return None if membership is None else membership._member
 
     def start(self) -> None:
         """Begin a life, which is over when it fails."""
@@ -113,14 +113,14 @@ class BrokerHost:
     async def _run(self, life: Life) -> None:
         simulation = self._simulation
         began_ms, loop = BEGAN_MS, simulation.loop
-        shared = ClusterMembership(
+        membership = ClusterMembership(
             self._settings, failed=lambda error: self._failed(life, error), clock=loop.time
         )
         embedded = self.embedded = EmbeddedBroker(
             self.config,
             now_ms=lambda: began_ms + int(loop.time() * 1000),
             disk=self.disk,
-            shared=shared,
+            membership=membership,
         )
         try:
             await embedded.start()

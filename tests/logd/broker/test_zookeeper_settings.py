@@ -11,7 +11,7 @@ from kafka_client.errors import ConfigError
 from logd.broker.cluster.zookeeper_settings import zookeeper_settings
 from logd.config.load import from_properties
 from logd.config.zookeeper import ZooKeeperConfig
-from logd.embedded import shared_of
+from logd.embedded import membership_of
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from tests.support.certificates import Authority
 
@@ -96,8 +96,8 @@ def test_a_broker_by_itself_says_that_it_has_no_use_for_them() -> None:
 def test_zookeeper_connect_alone_has_a_broker_join_a_cluster() -> None:
     config = from_properties(CONNECT | {"default.replication.factor": "3"}).config
     assert config.is_among_others
-    assert shared_of(config, lambda error: None) is not None
-    assert shared_of(from_properties({}).config, lambda error: None) is None
+    assert membership_of(config, lambda error: None) is not None
+    assert membership_of(from_properties({}).config, lambda error: None) is None
     with pytest.raises(ConfigError, match=r"default\.replication\.factor=3: .*without zookeeper\.connect"):
         from_properties({"default.replication.factor": "3"})
 

@@ -443,7 +443,7 @@ def test_a_broker_refuses_markers_for_what_another_leads() -> None:
         shell.cluster.leaders = {PLACES[1]: 2, PLACES[2]: NO_LEADER, PLACES[3]: None}
         topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0, 1, 2, 3])
         request = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1, topics=[topic])])
-        broker = SimpleNamespace(transactions=SimpleNamespace(markers=shell.markers), shared=None)
+        broker = SimpleNamespace(transactions=SimpleNamespace(markers=shell.markers), membership=None)
         answer = await write_txn_markers.handle(request, cast(Any, SimpleNamespace(broker=broker)))
         codes = [result.error_code for result in answer.markers[0].topics[0].partitions]
         assert codes == [ErrorCode.NONE] + [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
@@ -471,7 +471,7 @@ def test_a_broker_refuses_markers_of_another_term(
             name="t", partition_indexes=[0], leader_epochs=epochs, topic_id=topic_id
         )
         request = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1, topics=[topic])])
-        broker = SimpleNamespace(transactions=SimpleNamespace(markers=shell.markers), shared=None)
+        broker = SimpleNamespace(transactions=SimpleNamespace(markers=shell.markers), membership=None)
         answer = await write_txn_markers.handle(request, cast(Any, SimpleNamespace(broker=broker)))
         assert answer.markers[0].topics[0].partitions[0].error_code == code
         assert shell.topics.written == ([] if code else [PLACES[0]])

@@ -105,7 +105,7 @@ class TwoBrokers:
 
     async def deliver(self, broker_id: int, message: Message) -> Message:
         transactions = self.coordinator if broker_id == COORDINATOR else self.leader
-        broker = SimpleNamespace(transactions=transactions, catalog=transactions._catalog, shared=None)
+        broker = SimpleNamespace(transactions=transactions, catalog=transactions._catalog, membership=None)
         context: Any = SimpleNamespace(broker=broker, version=5)
         if isinstance(message, AddPartitionsToTxnRequest):
             return await add_partitions_to_txn.handle(message, context)

@@ -82,13 +82,13 @@ class Brokers:
                 **{name.replace("_", "."): value for name, value in other.items()},
             }
         ).config
-        shared = ClusterMembership(zookeeper_settings(ZooKeeperConfig.of(config.given)), clock=self.clock)
-        return EmbeddedBroker(config, shared=shared, now_ms=lambda: self.wall_clock_ms())
+        membership = ClusterMembership(zookeeper_settings(ZooKeeperConfig.of(config.given)), clock=self.clock)
+        return EmbeddedBroker(config, membership=membership, now_ms=lambda: self.wall_clock_ms())
 
     def member(self, id_: int) -> Member:
-        shared = self.up[id_].broker.shared
-        assert shared is not None
-        return shared.member
+        membership = self.up[id_].broker.membership
+        assert membership is not None
+        return membership.member
 
     async def stop(self, id_: int) -> None:
         await self.up.pop(id_).stop()

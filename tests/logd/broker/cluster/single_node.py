@@ -88,7 +88,7 @@ def alone(folder: Path) -> EmbeddedBroker:
 def among_others(folder: Path, zookeeper: str, **identity: Any) -> EmbeddedBroker:
     """The same in a cluster."""
     config = _config(folder, **{"zookeeper.connect": zookeeper})
-    return EmbeddedBroker(config, shared=ClusterMembership(settings(zookeeper, **identity)))
+    return EmbeddedBroker(config, membership=ClusterMembership(settings(zookeeper, **identity)))
 
 
 def _config(folder: Path, **more: str) -> BrokerConfig:

@@ -203,9 +203,9 @@ def test_what_waited_is_not_acknowledged_without_a_lease(zookeeper: str, tmp_pat
             assert state is not None
             (follower,) = set(state.isr) - {state.leader}
             leading, following = brokers.held(TP)[state.leader], brokers.held(TP)[follower]
-            shared = brokers.up[follower].broker.shared
-            assert shared is not None and shared._assignment is not None
-            shared._assignment.unassign(following)  # what comes by a fetch of before is left aside
+            membership = brokers.up[follower].broker.membership
+            assert membership is not None and membership._assignment is not None
+            membership._assignment.unassign(following)  # what comes by a fetch of before is left aside
             asked = (
                 _produce(brokers, state.leader, -1)
                 if what == "records"
@@ -214,7 +214,7 @@ def test_what_waited_is_not_acknowledged_without_a_lease(zookeeper: str, tmp_pat
             asking = asyncio.create_task(asked)
             await brokers.until(lambda: leading.log_end_offset == 1)
             clock.is_fast = True
-            shared._assignment.assign(following, state)
+            membership._assignment.assign(following, state)
             await brokers.until(lambda: leading.high_watermark == 1)
             assert await asking == ErrorCode.NOT_LEADER_OR_FOLLOWER
             clock.is_fast = False

@@ -48,9 +48,9 @@ def test_leaders_stay_where_they_are_not_to_be_given_back(
     async def test() -> None:
         settings = {"auto.leader.rebalance.enable": "false", "leader.imbalance.check.interval.seconds": "1"}
         async with Brokers(zookeeper, tmp_path, count=1, **settings) as brokers:
-            shared = brokers.up[1].broker.shared
-            assert shared is not None
-            controlling, looked, given_back = shared.member.controlling, [], []
+            membership = brokers.up[1].broker.membership
+            assert membership is not None
+            controlling, looked, given_back = membership.member.controlling, [], []
             config = controlling._config
 
             def look() -> BrokerConfig:
@@ -81,9 +81,9 @@ def _are_led_by_preferred(brokers: Brokers) -> bool:
 def test_unclean_elections_are_allowed_while_running(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with Brokers(zookeeper, tmp_path, count=1) as brokers:
-            shared = brokers.up[1].broker.shared
-            assert shared is not None
-            controlling = shared.member.controlling
+            membership = brokers.up[1].broker.membership
+            assert membership is not None
+            controlling = membership.member.controlling
             controller = (await asyncio.shield(controlling._serving)).controller
             assert not controller.unclean_allowed("t")
             async with Client(brokers.bootstrap) as client:

@@ -58,9 +58,9 @@ async def moving(
     """Some batches with the leader, more than one fetch takes, and a new replica that is to have them."""
     async with Brokers(zookeeper, folder, 2, replica_fetch_max_bytes="2000") as brokers:
         for each in brokers.up.values():
-            leading, shared = each.broker.leading, each.broker.shared
-            assert leading is not None and leading.quota is not None and shared is not None
-            leading.quota._now = shared.follower_quota._now = lambda: 0.0
+            leading, membership = each.broker.leading, each.broker.membership
+            assert leading is not None and leading.quota is not None and membership is not None
+            leading.quota._now = membership.follower_quota._now = lambda: 0.0
         async with Client(brokers.bootstrap) as client, BatchProducer(client, linger_ms=0) as producer:
             admin = Admin(client)
             await admin.create_topics([NewTopic("t", assignments={0: [LEADER]}, configs=replicas)])
@@ -119,9 +119,9 @@ def test_a_follower_asks_for_less(zookeeper: str, tmp_path: Path) -> None:
         async with moving(zookeeper, tmp_path, rate, replicas) as (brokers, admin):
             metrics = brokers.up[NEW].broker.metrics
             await brokers.until(lambda: metrics.values("FollowerReplication")["byte-rate"] > 1000)
-            shared = brokers.up[NEW].broker.shared
-            assert shared is not None and shared._assignment is not None
-            fetcher = shared._assignment.fetchers._by_leader[LEADER]
+            membership = brokers.up[NEW].broker.membership
+            assert membership is not None and membership._assignment is not None
+            fetcher = membership._assignment.fetchers._by_leader[LEADER]
             await brokers.until(lambda: fetcher.statistics() == {"partitions": 1, "fetched": 0})
             assert 0 < brokers.held(TP)[NEW].log_end_offset < COUNT
             await ends(brokers, admin, rate)

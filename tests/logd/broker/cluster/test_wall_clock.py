@@ -27,10 +27,10 @@ def test_followers_stay_in_sync(zookeeper: str, tmp_path: Path) -> None:
             assert state is not None
             (follower,) = set(state.isr) - {state.leader}
             leading = brokers.up[state.leader].broker.leading
-            shared = brokers.up[follower].broker.shared
-            assert leading is not None and shared is not None and shared._assignment is not None
+            membership = brokers.up[follower].broker.membership
+            assert leading is not None and membership is not None and membership._assignment is not None
             partition, following = brokers.held(TP)[state.leader], brokers.held(TP)[follower]
-            shared._assignment.unassign(following)
+            membership._assignment.unassign(following)
             for text in (b"perhaps by the fetch of before", b"not fetched"):
                 batch = memoryview(build_batch([(0, None, text, ())]))
                 partition.produce(batch, wall_clock_ms(), 1)
@@ -41,7 +41,7 @@ def test_followers_stay_in_sync(zookeeper: str, tmp_path: Path) -> None:
             brokers.wall_clock_ms = lambda: wall_clock_ms() - HOUR_MS
             await leading._tick()
             assert led._in_sync.proposal is None
-            shared._assignment.assign(following, state)
+            membership._assignment.assign(following, state)
             await brokers.until(lambda: partition.high_watermark == 2)
             assert brokers.state(TP) == state
 
