@@ -49,6 +49,7 @@ check: venv
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/plain_english.py
 
 venv: $(STAMP) $(COMPILED)
 
