@@ -41,59 +41,37 @@ WORDS_MAX = 25
 """Words of a sentence."""
 
 VAGUE_STARTS = frozenset(
-    ["Of", "Those", "That", "What", "As", "Whoever", "Whose", "They", "It", "One", "Some"]
+    ("Of", "Those", "That", "What", "As", "Whoever", "Whose", "They", "It", "One", "Some")
 )
 """No docstring begins with these: the reader has to find out what they stand for."""
 NOT_VERBS = frozenset(
-    [
-        "The",
-        "A",
-        "An",
-        "All",
-        "Any",
-        "Both",
-        "Each",
-        "Every",
-        "Few",
-        "How",
-        "If",
-        "In",
-        "No",
-        "None",
-        "On",
-        "Only",
-        "This",
-        "These",
-        "To",
-        "Two",
-        "Where",
-        "Whether",
-        "When",
-        "Which",
-        "Who",
-        "With",
-        "Without",
-    ]
+    (
+        *(
+            "The",
+            "A",
+            "An",
+            "All",
+            "Any",
+            "Both",
+            "Each",
+            "Every",
+            "Few",
+            "If",
+            "In",
+            "No",
+            "None",
+            "On",
+            "Only",
+        ),
+        *("How", "This", "These", "To", "Two", "Where", "Whether", "When", "Which", "Who", "With", "Without"),
+    )
 )
 """Nor does a function's, which begins with a verb."""
 BARE_PARTICIPLES = frozenset(
-    [
-        "found",
-        "given",
-        "wanted",
-        "held",
-        "asked",
-        "known",
-        "told",
-        "came",
-        "said",
-        "kept",
-        "heard",
-        "taken",
-        "begun",
-        "gone",
-        "seen",
-    ]
+    (
+        *("found", "given", "wanted", "held", "asked", "known", "told", "came"),
+        *("said", "kept", "heard", "taken", "begun", "gone", "seen"),
+    )
 )
 """A name says what something is, not that something has happened."""
 UNUSED = (
