@@ -31,6 +31,14 @@ def size(given: str) -> int:
 def limit() -> None:
     """The limit."""
 '''
+PROPERTY = '''
+class Log:
+    """A log."""
+
+    @property
+    def size(self) -> int:
+        """The size."""
+'''
 
 
 @pytest.fixture
@@ -85,6 +93,5 @@ def test_the_allow_list_only_shrinks(checker: ModuleType, tmp_path: Path) -> Non
 
 
 def test_a_property_may_begin_with_a_noun(checker: ModuleType, tmp_path: Path) -> None:
-    text = 'class Log:\n    """A log."""\n\n    @property\n    def size(self) -> int:\n        """The size."""\n'
-    (tmp_path / "log.py").write_text(text)
+    (tmp_path / "log.py").write_text(PROPERTY)
     assert list(checker.findings_of(tmp_path / "log.py")) == []
