@@ -77,3 +77,9 @@ def _sockets_collected(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if foreign_clients.used_in(request.path):
         gc.collect()
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Run `async` tests in asyncio's loop."""
+    return "asyncio"

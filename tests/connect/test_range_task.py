@@ -1,7 +1,5 @@
 """A running range sink task: ends in, positions out, the group follows."""
 
-import asyncio
-
 from connect.api import OffsetRange, RangeSinkTask, RetriableError, TopicPartition
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.states import State
@@ -32,55 +30,46 @@ class Engine(RangeSinkTask):
         self.stopped = True
 
 
-def test_the_engine_is_brought_forward_and_the_group_follows(harness):
-    async def run():
-        plugin = Engine()
-        harness.admin.ends = {A: 12, B: 3}
-        config = {
-            "topics": "t",
-            "poll.interval.ms": "1",
-            "consumer.override.isolation.level": "read_committed",
-        }
-        task = WorkerRangeTask(harness.setting(**config), plugin)
-        task.launch()
-        await harness.until(lambda: harness.admin.committed == {"connect-c": {A: 12, B: 3}})
-        assert plugin.seen[0] == {
-            A: OffsetRange(0, 12, b"t".ljust(16, b".")),
-            B: OffsetRange(0, 3, b"t".ljust(16, b".")),
-        }
-        assert plugin.context.topics == ("t",)
-        assert plugin.context.bootstrap_servers == "localhost:9092"
-        assert plugin.context.client_settings == {"isolation.level": "read_committed"}
-        assert task.statistics() == {"positions": {"t-0": 12, "t-1": 3}}
-        await task.stop()
-        assert plugin.stopped
-        assert task.status.state is State.UNASSIGNED
-
-    asyncio.run(run())
+async def test_the_engine_is_brought_forward_and_the_group_follows(harness):
+    plugin = Engine()
+    harness.admin.ends = {A: 12, B: 3}
+    config = {
+        "topics": "t",
+        "poll.interval.ms": "1",
+        "consumer.override.isolation.level": "read_committed",
+    }
+    task = WorkerRangeTask(harness.setting(**config), plugin)
+    task.launch()
+    await harness.until(lambda: harness.admin.committed == {"connect-c": {A: 12, B: 3}})
+    assert plugin.seen[0] == {
+        A: OffsetRange(0, 12, b"t".ljust(16, b".")),
+        B: OffsetRange(0, 3, b"t".ljust(16, b".")),
+    }
+    assert plugin.context.topics == ("t",)
+    assert plugin.context.bootstrap_servers == "localhost:9092"
+    assert plugin.context.client_settings == {"isolation.level": "read_committed"}
+    assert task.statistics() == {"positions": {"t-0": 12, "t-1": 3}}
+    await task.stop()
+    assert plugin.stopped
+    assert task.status.state is State.UNASSIGNED
 
 
-def test_a_target_or_broker_that_is_away_for_a_moment(harness):
-    async def run():
-        plugin = Engine()
-        plugin.refuse = RetriableError("table is locked")
-        harness.admin.refuse = RequestTimedOut()
-        harness.admin.ends = {A: 2}
-        task = WorkerRangeTask(harness.setting(topics="t", poll_interval_ms="1"), plugin)
-        task.launch()
-        await harness.until(lambda: harness.admin.committed.get("connect-c", {}).get(A) == 2)
-        await task.stop()
-
-    asyncio.run(run())
+async def test_a_target_or_broker_that_is_away_for_a_moment(harness):
+    plugin = Engine()
+    plugin.refuse = RetriableError("table is locked")
+    harness.admin.refuse = RequestTimedOut()
+    harness.admin.ends = {A: 2}
+    task = WorkerRangeTask(harness.setting(topics="t", poll_interval_ms="1"), plugin)
+    task.launch()
+    await harness.until(lambda: harness.admin.committed.get("connect-c", {}).get(A) == 2)
+    await task.stop()
 
 
-def test_a_failing_engine_fails_the_task(harness):
-    async def run():
-        plugin = Engine()
-        plugin.refuse = ZeroDivisionError("no table")
-        task = WorkerRangeTask(harness.setting(**{"topics.regex": "[t]", "poll.interval.ms": "1"}), plugin)
-        task.launch()
-        await harness.in_state(task, State.FAILED)
-        assert "no table" in task.status.trace
-        assert plugin.stopped
-
-    asyncio.run(run())
+async def test_a_failing_engine_fails_the_task(harness):
+    plugin = Engine()
+    plugin.refuse = ZeroDivisionError("no table")
+    task = WorkerRangeTask(harness.setting(**{"topics.regex": "[t]", "poll.interval.ms": "1"}), plugin)
+    task.launch()
+    await harness.in_state(task, State.FAILED)
+    assert "no table" in task.status.trace
+    assert plugin.stopped

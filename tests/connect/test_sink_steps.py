@@ -52,42 +52,36 @@ def test_a_stop_takes_effect_behind_the_part_that_is_put(harness, fake_consumer)
     asyncio.run(asyncio.wait_for(run(), 60))
 
 
-def test_a_pause_takes_effect_behind_the_part_that_is_put(harness, fake_consumer):
-    async def run():
-        plugin = Stepwise(allowed=2)
-        task, consumer = await fetched_in_parts(harness, plugin)
-        await harness.until(lambda: task.delivered == 2)
-        task.pause()
-        for _ in range(PARTS):
-            plugin.allowed.release()
-        await harness.in_state(task, State.PAUSED)
-        assert task.delivered == 3
-        task.resume()
-        await harness.until(lambda: consumer.committed_offsets == {A: PARTS})
-        assert plugin.durable == {A: list(range(PARTS))}
-        await task.stop()
-
-    asyncio.run(run())
-
-
-def test_offsets_are_committed_between_the_parts(harness, fake_consumer):
-    async def run():
-        harness.worker["offset.flush.interval.ms"] = "60000"
-        plugin = Stepwise(allowed=1)
-        task, consumer = await fetched_in_parts(harness, plugin)
-        await harness.until(lambda: task.delivered == 1)
-        task.request_commit()
+async def test_a_pause_takes_effect_behind_the_part_that_is_put(harness, fake_consumer):
+    plugin = Stepwise(allowed=2)
+    task, consumer = await fetched_in_parts(harness, plugin)
+    await harness.until(lambda: task.delivered == 2)
+    task.pause()
+    for _ in range(PARTS):
         plugin.allowed.release()
-        await harness.until(lambda: consumer.committed_offsets)
-        assert consumer.committed_offsets[A] < PARTS
-        for _ in range(PARTS):
-            plugin.allowed.release()
-        await harness.until(lambda: task.delivered == PARTS)
-        await task.stop()
-        assert consumer.committed_offsets == {A: PARTS}
-        assert plugin.durable == {A: list(range(PARTS))}
+    await harness.in_state(task, State.PAUSED)
+    assert task.delivered == 3
+    task.resume()
+    await harness.until(lambda: consumer.committed_offsets == {A: PARTS})
+    assert plugin.durable == {A: list(range(PARTS))}
+    await task.stop()
 
-    asyncio.run(run())
+
+async def test_offsets_are_committed_between_the_parts(harness, fake_consumer):
+    harness.worker["offset.flush.interval.ms"] = "60000"
+    plugin = Stepwise(allowed=1)
+    task, consumer = await fetched_in_parts(harness, plugin)
+    await harness.until(lambda: task.delivered == 1)
+    task.request_commit()
+    plugin.allowed.release()
+    await harness.until(lambda: consumer.committed_offsets)
+    assert consumer.committed_offsets[A] < PARTS
+    for _ in range(PARTS):
+        plugin.allowed.release()
+    await harness.until(lambda: task.delivered == PARTS)
+    await task.stop()
+    assert consumer.committed_offsets == {A: PARTS}
+    assert plugin.durable == {A: list(range(PARTS))}
 
 
 class Refusing(Target):
@@ -102,31 +96,29 @@ class Refusing(Target):
 
 
 @pytest.mark.parametrize("end", ["pause", "stop", "go on"])
-def test_a_refused_part_keeps_others_neither_from_the_commit_nor_from_a_pause(harness, fake_consumer, end):
+async def test_a_refused_part_keeps_others_neither_from_the_commit_nor_from_a_pause(
+    harness, fake_consumer, end
+):
     """As in Kafka, whose task commits and pauses while it waits to deliver a batch again."""
-
-    async def run():
-        plugin = Refusing()
-        task, consumer = await started(harness, plugin)
-        consumer.write(A, b"1", b"2")
-        consumer.write(B, b"3")
-        await consumer.assign(A, B)
-        await harness.until(lambda: consumer.committed_offsets == {A: 2})
-        if end == "pause":
-            task.pause()
-            await harness.in_state(task, State.PAUSED)
-            task.resume()
-        if end != "stop":
-            plugin.refusing = False
-            await harness.until(lambda: consumer.committed_offsets == {A: 2, B: 1})
-            assert plugin.durable == {A: [1, 2], B: [3]}
-        await task.stop()
-        assert task.status.state is State.UNASSIGNED
-
-    asyncio.run(run())
+    plugin = Refusing()
+    task, consumer = await started(harness, plugin)
+    consumer.write(A, b"1", b"2")
+    consumer.write(B, b"3")
+    await consumer.assign(A, B)
+    await harness.until(lambda: consumer.committed_offsets == {A: 2})
+    if end == "pause":
+        task.pause()
+        await harness.in_state(task, State.PAUSED)
+        task.resume()
+    if end != "stop":
+        plugin.refusing = False
+        await harness.until(lambda: consumer.committed_offsets == {A: 2, B: 1})
+        assert plugin.durable == {A: [1, 2], B: [3]}
+    await task.stop()
+    assert task.status.state is State.UNASSIGNED
 
 
-def test_a_flush_that_fails_between_the_parts_skips_none_of_them(harness, fake_consumer):
+async def test_a_flush_that_fails_between_the_parts_skips_none_of_them(harness, fake_consumer):
     """The parts in hand are behind the offset that the task goes back to: they wait for their turn."""
 
     class Forgetful(Target):
@@ -143,14 +135,11 @@ def test_a_flush_that_fails_between_the_parts_skips_none_of_them(harness, fake_c
                 raise RetriableError("lost it")
             super().flush(offsets)
 
-    async def run():
-        plugin = Forgetful()
-        task, consumer = await fetched_in_parts(harness, plugin, count=8)
-        await harness.until(lambda: consumer.committed_offsets == {A: 8})
-        assert plugin.durable == {A: list(range(8))}
-        await task.stop()
-
-    asyncio.run(run())
+    plugin = Forgetful()
+    task, consumer = await fetched_in_parts(harness, plugin, count=8)
+    await harness.until(lambda: consumer.committed_offsets == {A: 8})
+    assert plugin.durable == {A: list(range(8))}
+    await task.stop()
 
 
 def test_others_have_their_turn_while_what_was_fetched_is_converted(harness, fake_consumer, monkeypatch):

@@ -50,42 +50,36 @@ async def started(harness, plugin, **config):
     return task, consumer
 
 
-def test_records_are_flushed_before_their_offsets_are_committed(harness, fake_consumer):
-    async def run():
-        plugin = Target()
-        task, consumer = await started(harness, plugin)
-        consumer.write(A, *(b"%d" % i for i in range(10)))
-        consumer.write(B, b"true")
-        await consumer.assign(A, B)
-        await harness.until(lambda: consumer.committed_offsets == {A: 10, B: 1})
-        assert plugin.durable == {A: list(range(10)), B: [True]}
-        assert task.delivered == 11
-        assert consumer.group_id == "connect-c"
-        assert consumer.arguments == {"auto_offset_reset": "earliest"}
-        await task.stop()
-        assert plugin.events == [("open", [A, B]), ("close", [A, B]), "stop"]
-        assert task.status.state is State.UNASSIGNED
-
-    asyncio.run(run())
+async def test_records_are_flushed_before_their_offsets_are_committed(harness, fake_consumer):
+    plugin = Target()
+    task, consumer = await started(harness, plugin)
+    consumer.write(A, *(b"%d" % i for i in range(10)))
+    consumer.write(B, b"true")
+    await consumer.assign(A, B)
+    await harness.until(lambda: consumer.committed_offsets == {A: 10, B: 1})
+    assert plugin.durable == {A: list(range(10)), B: [True]}
+    assert task.delivered == 11
+    assert consumer.group_id == "connect-c"
+    assert consumer.arguments == {"auto_offset_reset": "earliest"}
+    await task.stop()
+    assert plugin.events == [("open", [A, B]), ("close", [A, B]), "stop"]
+    assert task.status.state is State.UNASSIGNED
 
 
-def test_stop_commits_what_was_put(harness, fake_consumer):
-    async def run():
-        harness.worker["offset.flush.interval.ms"] = "60000"
-        plugin = Target()
-        task, consumer = await started(harness, plugin)
-        await consumer.assign(A)
-        consumer.write(A, b"1", b"2")
-        await harness.until(lambda: task.delivered == 2)
-        assert consumer.commits == []
-        await task.stop()
-        assert consumer.committed_offsets == {A: 2}
-        assert plugin.durable == {A: [1, 2]}
-
-    asyncio.run(run())
+async def test_stop_commits_what_was_put(harness, fake_consumer):
+    harness.worker["offset.flush.interval.ms"] = "60000"
+    plugin = Target()
+    task, consumer = await started(harness, plugin)
+    await consumer.assign(A)
+    consumer.write(A, b"1", b"2")
+    await harness.until(lambda: task.delivered == 2)
+    assert consumer.commits == []
+    await task.stop()
+    assert consumer.committed_offsets == {A: 2}
+    assert plugin.durable == {A: [1, 2]}
 
 
-def test_put_again_when_the_target_says_later(harness, fake_consumer):
+async def test_put_again_when_the_target_says_later(harness, fake_consumer):
     class Busy(Target):
         refusals = 2
 
@@ -95,19 +89,16 @@ def test_put_again_when_the_target_says_later(harness, fake_consumer):
                 raise RetriableError("busy")
             super().put(records)
 
-    async def run():
-        plugin = Busy()
-        task, consumer = await started(harness, plugin)
-        await consumer.assign(A)
-        consumer.write(A, b"1", b"2", b"3", b"4")
-        await harness.until(lambda: consumer.committed_offsets == {A: 4})
-        assert plugin.durable == {A: [1, 2, 3, 4]}
-        await task.stop()
-
-    asyncio.run(run())
+    plugin = Busy()
+    task, consumer = await started(harness, plugin)
+    await consumer.assign(A)
+    consumer.write(A, b"1", b"2", b"3", b"4")
+    await harness.until(lambda: consumer.committed_offsets == {A: 4})
+    assert plugin.durable == {A: [1, 2, 3, 4]}
+    await task.stop()
 
 
-def test_a_flush_that_fails_goes_back_to_the_committed_offsets(harness, fake_consumer):
+async def test_a_flush_that_fails_goes_back_to_the_committed_offsets(harness, fake_consumer):
     """The flush loses what it held; going back must bring every record again, and skip none."""
 
     class Forgetful(Target):
@@ -120,20 +111,17 @@ def test_a_flush_that_fails_goes_back_to_the_committed_offsets(harness, fake_con
                 raise RetriableError("lost it")
             super().flush(offsets)
 
-    async def run():
-        plugin = Forgetful()
-        task, consumer = await started(harness, plugin)
-        await consumer.assign(A)
-        consumer.write(A, *(b"%d" % i for i in range(20)))
-        await harness.until(lambda: consumer.committed_offsets == {A: 20})
-        assert plugin.durable == {A: list(range(20))}
-        await task.stop()
-
-    asyncio.run(run())
+    plugin = Forgetful()
+    task, consumer = await started(harness, plugin)
+    await consumer.assign(A)
+    consumer.write(A, *(b"%d" % i for i in range(20)))
+    await harness.until(lambda: consumer.committed_offsets == {A: 20})
+    assert plugin.durable == {A: list(range(20))}
+    await task.stop()
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_partitions_that_go_and_come_back_lose_nothing(harness, fake_consumer, lost):
+async def test_partitions_that_go_and_come_back_lose_nothing(harness, fake_consumer, lost):
     """A rebalance while one fetched part is being put and another waits in hand.
 
     Revoked, what was put is committed first; lost, it is not, and comes again from the committed offset.
@@ -147,109 +135,91 @@ def test_partitions_that_go_and_come_back_lose_nothing(harness, fake_consumer, l
             await release.wait()
             super().put(records)
 
-    async def run():
-        harness.worker["offset.flush.interval.ms"] = "60000"
-        plugin = Slow()
-        task, consumer = await started(harness, plugin)
-        consumer.write(A, *(b"%d" % i for i in range(12)))
-        await consumer.assign(A)
-        await entered.wait()
-        rebalance = asyncio.create_task(consumer.revoke(A, lost=lost))
-        await asyncio.sleep(0.01)
-        assert not rebalance.done()  # it waits for the put
-        release.set()
-        await rebalance
-        await consumer.assign(A)
-        await harness.until(lambda: task.delivered >= 12 and consumer.positions[A] == 12)
-        await harness.until(lambda: 11 in plugin.held.get(A, []))
-        await task.stop()
-        assert consumer.committed_offsets == {A: 12}
-        assert sorted(set(plugin.durable[A])) == list(range(12))
-        assert ("close", [A]) in plugin.events
-        assert task.metrics.read == task.delivered  # what was dropped unseen is not counted twice
-
-    asyncio.run(run())
+    harness.worker["offset.flush.interval.ms"] = "60000"
+    plugin = Slow()
+    task, consumer = await started(harness, plugin)
+    consumer.write(A, *(b"%d" % i for i in range(12)))
+    await consumer.assign(A)
+    await entered.wait()
+    rebalance = asyncio.create_task(consumer.revoke(A, lost=lost))
+    await asyncio.sleep(0.01)
+    assert not rebalance.done()  # it waits for the put
+    release.set()
+    await rebalance
+    await consumer.assign(A)
+    await harness.until(lambda: task.delivered >= 12 and consumer.positions[A] == 12)
+    await harness.until(lambda: 11 in plugin.held.get(A, []))
+    await task.stop()
+    assert consumer.committed_offsets == {A: 12}
+    assert sorted(set(plugin.durable[A])) == list(range(12))
+    assert ("close", [A]) in plugin.events
+    assert task.metrics.read == task.delivered  # what was dropped unseen is not counted twice
 
 
-def test_what_is_assigned_while_a_fetch_waits_is_not_fetched_twice(harness, fake_consumer):
-    async def run():
-        harness.worker["offset.flush.interval.ms"] = "60000"
-        task, consumer = await started(harness, Target())
-        await harness.until(lambda: not consumer._wake.is_set())  # it waits, and has no partitions
-        consumer.logs[A] = [b"%d" % i for i in range(12)]
-        await consumer.assign(A)
-        await harness.until(lambda: task.delivered == 12)
-        await task.stop()
-        assert consumer.seeks == []
-        assert consumer.committed_offsets == {A: 12}
-
-    asyncio.run(run())
+async def test_what_is_assigned_while_a_fetch_waits_is_not_fetched_twice(harness, fake_consumer):
+    harness.worker["offset.flush.interval.ms"] = "60000"
+    task, consumer = await started(harness, Target())
+    await harness.until(lambda: not consumer._wake.is_set())  # it waits, and has no partitions
+    consumer.logs[A] = [b"%d" % i for i in range(12)]
+    await consumer.assign(A)
+    await harness.until(lambda: task.delivered == 12)
+    await task.stop()
+    assert consumer.seeks == []
+    assert consumer.committed_offsets == {A: 12}
 
 
-def test_pre_commit_decides_what_is_safe(harness, fake_consumer):
+async def test_pre_commit_decides_what_is_safe(harness, fake_consumer):
     class Careful(Target):
         def pre_commit(self, offsets):
             return {tp: offset - 1 for tp, offset in offsets.items()}
 
-    async def run():
-        task, consumer = await started(harness, Careful())
-        await consumer.assign(A)
-        consumer.write(A, b"1", b"2")
-        await harness.until(lambda: consumer.committed_offsets == {A: 1})
-        await task.stop()
-        assert consumer.committed_offsets == {A: 1}
-
-    asyncio.run(run())
+    task, consumer = await started(harness, Careful())
+    await consumer.assign(A)
+    consumer.write(A, b"1", b"2")
+    await harness.until(lambda: consumer.committed_offsets == {A: 1})
+    await task.stop()
+    assert consumer.committed_offsets == {A: 1}
 
 
-def test_a_target_that_knows_its_position_says_where_to_begin(harness, fake_consumer):
+async def test_a_target_that_knows_its_position_says_where_to_begin(harness, fake_consumer):
     class Knowing(Target):
         def open(self, partitions):
             self.context.offset(dict.fromkeys(partitions, 3))
 
-    async def run():
-        plugin = Knowing()
-        task, consumer = await started(harness, plugin)
-        consumer.write(A, *(b"%d" % i for i in range(5)))
-        await consumer.assign(A)
-        await harness.until(lambda: consumer.committed_offsets == {A: 5})
-        assert plugin.durable == {A: [3, 4]}
-        await task.stop()
-
-    asyncio.run(run())
+    plugin = Knowing()
+    task, consumer = await started(harness, plugin)
+    consumer.write(A, *(b"%d" % i for i in range(5)))
+    await consumer.assign(A)
+    await harness.until(lambda: consumer.committed_offsets == {A: 5})
+    assert plugin.durable == {A: [3, 4]}
+    await task.stop()
 
 
-def test_a_commit_refused_by_a_rebalance_is_tried_again(harness, fake_consumer):
-    async def run():
-        task, consumer = await started(harness, Target())
-        consumer.refuse_commit = error_for(ErrorCode.REBALANCE_IN_PROGRESS)
-        await consumer.assign(A)
-        consumer.write(A, b"1")
-        await harness.until(lambda: task.delivered >= 1)  # refused, it is delivered again
-        consumer.refuse_commit = None
-        await harness.until(lambda: consumer.committed_offsets == {A: 1})
-        await task.stop()
-
-    asyncio.run(run())
+async def test_a_commit_refused_by_a_rebalance_is_tried_again(harness, fake_consumer):
+    task, consumer = await started(harness, Target())
+    consumer.refuse_commit = error_for(ErrorCode.REBALANCE_IN_PROGRESS)
+    await consumer.assign(A)
+    consumer.write(A, b"1")
+    await harness.until(lambda: task.delivered >= 1)  # refused, it is delivered again
+    consumer.refuse_commit = None
+    await harness.until(lambda: consumer.committed_offsets == {A: 1})
+    await task.stop()
 
 
 @pytest.mark.parametrize("value", [b"1", b"{"])
-def test_what_cannot_be_taken_fails_the_task_and_commits_nothing(harness, fake_consumer, value):
+async def test_what_cannot_be_taken_fails_the_task_and_commits_nothing(harness, fake_consumer, value):
     class Broken(Target):
         def put(self, records):
             raise ZeroDivisionError("broken here")
 
-    async def run():
-        plugin = Broken()
-        task, consumer = await started(harness, plugin)
-        await consumer.assign(A)
-        consumer.write(A, value)
-        await harness.in_state(task, State.FAILED)
-        assert ("broken here" in task.status.trace) == (value == b"1")
-        assert consumer.commits == []
-        assert plugin.events[-1] == "stop"
-
-    asyncio.run(run())
+    plugin = Broken()
+    task, consumer = await started(harness, plugin)
+    await consumer.assign(A)
+    consumer.write(A, value)
+    await harness.in_state(task, State.FAILED)
+    assert ("broken here" in task.status.trace) == (value == b"1")
+    assert consumer.commits == []
+    assert plugin.events[-1] == "stop"
 
 
 def test_a_commit_waits_for_a_broker_that_is_away(harness, fake_consumer, monkeypatch):
@@ -271,21 +241,18 @@ def test_a_commit_waits_for_a_broker_that_is_away(harness, fake_consumer, monkey
     asyncio.run(run())
 
 
-def test_a_stop_tells_that_offsets_could_not_be_committed(harness, fake_consumer):
-    async def run():
-        task, consumer = await started(harness, Target())
-        await consumer.assign(A)
-        consumer.refuse_commit = ConnectionClosed("away")
-        consumer.write(A, b"1")
-        await harness.until(lambda: task.delivered == 1)
-        await task.stop()
-        assert task.status.state is State.FAILED
-        assert "ConnectionClosed: away" in task.status.trace
-
-    asyncio.run(run())
+async def test_a_stop_tells_that_offsets_could_not_be_committed(harness, fake_consumer):
+    task, consumer = await started(harness, Target())
+    await consumer.assign(A)
+    consumer.refuse_commit = ConnectionClosed("away")
+    consumer.write(A, b"1")
+    await harness.until(lambda: task.delivered == 1)
+    await task.stop()
+    assert task.status.state is State.FAILED
+    assert "ConnectionClosed: away" in task.status.trace
 
 
-def test_what_was_flushed_and_not_committed_is_flushed_from_its_beginning_again(harness, fake_consumer):
+async def test_what_was_flushed_and_not_committed_is_flushed_from_its_beginning_again(harness, fake_consumer):
     """The group rebalances: a flush that began behind an uncommitted one would leave FilesSink a second
     file, which the records' next delivery, in one piece, does not overwrite.
     """
@@ -297,71 +264,60 @@ def test_what_was_flushed_and_not_committed_is_flushed_from_its_beginning_again(
             self.begins += tuple(values[0] for values in self.held.values() if values)
             super().flush(offsets)
 
-    async def run():
-        plugin = Files()
-        task, consumer = await started(harness, plugin)
-        consumer.refuse_commit = error_for(ErrorCode.REBALANCE_IN_PROGRESS, "wait")
-        await consumer.assign(A)
-        consumer.write(A, b"1", b"2", b"3")
-        await harness.until(lambda: len(plugin.begins) >= 2)
-        consumer.refuse_commit = None
-        consumer.write(A, b"4", b"5", b"6")
-        await harness.until(lambda: consumer.committed_offsets == {A: 6})
-        await task.stop()
-        uncommitted = [begin for begin in plugin.begins if begin <= 3]
-        assert set(uncommitted) == {1}
-
-    asyncio.run(run())
+    plugin = Files()
+    task, consumer = await started(harness, plugin)
+    consumer.refuse_commit = error_for(ErrorCode.REBALANCE_IN_PROGRESS, "wait")
+    await consumer.assign(A)
+    consumer.write(A, b"1", b"2", b"3")
+    await harness.until(lambda: len(plugin.begins) >= 2)
+    consumer.refuse_commit = None
+    consumer.write(A, b"4", b"5", b"6")
+    await harness.until(lambda: consumer.committed_offsets == {A: 6})
+    await task.stop()
+    uncommitted = [begin for begin in plugin.begins if begin <= 3]
+    assert set(uncommitted) == {1}
 
 
-def test_a_task_that_was_thrown_out_flushes_nothing(harness, fake_consumer):
+async def test_a_task_that_was_thrown_out_flushes_nothing(harness, fake_consumer):
     """It stood still beyond its session: its files would replace larger ones of whoever went on."""
-
-    async def run():
-        harness.worker["offset.flush.interval.ms"] = "60000"
-        plugin = Target()
-        task, consumer = await started(harness, plugin)
-        await consumer.assign(A)
-        consumer.write(A, b"1", b"2")
-        await harness.until(lambda: task.delivered == 2)
-        consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
-        before = consumer.confirms
-        task.request_commit()
-        await harness.until(lambda: consumer.confirms > before)
-        await consumer.revoke(A, lost=True)
-        assert plugin.durable == {} and consumer.commits == []
-        consumer.thrown_out = None
-        await consumer.assign(A)
-        await harness.until(lambda: task.delivered == 4)
-        task.request_commit()
-        await harness.until(lambda: consumer.committed_offsets == {A: 2})
-        assert plugin.durable == {A: [1, 2]}
-        await task.stop()
-
-    asyncio.run(run())
+    harness.worker["offset.flush.interval.ms"] = "60000"
+    plugin = Target()
+    task, consumer = await started(harness, plugin)
+    await consumer.assign(A)
+    consumer.write(A, b"1", b"2")
+    await harness.until(lambda: task.delivered == 2)
+    consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
+    before = consumer.confirms
+    task.request_commit()
+    await harness.until(lambda: consumer.confirms > before)
+    await consumer.revoke(A, lost=True)
+    assert plugin.durable == {} and consumer.commits == []
+    consumer.thrown_out = None
+    await consumer.assign(A)
+    await harness.until(lambda: task.delivered == 4)
+    task.request_commit()
+    await harness.until(lambda: consumer.committed_offsets == {A: 2})
+    assert plugin.durable == {A: [1, 2]}
+    await task.stop()
 
 
-def test_a_task_that_was_thrown_out_while_it_opened_puts_nothing(harness, fake_consumer):
+async def test_a_task_that_was_thrown_out_while_it_opened_puts_nothing(harness, fake_consumer):
     """It stood still in `open`: it may have just taken the target from whoever went on meanwhile."""
-
-    async def run():
-        plugin = Target()
-        task, consumer = await started(harness, plugin)
-        consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
-        consumer.write(A, b"1", b"2")
-        await consumer.assign(A)
-        assert plugin.events == [("open", [A]), ("close", [A])]
-        rounds = task._round
-        await harness.until(lambda: task._round > rounds + 2)
-        assert (task.delivered, plugin.held, consumer.commits) == (0, {}, [])
-        await consumer.revoke(A, lost=True)
-        consumer.thrown_out = None
-        await consumer.assign(A)
-        await harness.until(lambda: consumer.committed_offsets == {A: 2})
-        assert plugin.durable == {A: [1, 2]}
-        await task.stop()
-
-    asyncio.run(run())
+    plugin = Target()
+    task, consumer = await started(harness, plugin)
+    consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
+    consumer.write(A, b"1", b"2")
+    await consumer.assign(A)
+    assert plugin.events == [("open", [A]), ("close", [A])]
+    rounds = task._round
+    await harness.until(lambda: task._round > rounds + 2)
+    assert (task.delivered, plugin.held, consumer.commits) == (0, {}, [])
+    await consumer.revoke(A, lost=True)
+    consumer.thrown_out = None
+    await consumer.assign(A)
+    await harness.until(lambda: consumer.committed_offsets == {A: 2})
+    assert plugin.durable == {A: [1, 2]}
+    await task.stop()
 
 
 class Fencing(Target):
@@ -386,109 +342,89 @@ class Fencing(Target):
 
 
 @pytest.mark.parametrize("where", ["put", "flush"])
-def test_a_task_whose_place_was_taken_wrongly_begins_anew_at_its_committed_offsets(
+async def test_a_task_whose_place_was_taken_wrongly_begins_anew_at_its_committed_offsets(
     harness, fake_consumer, where
 ):
     """Whoever took it had stood still before its claim, and is none of the group: the records come again."""
-
-    async def run():
-        plugin = Fencing(where)
-        task, consumer = await started(harness, plugin)
-        consumer.write(A, *(b"%d" % n for n in range(9)))
-        await consumer.assign(A)
-        await harness.until(lambda: consumer.committed_offsets == {A: 9})
-        assert plugin.durable == {A: list(range(9))}
-        assert plugin.events == [("open", [A]), ("close", [A]), ("open", [A])]
-        await task.stop()
-
-    asyncio.run(run())
+    plugin = Fencing(where)
+    task, consumer = await started(harness, plugin)
+    consumer.write(A, *(b"%d" % n for n in range(9)))
+    await consumer.assign(A)
+    await harness.until(lambda: consumer.committed_offsets == {A: 9})
+    assert plugin.durable == {A: list(range(9))}
+    assert plugin.events == [("open", [A]), ("close", [A]), ("open", [A])]
+    await task.stop()
 
 
 @pytest.mark.parametrize("where", ["put", "flush"])
-def test_a_task_whose_place_was_taken_by_right_lets_go_and_goes_on_with_what_it_gets(
+async def test_a_task_whose_place_was_taken_by_right_lets_go_and_goes_on_with_what_it_gets(
     harness, fake_consumer, where
 ):
-    async def run():
-        plugin = Fencing(where)
-        task, consumer = await started(harness, plugin)
-        await consumer.assign(A)
-        asked = consumer.confirm
+    plugin = Fencing(where)
+    task, consumer = await started(harness, plugin)
+    await consumer.assign(A)
+    asked = consumer.confirm
 
-        async def confirm():
-            if not plugin.times:  # it is fenced
-                raise error_for(ErrorCode.UNKNOWN_MEMBER_ID)
-            await asked()
+    async def confirm():
+        if not plugin.times:  # it is fenced
+            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID)
+        await asked()
 
-        consumer.confirm = confirm
-        consumer.write(A, b"1", b"2")
-        await harness.until(lambda: plugin.events == [("open", [A]), ("close", [A])])
-        await consumer.revoke(A, lost=True)
-        consumer.confirm = asked
-        assert (plugin.durable, consumer.commits) == ({}, [])
-        await consumer.assign(A)
-        await harness.until(lambda: consumer.committed_offsets == {A: 2})
-        assert task.status.state is State.RUNNING
-        await task.stop()
-
-    asyncio.run(run())
+    consumer.confirm = confirm
+    consumer.write(A, b"1", b"2")
+    await harness.until(lambda: plugin.events == [("open", [A]), ("close", [A])])
+    await consumer.revoke(A, lost=True)
+    consumer.confirm = asked
+    assert (plugin.durable, consumer.commits) == ({}, [])
+    await consumer.assign(A)
+    await harness.until(lambda: consumer.committed_offsets == {A: 2})
+    assert task.status.state is State.RUNNING
+    await task.stop()
 
 
-def test_two_connectors_that_write_to_one_place_do_not_go_on_for_ever(harness, fake_consumer):
-    async def run():
-        task, consumer = await started(harness, Fencing("flush", times=1 << 60))
-        consumer.write(A, b"1")
-        await consumer.assign(A)
-        await harness.in_state(task, State.FAILED)
-        assert "does another connector write to the same place?" in task.status.trace
-        assert consumer.commits == []
-
-    asyncio.run(run())
+async def test_two_connectors_that_write_to_one_place_do_not_go_on_for_ever(harness, fake_consumer):
+    task, consumer = await started(harness, Fencing("flush", times=1 << 60))
+    consumer.write(A, b"1")
+    await consumer.assign(A)
+    await harness.in_state(task, State.FAILED)
+    assert "does another connector write to the same place?" in task.status.trace
+    assert consumer.commits == []
 
 
-def test_a_record_that_cannot_be_converted_is_named(harness, fake_consumer):
-    async def run():
-        task, consumer = await started(harness, Target())
-        await consumer.assign(A)
-        consumer.write(A, b"1", b"2", b"{", b"4")
-        await harness.in_state(task, State.FAILED)
-        assert "t-0, offset 2, value: record of topic t is not JSON" in task.status.trace
-
-    asyncio.run(run())
+async def test_a_record_that_cannot_be_converted_is_named(harness, fake_consumer):
+    task, consumer = await started(harness, Target())
+    await consumer.assign(A)
+    consumer.write(A, b"1", b"2", b"{", b"4")
+    await harness.in_state(task, State.FAILED)
+    assert "t-0, offset 2, value: record of topic t is not JSON" in task.status.trace
 
 
-def test_a_task_that_has_no_partitions_yet_has_nothing_to_flush_or_lose(harness, fake_consumer, caplog):
+async def test_a_task_that_has_no_partitions_yet_has_nothing_to_flush_or_lose(harness, fake_consumer, caplog):
     """A member is none until its first rebalance is over, which takes seconds: no reason to alarm anybody."""
-
-    async def run():
-        plugin = Target()
-        task, consumer = await started(harness, plugin)
-        consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
-        rounds = task._round
-        await harness.until(lambda: task._round > rounds + 3)
-        said = [record for record in caplog.records if record.name.startswith("connect.")]
-        assert (consumer.confirms, said) == (0, [])
-        consumer.thrown_out = None
-        await task.stop()
-
-    asyncio.run(run())
+    plugin = Target()
+    task, consumer = await started(harness, plugin)
+    consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
+    rounds = task._round
+    await harness.until(lambda: task._round > rounds + 3)
+    said = [record for record in caplog.records if record.name.startswith("connect.")]
+    assert (consumer.confirms, said) == (0, [])
+    consumer.thrown_out = None
+    await task.stop()
 
 
-def test_a_put_that_yields_is_refused(harness, fake_consumer):
+async def test_a_put_that_yields_is_refused(harness, fake_consumer):
     """Python runs nothing of it: its records would be committed unread."""
 
     class Yielding(Target):
         def put(self, records):
             yield from records
 
-    async def run():
-        task, consumer = await started(harness, Yielding())
-        await consumer.assign(A)
-        consumer.write(A, b"1")
-        await harness.in_state(task, State.FAILED)
-        assert "Yielding.put yields" in task.status.trace
-        assert consumer.commits == []
-
-    asyncio.run(run())
+    task, consumer = await started(harness, Yielding())
+    await consumer.assign(A)
+    consumer.write(A, b"1")
+    await harness.in_state(task, State.FAILED)
+    assert "Yielding.put yields" in task.status.trace
+    assert consumer.commits == []
 
 
 def test_a_sink_that_hangs_is_abandoned(harness, fake_consumer):

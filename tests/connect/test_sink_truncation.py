@@ -1,7 +1,5 @@
 """A sink whose topic was truncated by the broker and written again (KIP-320)."""
 
-import asyncio
-
 from connect.api import SinkTask, TopicPartition
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
@@ -31,32 +29,25 @@ async def started(harness, plugin):
     return task, consumer
 
 
-def test_what_was_written_instead_is_put_and_committed(harness, fake_consumer):
+async def test_what_was_written_instead_is_put_and_committed(harness, fake_consumer):
     """The consumer goes back to where the logs part; the committed offset has to go back with it."""
-
-    async def run():
-        plugin = Target()
-        task, consumer = await started(harness, plugin)
-        consumer.logs[A][2:] = [b"22"]
-        consumer.seek(A, 2)
-        await harness.until(lambda: consumer.committed_offsets == {A: 3})
-        assert plugin.values == [0, 1, 2, 3, 22]
-        await task.stop()
-
-    asyncio.run(run())
+    plugin = Target()
+    task, consumer = await started(harness, plugin)
+    consumer.logs[A][2:] = [b"22"]
+    consumer.seek(A, 2)
+    await harness.until(lambda: consumer.committed_offsets == {A: 3})
+    assert plugin.values == [0, 1, 2, 3, 22]
+    await task.stop()
 
 
-def test_without_a_reset_the_task_fails_and_says_why(harness, fake_consumer, monkeypatch):
-    async def run():
-        task, consumer = await started(harness, Target())
-        error = LogTruncated(message="t-0: the log was truncated, from offset 2 on", diverging_offset=2)
+async def test_without_a_reset_the_task_fails_and_says_why(harness, fake_consumer, monkeypatch):
+    task, consumer = await started(harness, Target())
+    error = LogTruncated(message="t-0: the log was truncated, from offset 2 on", diverging_offset=2)
 
-        async def fetch(**_):
-            raise error
+    async def fetch(**_):
+        raise error
 
-        monkeypatch.setattr(consumer, "fetch", fetch)
-        await harness.in_state(task, State.FAILED)
-        assert "t-0: the log was truncated, from offset 2 on" in (task.status.trace or "")
-        await task.stop()
-
-    asyncio.run(run())
+    monkeypatch.setattr(consumer, "fetch", fetch)
+    await harness.in_state(task, State.FAILED)
+    assert "t-0: the log was truncated, from offset 2 on" in (task.status.trace or "")
+    await task.stop()

@@ -128,11 +128,8 @@ def test_a_worker_sends_batches_by_their_keys_and_commits_their_offsets(harness,
     assert {(topic, n) for topic, n, _ in of_batches} == {("t", 0), ("t", 1), ("u", 0)}
 
 
-def test_a_batch_without_a_topic_fails_its_task(harness, fake_producer):
-    async def run():
-        task = WorkerSourceTask(harness.setting(), Batches(SourceBatch("", ["a"])), harness.store)
-        task.launch()
-        await harness.in_state(task, State.FAILED)
-        assert "a record has no topic" in task.status.trace
-
-    asyncio.run(run())
+async def test_a_batch_without_a_topic_fails_its_task(harness, fake_producer):
+    task = WorkerSourceTask(harness.setting(), Batches(SourceBatch("", ["a"])), harness.store)
+    task.launch()
+    await harness.in_state(task, State.FAILED)
+    assert "a record has no topic" in task.status.trace

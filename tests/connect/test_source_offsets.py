@@ -86,58 +86,50 @@ def record(n, partition=None, offset=None):
     ],
     ids=["no partition", "no offset", "an offset of no partition", "behind the last offset"],
 )
-def test_an_unacknowledged_batch_without_offsets_is_not_passed_by_the_next(harness, fake_producer, first):
-    async def run():
-        fake_producer.acking = False
-        harness.worker["offset.flush.timeout.ms"] = "0"
-        plugin = Scripted(first, [record(2, {"s": 1}, {"n": 2})])
-        task = WorkerSourceTask(harness.setting(), plugin, harness.store)
-        task.launch()
-        await harness.until(lambda: harness.client.producers and len(harness.client.producers[0].sent) == 2)
-        (producer,) = harness.client.producers
-        producer.futures[1].set_result(0)
-        await harness.until(lambda: task.acked == 1)
-        await task._commit()
-        assert harness.store.offsets == {}
-        producer.futures[0].set_result(0)
-        await harness.until(lambda: harness.store.offsets.get(b'["c",{"s":1}]') == b'{"n":2}')
-        await task.stop()
+async def test_an_unacknowledged_batch_without_offsets_is_not_passed_by_the_next(
+    harness, fake_producer, first
+):
+    fake_producer.acking = False
+    harness.worker["offset.flush.timeout.ms"] = "0"
+    plugin = Scripted(first, [record(2, {"s": 1}, {"n": 2})])
+    task = WorkerSourceTask(harness.setting(), plugin, harness.store)
+    task.launch()
+    await harness.until(lambda: harness.client.producers and len(harness.client.producers[0].sent) == 2)
+    (producer,) = harness.client.producers
+    producer.futures[1].set_result(0)
+    await harness.until(lambda: task.acked == 1)
+    await task._commit()
+    assert harness.store.offsets == {}
+    producer.futures[0].set_result(0)
+    await harness.until(lambda: harness.store.offsets.get(b'["c",{"s":1}]') == b'{"n":2}')
+    await task.stop()
 
-    asyncio.run(run())
 
-
-def test_an_offset_without_a_record_is_stored_behind_what_was_returned_before(harness, fake_producer):
+async def test_an_offset_without_a_record_is_stored_behind_what_was_returned_before(harness, fake_producer):
     """KIP-910: a source that filters its input must not read all of it again after each restart."""
-
-    async def run():
-        fake_producer.acking = False
-        harness.worker["offset.flush.timeout.ms"] = "0"
-        plugin = Scripted([record(1, {"s": 1}, {"n": 1})])
-        task = WorkerSourceTask(harness.setting(), plugin, harness.store)
-        task.launch()
-        await harness.until(lambda: task.polled == 1)
-        plugin.updates = [({"s": 1}, {"n": 50}), ({"s": 2}, {"n": 7})]
-        await harness.until(lambda: harness.store.offsets == {b'["c",{"s":2}]': b'{"n":7}'})
-        assert plugin.updates == []
-        harness.client.producers[0].futures[0].set_result(0)
-        await harness.until(lambda: harness.store.offsets.get(b'["c",{"s":1}]') == b'{"n":50}')
-        await task.stop()
-
-    asyncio.run(run())
+    fake_producer.acking = False
+    harness.worker["offset.flush.timeout.ms"] = "0"
+    plugin = Scripted([record(1, {"s": 1}, {"n": 1})])
+    task = WorkerSourceTask(harness.setting(), plugin, harness.store)
+    task.launch()
+    await harness.until(lambda: task.polled == 1)
+    plugin.updates = [({"s": 1}, {"n": 50}), ({"s": 2}, {"n": 7})]
+    await harness.until(lambda: harness.store.offsets == {b'["c",{"s":2}]': b'{"n":7}'})
+    assert plugin.updates == []
+    harness.client.producers[0].futures[0].set_result(0)
+    await harness.until(lambda: harness.store.offsets.get(b'["c",{"s":1}]') == b'{"n":50}')
+    await task.stop()
 
 
-def test_a_stop_asks_for_offsets_without_records(harness, fake_producer):
-    async def run():
-        harness.worker["offset.flush.interval.ms"] = "60000"
-        plugin = Scripted()
-        task = WorkerSourceTask(harness.setting(), plugin, harness.store)
-        task.launch()
-        await harness.until(lambda: task.status.state == "RUNNING")
-        plugin.updates = [({"s": 1}, {"n": 50})]
-        await task.stop()
-        assert harness.store.offsets == {b'["c",{"s":1}]': b'{"n":50}'}
-
-    asyncio.run(run())
+async def test_a_stop_asks_for_offsets_without_records(harness, fake_producer):
+    harness.worker["offset.flush.interval.ms"] = "60000"
+    plugin = Scripted()
+    task = WorkerSourceTask(harness.setting(), plugin, harness.store)
+    task.launch()
+    await harness.until(lambda: task.status.state == "RUNNING")
+    plugin.updates = [({"s": 1}, {"n": 50})]
+    await task.stop()
+    assert harness.store.offsets == {b'["c",{"s":1}]': b'{"n":50}'}
 
 
 def filtering(kind):

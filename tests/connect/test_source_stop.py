@@ -49,51 +49,40 @@ async def running(harness, plugin):
     return task
 
 
-def test_a_poll_that_blocks_is_broken_off_by_stop(harness, fake_producer):
+async def test_a_poll_that_blocks_is_broken_off_by_stop(harness, fake_producer):
     """`stop` waited in the plugin's thread for the very `poll` it was to end: the task was abandoned."""
-
-    async def run():
-        plugin = Listening()
-        task = await running(harness, plugin)
-        plugin.messages.put(1)
-        await harness.until(lambda: task.acked == 1 and plugin.polls == 2)
-        await task.stop()
-        assert task.status.state is State.UNASSIGNED
-        assert harness.store.offsets == {KEY: b'{"n":1}'}
-        (thread,) = plugin.stops
-        assert thread is not plugin.thread
-
-    asyncio.run(run())
+    plugin = Listening()
+    task = await running(harness, plugin)
+    plugin.messages.put(1)
+    await harness.until(lambda: task.acked == 1 and plugin.polls == 2)
+    await task.stop()
+    assert task.status.state is State.UNASSIGNED
+    assert harness.store.offsets == {KEY: b'{"n":1}'}
+    (thread,) = plugin.stops
+    assert thread is not plugin.thread
 
 
-def test_what_a_broken_off_poll_returns_is_sent_and_committed(harness, fake_producer):
+async def test_what_a_broken_off_poll_returns_is_sent_and_committed(harness, fake_producer):
     """As Kafka's task does with the last batch; a source that keeps no offsets would have lost it."""
-
-    async def run():
-        plugin = Listening()
-        plugin.interrupted = [SourceRecord("t", 7, source_partition={"s": 1}, source_offset={"n": 7})]
-        task = await running(harness, plugin)
-        await harness.until(plugin.waiting.is_set)
-        await task.stop()
-        assert task.status.state is State.UNASSIGNED
-        assert harness.client.producers[0].values == [b"7"]
-        assert (task.polled, task.acked) == (1, 1)
-        assert harness.store.offsets == {KEY: b'{"n":7}'}
-
-    asyncio.run(run())
+    plugin = Listening()
+    plugin.interrupted = [SourceRecord("t", 7, source_partition={"s": 1}, source_offset={"n": 7})]
+    task = await running(harness, plugin)
+    await harness.until(plugin.waiting.is_set)
+    await task.stop()
+    assert task.status.state is State.UNASSIGNED
+    assert harness.client.producers[0].values == [b"7"]
+    assert (task.polled, task.acked) == (1, 1)
+    assert harness.store.offsets == {KEY: b'{"n":7}'}
 
 
-def test_a_failed_task_has_its_poll_broken_off_too(harness, fake_producer):
-    async def run():
-        plugin = Listening()
-        task = await running(harness, plugin)
-        await harness.until(plugin.waiting.is_set)
-        task._fail(ZeroDivisionError("elsewhere"))
-        await harness.in_state(task, State.FAILED)
-        assert len(plugin.stops) == 1
-        assert "elsewhere" in task.status.trace
-
-    asyncio.run(run())
+async def test_a_failed_task_has_its_poll_broken_off_too(harness, fake_producer):
+    plugin = Listening()
+    task = await running(harness, plugin)
+    await harness.until(plugin.waiting.is_set)
+    task._fail(ZeroDivisionError("elsewhere"))
+    await harness.in_state(task, State.FAILED)
+    assert len(plugin.stops) == 1
+    assert "elsewhere" in task.status.trace
 
 
 def test_a_poll_that_returns_soon_is_waited_for(harness, fake_producer, monkeypatch):
@@ -148,7 +137,7 @@ def test_a_poll_that_no_stop_ends_is_given_up_with_offsets_committed(harness, fa
         released.set()
 
 
-def test_an_async_poll_is_cancelled_and_waited_for_before_stop(harness, fake_producer):
+async def test_an_async_poll_is_cancelled_and_waited_for_before_stop(harness, fake_producer):
     """A `finally` that takes a moment ran beside `stop`; an async generator could not be closed then."""
     events = []
 
@@ -163,20 +152,17 @@ def test_an_async_poll_is_cancelled_and_waited_for_before_stop(harness, fake_pro
                 await asyncio.sleep(0)
             events.append("over")
 
-    async def run():
-        task = await running(harness, slow.task_class())
-        await harness.until(lambda: events == ["waiting"])
-        stop = task._task.stop
+    task = await running(harness, slow.task_class())
+    await harness.until(lambda: events == ["waiting"])
+    stop = task._task.stop
 
-        async def stopped():
-            events.append("stop")
-            await stop()
+    async def stopped():
+        events.append("stop")
+        await stop()
 
-        task._task.stop = stopped
-        await task.stop()
-        assert events == ["waiting", "over", "stop"]
-
-    asyncio.run(run())
+    task._task.stop = stopped
+    await task.stop()
+    assert events == ["waiting", "over", "stop"]
 
 
 def test_a_generator_that_waits_is_told_to_stop(harness, fake_producer):

@@ -76,104 +76,89 @@ def failure_of(harness, plugin):
     return asyncio.run(run())
 
 
-def test_a_source_that_ends_is_done_with_everything_committed(harness, fake_producer):
-    async def run():
-        plugin = Counting()
-        task = WorkerSourceTask(harness.setting(), plugin, harness.store)
-        task.launch()
-        await harness.until(lambda: task.is_done)
-        await task.stop()
-        assert task.status.state is State.RUNNING
-        assert (task.polled, task.acked) == (6, 6)
-        assert harness.store.offsets == {KEY: b'{"n":6}'}
-        assert plugin.events[-2:] == ["commit", "stop"]
-        (producer,) = harness.client.producers
-        assert sorted(producer.values) == [b'{"n":%d}' % i for i in range(6)]
-        by_key = {record[1]: partition for _, partition, records in producer.sent for record in records}
-        assert set(by_key.values()) == {0, 1}
-        assert {record[0] for _, _, records in producer.sent for record in records} == set(range(6))
-
-    asyncio.run(run())
+async def test_a_source_that_ends_is_done_with_everything_committed(harness, fake_producer):
+    plugin = Counting()
+    task = WorkerSourceTask(harness.setting(), plugin, harness.store)
+    task.launch()
+    await harness.until(lambda: task.is_done)
+    await task.stop()
+    assert task.status.state is State.RUNNING
+    assert (task.polled, task.acked) == (6, 6)
+    assert harness.store.offsets == {KEY: b'{"n":6}'}
+    assert plugin.events[-2:] == ["commit", "stop"]
+    (producer,) = harness.client.producers
+    assert sorted(producer.values) == [b'{"n":%d}' % i for i in range(6)]
+    by_key = {record[1]: partition for _, partition, records in producer.sent for record in records}
+    assert set(by_key.values()) == {0, 1}
+    assert {record[0] for _, _, records in producer.sent for record in records} == set(range(6))
 
 
-def test_offsets_never_pass_what_is_acknowledged(harness, fake_producer):
-    async def run():
-        fake_producer.acking = False
-        task = WorkerSourceTask(harness.setting(), Counting(), harness.store)
-        task.launch()
-        await harness.until(lambda: task.polled == 6)
-        (producer,) = harness.client.producers
-        await harness.until(lambda: sum(len(records) for _, _, records in producer.sent) == 6)
-        numbers = [[int(record[1]) for record in records] for _, _, records in producer.sent]
-        last = len(numbers) - 1
-        for future in producer.futures[1:]:  # all but the first part of the first batch
-            future.set_result(0)
-        await asyncio.sleep(0.05)  # several commit intervals: nothing may happen
-        assert harness.store.offsets == {}
-        assert not task.is_done
-        producer.futures[0].set_result(0)
-        await harness.until(lambda: harness.store.offsets == {KEY: b'{"n":6}'})
-        await harness.until(lambda: task.is_done)
-        assert numbers[last]
-
-    asyncio.run(run())
+async def test_offsets_never_pass_what_is_acknowledged(harness, fake_producer):
+    fake_producer.acking = False
+    task = WorkerSourceTask(harness.setting(), Counting(), harness.store)
+    task.launch()
+    await harness.until(lambda: task.polled == 6)
+    (producer,) = harness.client.producers
+    await harness.until(lambda: sum(len(records) for _, _, records in producer.sent) == 6)
+    numbers = [[int(record[1]) for record in records] for _, _, records in producer.sent]
+    last = len(numbers) - 1
+    for future in producer.futures[1:]:  # all but the first part of the first batch
+        future.set_result(0)
+    await asyncio.sleep(0.05)  # several commit intervals: nothing may happen
+    assert harness.store.offsets == {}
+    assert not task.is_done
+    producer.futures[0].set_result(0)
+    await harness.until(lambda: harness.store.offsets == {KEY: b'{"n":6}'})
+    await harness.until(lambda: task.is_done)
+    assert numbers[last]
 
 
-def test_a_batch_that_is_refused_fails_the_task_and_holds_the_offset(harness, fake_producer):
-    async def run():
-        fake_producer.refuse = error_for(ErrorCode.MESSAGE_TOO_LARGE, "t-0")
-        plugin = Endless()
-        task = WorkerSourceTask(harness.setting(), plugin, harness.store)
-        task.launch()
-        await harness.in_state(task, State.FAILED)
-        assert "MESSAGE_TOO_LARGE" in task.status.trace
-        assert harness.store.offsets == {}
-        assert plugin.events == ["stop"]
-        assert task.acked == 0
-
-    asyncio.run(run())
+async def test_a_batch_that_is_refused_fails_the_task_and_holds_the_offset(harness, fake_producer):
+    fake_producer.refuse = error_for(ErrorCode.MESSAGE_TOO_LARGE, "t-0")
+    plugin = Endless()
+    task = WorkerSourceTask(harness.setting(), plugin, harness.store)
+    task.launch()
+    await harness.in_state(task, State.FAILED)
+    assert "MESSAGE_TOO_LARGE" in task.status.trace
+    assert harness.store.offsets == {}
+    assert plugin.events == ["stop"]
+    assert task.acked == 0
 
 
-def test_a_stopped_task_has_committed_and_the_next_goes_on_there(harness, fake_producer):
-    async def run():
-        first = WorkerSourceTask(harness.setting(), Endless(), harness.store)
-        first.launch()
-        await harness.until(lambda: first.acked > 10)
-        await first.stop()
-        assert first.status.state is State.UNASSIGNED
-        assert harness.store.offsets == {KEY: b'{"n":%d}' % first.acked}
-        second = WorkerSourceTask(harness.setting(), Endless(), harness.store)
-        second.launch()
-        await harness.until(lambda: second.acked > 10)
-        await second.stop()
-        one, two = (producer.values for producer in harness.client.producers)
-        assert min(json.loads(value)["n"] for value in two) == first.acked
-        assert len(set(one) & set(two)) == 0
-
-    asyncio.run(run())
+async def test_a_stopped_task_has_committed_and_the_next_goes_on_there(harness, fake_producer):
+    first = WorkerSourceTask(harness.setting(), Endless(), harness.store)
+    first.launch()
+    await harness.until(lambda: first.acked > 10)
+    await first.stop()
+    assert first.status.state is State.UNASSIGNED
+    assert harness.store.offsets == {KEY: b'{"n":%d}' % first.acked}
+    second = WorkerSourceTask(harness.setting(), Endless(), harness.store)
+    second.launch()
+    await harness.until(lambda: second.acked > 10)
+    await second.stop()
+    one, two = (producer.values for producer in harness.client.producers)
+    assert min(json.loads(value)["n"] for value in two) == first.acked
+    assert len(set(one) & set(two)) == 0
 
 
-def test_a_failing_plugin_fails_alone_with_its_trace(harness, fake_producer):
+async def test_a_failing_plugin_fails_alone_with_its_trace(harness, fake_producer):
     class Broken(Counting):
         def poll(self):
             raise ZeroDivisionError("broken here")
 
-    async def run():
-        broken = WorkerSourceTask(harness.setting(), Broken(), harness.store)
-        healthy = WorkerSourceTask(harness.setting(), Counting(), harness.store)
-        broken.launch()
-        healthy.launch()
-        await harness.in_state(broken, State.FAILED)
-        await harness.until(lambda: healthy.is_done)
-        assert "broken here" in broken.status.trace
-        assert "in poll" in broken.status.trace
-        await broken.stop()
-        assert broken.status.state is State.FAILED
-
-    asyncio.run(run())
+    broken = WorkerSourceTask(harness.setting(), Broken(), harness.store)
+    healthy = WorkerSourceTask(harness.setting(), Counting(), harness.store)
+    broken.launch()
+    healthy.launch()
+    await harness.in_state(broken, State.FAILED)
+    await harness.until(lambda: healthy.is_done)
+    assert "broken here" in broken.status.trace
+    assert "in poll" in broken.status.trace
+    await broken.stop()
+    assert broken.status.state is State.FAILED
 
 
-def test_a_retriable_failure_of_polling_is_tried_again(harness, fake_producer):
+async def test_a_retriable_failure_of_polling_is_tried_again(harness, fake_producer):
     class Shaky(Counting):
         failures = 2
 
@@ -183,111 +168,93 @@ def test_a_retriable_failure_of_polling_is_tried_again(harness, fake_producer):
                 raise RetriableError("not yet")
             return super().poll()
 
-    async def run():
-        task = WorkerSourceTask(harness.setting(), Shaky(), harness.store)
-        task.launch()
-        await harness.until(lambda: task.is_done)
-        await task.stop()
-        assert (task.polled, task.acked) == (6, 6)
-
-    asyncio.run(run())
+    task = WorkerSourceTask(harness.setting(), Shaky(), harness.store)
+    task.launch()
+    await harness.until(lambda: task.is_done)
+    await task.stop()
+    assert (task.polled, task.acked) == (6, 6)
 
 
-def test_an_async_plugin_is_interrupted_by_stop(harness, fake_producer):
-    async def run():
-        task = WorkerSourceTask(harness.setting(), Async(), harness.store)
-        task.launch()
-        await harness.until(lambda: task.acked == 2)
-        await task.stop()
-        assert task.status.state is State.UNASSIGNED
-        (producer,) = harness.client.producers
-        assert [(t, p) for t, p, _ in producer.sent] == [("t", 0), ("u", 0)]
-        assert producer.sent[1][2][0][3] == (("h", b"v"),)
-
-    asyncio.run(run())
+async def test_an_async_plugin_is_interrupted_by_stop(harness, fake_producer):
+    task = WorkerSourceTask(harness.setting(), Async(), harness.store)
+    task.launch()
+    await harness.until(lambda: task.acked == 2)
+    await task.stop()
+    assert task.status.state is State.UNASSIGNED
+    (producer,) = harness.client.producers
+    assert [(t, p) for t, p, _ in producer.sent] == [("t", 0), ("u", 0)]
+    assert producer.sent[1][2][0][3] == (("h", b"v"),)
 
 
-def test_a_plugin_that_hangs_is_abandoned(harness, fake_producer):
+async def test_a_plugin_that_hangs_is_abandoned(harness, fake_producer):
     released = threading.Event()
 
     class Hanging(Counting):
         def poll(self):
             released.wait()
 
-    async def run():
-        harness.worker |= {"task.shutdown.graceful.timeout.ms": "20", "offset.flush.timeout.ms": "20"}
-        task = WorkerSourceTask(harness.setting(), Hanging(), harness.store)
-        task.launch()
-        await harness.in_state(task, State.RUNNING)
-        try:
-            await task.stop()
-        finally:
-            released.set()
-
-    asyncio.run(run())
-
-
-def test_pause_and_resume(harness, fake_producer):
-    async def run():
-        task = WorkerSourceTask(harness.setting(), Endless(), harness.store)
-        task.launch()
-        await harness.until(lambda: task.acked > 0)
-        task.pause()
-        await harness.in_state(task, State.PAUSED)
-        polled = task.polled
-        await asyncio.sleep(0.02)
-        assert task.polled == polled
-        task.resume()
-        await harness.until(lambda: task.polled > polled)
-        task.pause()
-        await harness.in_state(task, State.PAUSED)
+    harness.worker |= {"task.shutdown.graceful.timeout.ms": "20", "offset.flush.timeout.ms": "20"}
+    task = WorkerSourceTask(harness.setting(), Hanging(), harness.store)
+    task.launch()
+    await harness.in_state(task, State.RUNNING)
+    try:
         await task.stop()
-        assert task.status.state is State.UNASSIGNED
+    finally:
+        released.set()
 
-    asyncio.run(run())
+
+async def test_pause_and_resume(harness, fake_producer):
+    task = WorkerSourceTask(harness.setting(), Endless(), harness.store)
+    task.launch()
+    await harness.until(lambda: task.acked > 0)
+    task.pause()
+    await harness.in_state(task, State.PAUSED)
+    polled = task.polled
+    await asyncio.sleep(0.02)
+    assert task.polled == polled
+    task.resume()
+    await harness.until(lambda: task.polled > polled)
+    task.pause()
+    await harness.in_state(task, State.PAUSED)
+    await task.stop()
+    assert task.status.state is State.UNASSIGNED
 
 
-def test_topics_are_created_as_the_connector_says(harness, fake_producer):
+async def test_topics_are_created_as_the_connector_says(harness, fake_producer):
     class New(Counting):
         batches = 1
 
         def poll(self):
             return [SourceRecord("new", r.value) for r in super().poll() or []]
 
-    async def run():
-        config = {
-            "topic.creation.default.partitions": "3",
-            "topic.creation.default.replication.factor": "1",
-            "topic.creation.default.cleanup.policy": "compact",
-        }
-        task = WorkerSourceTask(harness.setting(**config), New(), harness.store)
-        task.launch()
-        await harness.until(lambda: task.is_done)
-        (topic,) = harness.admin.created
-        assert (topic.name, topic.num_partitions, topic.replication_factor) == ("new", 3, 1)
-        assert topic.configs == {"cleanup.policy": "compact"}
-
-    asyncio.run(run())
+    config = {
+        "topic.creation.default.partitions": "3",
+        "topic.creation.default.replication.factor": "1",
+        "topic.creation.default.cleanup.policy": "compact",
+    }
+    task = WorkerSourceTask(harness.setting(**config), New(), harness.store)
+    task.launch()
+    await harness.until(lambda: task.is_done)
+    (topic,) = harness.admin.created
+    assert (topic.name, topic.num_partitions, topic.replication_factor) == ("new", 3, 1)
+    assert topic.configs == {"cleanup.policy": "compact"}
 
 
-def test_producer_settings_come_from_worker_and_connector(harness, fake_producer):
-    async def run():
-        harness.worker |= {"producer.linger.ms": "20", "producer.acks": "1"}
-        setting = harness.setting(
-            **{"producer.override.acks": "all", "producer.override.compression.type": "lz4"}
-        )
-        task = WorkerSourceTask(setting, Counting(), harness.store)
-        task.launch()
-        await harness.until(lambda: task.is_done)
-        (producer,) = harness.client.producers
-        assert producer.arguments == {
-            "linger_ms": 20.0,
-            "acks": -1,
-            "compression_type": "lz4",
-            "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for
-        }
-
-    asyncio.run(run())
+async def test_producer_settings_come_from_worker_and_connector(harness, fake_producer):
+    harness.worker |= {"producer.linger.ms": "20", "producer.acks": "1"}
+    setting = harness.setting(
+        **{"producer.override.acks": "all", "producer.override.compression.type": "lz4"}
+    )
+    task = WorkerSourceTask(setting, Counting(), harness.store)
+    task.launch()
+    await harness.until(lambda: task.is_done)
+    (producer,) = harness.client.producers
+    assert producer.arguments == {
+        "linger_ms": 20.0,
+        "acks": -1,
+        "compression_type": "lz4",
+        "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for
+    }
 
 
 def test_a_broker_that_is_away_is_waited_for(harness, fake_producer, monkeypatch):
@@ -330,7 +297,7 @@ def test_headers_of_another_shape_are_refused_in_words(harness, fake_producer):
     assert "each is (name, schema or None, value)" in failure_of(harness, Pairs())
 
 
-def test_an_offset_counts_as_it_was_when_its_record_was_returned(harness, fake_producer):
+async def test_an_offset_counts_as_it_was_when_its_record_was_returned(harness, fake_producer):
     """A task may go on counting in the very dict it has handed out: the commit must not see that."""
     fake_producer.acking = False
     harness.worker["offset.flush.timeout.ms"] = "0"
@@ -342,17 +309,14 @@ def test_an_offset_counts_as_it_was_when_its_record_was_returned(harness, fake_p
             self.offset["n"] += 1
             return [SourceRecord("t", 1, source_partition={"s": 1}, source_offset=self.offset)]
 
-    async def run():
-        task = WorkerSourceTask(harness.setting(), OneDict(), harness.store)
-        task.launch()
-        await harness.until(lambda: task.polled >= 3)
-        (producer,) = harness.client.producers
-        producer.futures[0].set_result(0)
-        await harness.until(lambda: KEY in harness.store.offsets)
-        assert harness.store.offsets == {KEY: b'{"n":1}'}
-        await task.stop()
-
-    asyncio.run(run())
+    task = WorkerSourceTask(harness.setting(), OneDict(), harness.store)
+    task.launch()
+    await harness.until(lambda: task.polled >= 3)
+    (producer,) = harness.client.producers
+    producer.futures[0].set_result(0)
+    await harness.until(lambda: KEY in harness.store.offsets)
+    assert harness.store.offsets == {KEY: b'{"n":1}'}
+    await task.stop()
 
 
 @pytest.mark.parametrize(

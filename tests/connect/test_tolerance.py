@@ -71,16 +71,12 @@ def test_nothing_is_logged_unless_that_is_asked_for(harness, fake_fetched, caplo
     assert "leaves out" not in caplog.text
 
 
-def test_a_fetch_that_holds_nothing_else_is_passed_over(harness, fake_fetched):
+async def test_a_fetch_that_holds_nothing_else_is_passed_over(harness, fake_fetched):
     fake_fetched(unreadable(data(0, *(b"%d" % n for n in range(8)))))
-
-    async def run():
-        plugin, task, consumer = await delivered(harness, errors_tolerance="all")
-        await harness.until(lambda: consumer.committed_offsets == {TP: 8})
-        await task.stop()
-        assert plugin.durable == {} and task.metrics.records_skipped == 8
-
-    asyncio.run(run())
+    plugin, task, consumer = await delivered(harness, errors_tolerance="all")
+    await harness.until(lambda: consumer.committed_offsets == {TP: 8})
+    await task.stop()
+    assert plugin.durable == {} and task.metrics.records_skipped == 8
 
 
 @pytest.mark.parametrize(
@@ -90,15 +86,11 @@ def test_a_fetch_that_holds_nothing_else_is_passed_over(harness, fake_fetched):
         (BATCHES[:1] + BATCHES[2:], "t-0, offset 5, value: "),
     ],
 )
-def test_without_tolerance_the_task_fails_and_says_where(harness, fake_fetched, batches, said):
+async def test_without_tolerance_the_task_fails_and_says_where(harness, fake_fetched, batches, said):
     fake_fetched(*batches)
-
-    async def run():
-        plugin, task, _ = await delivered(harness, errors_tolerance="none")
-        await harness.in_state(task, State.FAILED)
-        assert said in task.status.report("w", "1")["trace"]
-        await task.stop()
-        assert "records_skipped" not in task.statistics()
-        assert plugin.held in ({}, {TP: [0, 1]})
-
-    asyncio.run(run())
+    plugin, task, _ = await delivered(harness, errors_tolerance="none")
+    await harness.in_state(task, State.FAILED)
+    assert said in task.status.report("w", "1")["trace"]
+    await task.stop()
+    assert "records_skipped" not in task.statistics()
+    assert plugin.held in ({}, {TP: [0, 1]})

@@ -14,26 +14,22 @@ from tests.support.depth import deep
 from tests.support.documented_metrics import PAGE, documented
 
 
-def test_its_program_serves_metrics() -> None:
+async def test_its_program_serves_metrics() -> None:
     (block,) = blocks(PAGE, "python")
     program: dict[str, Any] = {}
     exec(compile(block.text, block.place, "exec"), program)
-
-    async def main() -> None:
-        registry = Metrics()
-        registry.add("kafka.producer", "producer-metrics", lambda: {"record-send-total": 3}, client_id="c")
-        async with await program["serve_metrics"](registry, 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
-            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
-            writer.close()
-            await writer.wait_closed()
-        assert head.startswith(b"HTTP/1.1 200")
-        assert f"Content-Length: {len(body)}".encode() in head
-        assert b'kafka_producer_producer_metrics_record_send_total{client_id="c"} 3.0\n' in body
-
-    asyncio.run(main())
+    registry = Metrics()
+    registry.add("kafka.producer", "producer-metrics", lambda: {"record-send-total": 3}, client_id="c")
+    async with await program["serve_metrics"](registry, 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+    assert head.startswith(b"HTTP/1.1 200")
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert b'kafka_producer_producer_metrics_record_send_total{client_id="c"} 3.0\n' in body
 
 
 @deep

@@ -92,19 +92,16 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @deep
 @pytest.mark.usefixtures("_way")
-def test_a_fetcher_is_told_where_the_logs_part(broker: Broker, tp: TopicPartition) -> None:
-    async def test() -> None:
-        async with Client(broker.bootstrap) as client, BatchFetcher(client) as fetcher:
-            fetcher.add(tp, 0)
-            assert await read(fetcher, READ) == texts("old", READ)
-            await asyncio.to_thread(lose_power, broker, tp)
-            with pytest.raises(LogTruncated) as raised:
-                await read(fetcher, 1)
-            assert (raised.value.offset, raised.value.diverging_offset) == (READ, LEFT)
-            fetcher.seek(tp, LEFT)
-            assert await read(fetcher, NEW) == texts("new", NEW)
-
-    asyncio.run(test())
+async def test_a_fetcher_is_told_where_the_logs_part(broker: Broker, tp: TopicPartition) -> None:
+    async with Client(broker.bootstrap) as client, BatchFetcher(client) as fetcher:
+        fetcher.add(tp, 0)
+        assert await read(fetcher, READ) == texts("old", READ)
+        await asyncio.to_thread(lose_power, broker, tp)
+        with pytest.raises(LogTruncated) as raised:
+            await read(fetcher, 1)
+        assert (raised.value.offset, raised.value.diverging_offset) == (READ, LEFT)
+        fetcher.seek(tp, LEFT)
+        assert await read(fetcher, NEW) == texts("new", NEW)
 
 
 @deep
@@ -139,22 +136,18 @@ def application(broker: Broker, tp: TopicPartition, state_dir: Path, seen: list[
 
 
 @deep
-def test_an_application_goes_on_where_the_logs_part(
+async def test_an_application_goes_on_where_the_logs_part(
     broker: Broker, tp: TopicPartition, tmp_path: Path
 ) -> None:
     seen: list[str] = []
-
-    async def test() -> None:
-        async with asyncio.timeout(SECONDS), application(broker, tp, tmp_path, seen) as app:
-            await app.wait_until_caught_up()
-            assert seen == texts("old", READ)
-            await asyncio.to_thread(lose_power, broker, tp)
-            while len(seen) < READ + NEW:  # noqa: ASYNC110 - there is no event to wait for
-                await asyncio.sleep(0.01)
-            await app.wait_until_caught_up()
-            assert seen[READ:] == texts("new", NEW)
-
-    asyncio.run(test())
+    async with asyncio.timeout(SECONDS), application(broker, tp, tmp_path, seen) as app:
+        await app.wait_until_caught_up()
+        assert seen == texts("old", READ)
+        await asyncio.to_thread(lose_power, broker, tp)
+        while len(seen) < READ + NEW:  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0.01)
+        await app.wait_until_caught_up()
+        assert seen[READ:] == texts("new", NEW)
 
 
 @deep

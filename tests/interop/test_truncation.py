@@ -99,7 +99,7 @@ def test_librdkafka_reads_what_was_written_instead(logd: LogdProcess) -> None:
 
 
 @deep
-def test_our_own_consumer_goes_on_in_the_new_epoch(logd: LogdProcess) -> None:
+async def test_our_own_consumer_goes_on_in_the_new_epoch(logd: LogdProcess) -> None:
     """After a crash that took nothing it is fenced, learns of the epoch, and goes on where it was; its group
     commits in a partition that is in a new epoch itself.
     """
@@ -112,19 +112,16 @@ def test_our_own_consumer_goes_on_in_the_new_epoch(logd: LogdProcess) -> None:
                     found += [record[3] for record in fetched.records()]
         return found
 
-    async def test() -> None:
-        async with (
-            Client(logd.bootstrap) as client,
-            OurConsumer(client, "g", auto_offset_reset="earliest") as consumer,
-            BatchProducer(client) as producer,
-        ):
-            await consumer.subscribe(["t"])
-            assert len(await values(consumer, 10)) == 10
-            for text in (b"a", b"b"):
-                await consumer.commit()
-                await asyncio.to_thread(logd.kill)
-                await asyncio.to_thread(logd.start)
-                await producer.send("t", 0, [(1, None, text, ())])
-                assert await values(consumer, 1) == [text]
-
-    asyncio.run(test())
+    async with (
+        Client(logd.bootstrap) as client,
+        OurConsumer(client, "g", auto_offset_reset="earliest") as consumer,
+        BatchProducer(client) as producer,
+    ):
+        await consumer.subscribe(["t"])
+        assert len(await values(consumer, 10)) == 10
+        for text in (b"a", b"b"):
+            await consumer.commit()
+            await asyncio.to_thread(logd.kill)
+            await asyncio.to_thread(logd.start)
+            await producer.send("t", 0, [(1, None, text, ())])
+            assert await values(consumer, 1) == [text]

@@ -12,148 +12,132 @@ import pytest
 from kafka_client import BatchFetcher, Client
 from kafka_client.errors import ErrorCode
 from tests.kafka_client.fake_broker import FakeBroker
-from tests.kafka_client.running import QUICK, run, until
+from tests.kafka_client.running import QUICK, until
 from tests.kafka_client.session_broker import SessionBroker, read, tp, with_sessions
 from tests.support.depth import seeds
 
 
-def test_brokers_share_what_room_there_is() -> None:
+async def test_brokers_share_what_room_there_is() -> None:
     """Two brokers' long polls asked for all the room of the buffer in turn, and the third was never asked."""
-
-    async def test() -> None:
-        async with FakeBroker(1) as one, FakeBroker(2, one.nodes) as two, FakeBroker(3, one.nodes) as three:
-            brokers = [one, two, three]
-            logs = [SessionBroker(broker) for broker in brokers]
-            leaders = {p: p % 3 + 1 for p in range(30)}
-            for broker in brokers:
-                broker.topics["t"] = leaders
-            async with Client(one.bootstrap, **QUICK) as client:
-                settings: dict[str, Any] = {"buffer_max_bytes": 9_000, "max_partition_fetch_bytes": 1_000}
-                async with BatchFetcher(client, **settings) as fetcher:
-                    fetcher.assign({tp(p): 0 for p in leaders})
-                    for sessions in logs:
-                        await until(lambda now=sessions: now.incremental)  # type: ignore[misc]
-                    assert fetcher.statistics()["reserved_bytes"] <= 9_000
-                    for p in leaders:
-                        logs[leaders[p] - 1].append(p, b"v")
-                    assert len(await read(fetcher, 30)) == 30
-
-    run(test())
+    async with FakeBroker(1) as one, FakeBroker(2, one.nodes) as two, FakeBroker(3, one.nodes) as three:
+        brokers = [one, two, three]
+        logs = [SessionBroker(broker) for broker in brokers]
+        leaders = {p: p % 3 + 1 for p in range(30)}
+        for broker in brokers:
+            broker.topics["t"] = leaders
+        async with Client(one.bootstrap, **QUICK) as client:
+            settings: dict[str, Any] = {"buffer_max_bytes": 9_000, "max_partition_fetch_bytes": 1_000}
+            async with BatchFetcher(client, **settings) as fetcher:
+                fetcher.assign({tp(p): 0 for p in leaders})
+                for sessions in logs:
+                    await until(lambda now=sessions: now.incremental)  # type: ignore[misc]
+                assert fetcher.statistics()["reserved_bytes"] <= 9_000
+                for p in leaders:
+                    logs[leaders[p] - 1].append(p, b"v")
+                assert len(await read(fetcher, 30)) == 30
 
 
-def test_a_moved_partition_leaves_one_session_and_enters_another() -> None:
-    async def test() -> None:
-        async with FakeBroker(1) as old, FakeBroker(2, old.nodes) as new:
-            before, after = SessionBroker(old), SessionBroker(new)
-            old.topics["t"] = new.topics["t"] = leaders = {0: 1, 1: 1, 2: 2}
-            async with Client(old.bootstrap, **QUICK) as client:
-                async with BatchFetcher(client) as fetcher:
-                    fetcher.assign({tp(p): 0 for p in leaders})
-                    before.append(0, b"a")
-                    assert await read(fetcher, 1) == [(0, 0, b"a")]
-                    await until(lambda: before.incremental and after.incremental)
-                    leaders[0] = 2
-                    after.logs[0] = [b"a", b"b"]
-                    before.errors[0] = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                    before.news()
-                    assert await read(fetcher, 1) == [(0, 1, b"b")]
-                    assert any(0 in said.wanted for said in after.incremental)
-                    await until(lambda: any(said.forgotten == [0] for said in before.incremental))
-                    assert len(before.full) == len(after.full) == 1
-
-    run(test())
+async def test_a_moved_partition_leaves_one_session_and_enters_another() -> None:
+    async with FakeBroker(1) as old, FakeBroker(2, old.nodes) as new:
+        before, after = SessionBroker(old), SessionBroker(new)
+        old.topics["t"] = new.topics["t"] = leaders = {0: 1, 1: 1, 2: 2}
+        async with Client(old.bootstrap, **QUICK) as client:
+            async with BatchFetcher(client) as fetcher:
+                fetcher.assign({tp(p): 0 for p in leaders})
+                before.append(0, b"a")
+                assert await read(fetcher, 1) == [(0, 0, b"a")]
+                await until(lambda: before.incremental and after.incremental)
+                leaders[0] = 2
+                after.logs[0] = [b"a", b"b"]
+                before.errors[0] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                before.news()
+                assert await read(fetcher, 1) == [(0, 1, b"b")]
+                assert any(0 in said.wanted for said in after.incremental)
+                await until(lambda: any(said.forgotten == [0] for said in before.incremental))
+                assert len(before.full) == len(after.full) == 1
 
 
 @pytest.mark.parametrize("seed", seeds(5))
-def test_partitions_that_move_to_and_fro_are_read_alike_with_sessions_and_without(seed: int) -> None:
-    async def test() -> None:
-        at = random.Random(seed)
-        async with FakeBroker(1) as one, FakeBroker(2, one.nodes) as two:
-            brokers = {1: SessionBroker(one), 2: SessionBroker(two)}
-            one.topics["t"] = two.topics["t"] = leaders = dict.fromkeys(range(6), 1)
-            brokers[2].logs = brokers[1].logs
-            found: dict[bool, dict[int, list[bytes | None]]] = {}
+async def test_partitions_that_move_to_and_fro_are_read_alike_with_sessions_and_without(seed: int) -> None:
+    at = random.Random(seed)
+    async with FakeBroker(1) as one, FakeBroker(2, one.nodes) as two:
+        brokers = {1: SessionBroker(one), 2: SessionBroker(two)}
+        one.topics["t"] = two.topics["t"] = leaders = dict.fromkeys(range(6), 1)
+        brokers[2].logs = brokers[1].logs
+        found: dict[bool, dict[int, list[bytes | None]]] = {}
 
-            def move(p: int, leader: int) -> None:
-                leaders[p] = leader
-                brokers[leader].errors.pop(p, None)
-                brokers[3 - leader].errors[p] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        def move(p: int, leader: int) -> None:
+            leaders[p] = leader
+            brokers[leader].errors.pop(p, None)
+            brokers[3 - leader].errors[p] = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-            async def collect(fetcher: BatchFetcher, into: dict[int, list[bytes | None]]) -> None:
-                while True:
-                    for p, offset, value in await read(fetcher, 1):
-                        assert offset == len(into[p])
-                        into[p].append(value)
+        async def collect(fetcher: BatchFetcher, into: dict[int, list[bytes | None]]) -> None:
+            while True:
+                for p, offset, value in await read(fetcher, 1):
+                    assert offset == len(into[p])
+                    into[p].append(value)
 
-            for p in leaders:
-                move(p, 1)
-            async with Client(one.bootstrap, **QUICK) as client, AsyncExitStack() as stack:
-                reading = []
-                for with_sessions in (True, False):
-                    found[with_sessions] = {p: [] for p in leaders}
-                    fetcher = BatchFetcher(client, fetch_sessions=with_sessions)
-                    await stack.enter_async_context(fetcher)
-                    fetcher.assign({tp(p): 0 for p in leaders})
-                    reading.append(asyncio.create_task(collect(fetcher, found[with_sessions])))
-                for number in range(60):
-                    p = at.randrange(6)
-                    brokers[leaders[p]].append(p, b"%d" % number)
-                    if at.random() < 0.3:
-                        move(at.randrange(6), at.choice([1, 2]))
-                    await asyncio.sleep(at.choice([0, 0, 0.003]))
-                logs = {p: brokers[1].logs.get(p, []) for p in leaders}
-                await until(lambda: found[True] == found[False] == logs or any(t.done() for t in reading))
-                for task in reading:
-                    task.cancel()
-                await asyncio.gather(*reading, return_exceptions=True)
-                assert found[True] == found[False] == logs
-
-    run(test())
+        for p in leaders:
+            move(p, 1)
+        async with Client(one.bootstrap, **QUICK) as client, AsyncExitStack() as stack:
+            reading = []
+            for with_sessions in (True, False):
+                found[with_sessions] = {p: [] for p in leaders}
+                fetcher = BatchFetcher(client, fetch_sessions=with_sessions)
+                await stack.enter_async_context(fetcher)
+                fetcher.assign({tp(p): 0 for p in leaders})
+                reading.append(asyncio.create_task(collect(fetcher, found[with_sessions])))
+            for number in range(60):
+                p = at.randrange(6)
+                brokers[leaders[p]].append(p, b"%d" % number)
+                if at.random() < 0.3:
+                    move(at.randrange(6), at.choice([1, 2]))
+                await asyncio.sleep(at.choice([0, 0, 0.003]))
+            logs = {p: brokers[1].logs.get(p, []) for p in leaders}
+            await until(lambda: found[True] == found[False] == logs or any(t.done() for t in reading))
+            for task in reading:
+                task.cancel()
+            await asyncio.gather(*reading, return_exceptions=True)
+            assert found[True] == found[False] == logs
 
 
-def test_a_replica_the_broker_prefers_is_read_from_until_it_fails() -> None:
-    async def test() -> None:
-        async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
-            led, near = SessionBroker(leader), SessionBroker(replica)
-            leader.topics["t"] = replica.topics["t"] = {0: 1}
-            near.append(0, b"a", b"b")
-            led.append(0, b"a", b"b", b"c")
-            led.replicas[0] = 2
-            async with Client(leader.bootstrap, **QUICK) as client:
-                async with BatchFetcher(client, client_rack="r1") as fetcher:
-                    fetcher.add(tp(0), 0)
-                    assert await read(fetcher, 2) == [(0, 0, b"a"), (0, 1, b"b")]
-                    assert {said.rack_id for said in led.requests + near.requests} == {"r1"}
-                    asked = len(led.requests)
-                    near.append(0, b"c")
-                    assert await read(fetcher, 1) == [(0, 2, b"c")]
-                    assert len(led.requests) == asked, "nothing of it is asked of the leader meanwhile"
-                    led.append(0, b"d")
-                    led.replicas.clear()
-                    near.errors[0] = ErrorCode.OFFSET_OUT_OF_RANGE
-                    near.news()
-                    assert await read(fetcher, 1) == [(0, 3, b"d")]
-
-    run(test())
+async def test_a_replica_the_broker_prefers_is_read_from_until_it_fails() -> None:
+    async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
+        led, near = SessionBroker(leader), SessionBroker(replica)
+        leader.topics["t"] = replica.topics["t"] = {0: 1}
+        near.append(0, b"a", b"b")
+        led.append(0, b"a", b"b", b"c")
+        led.replicas[0] = 2
+        async with Client(leader.bootstrap, **QUICK) as client:
+            async with BatchFetcher(client, client_rack="r1") as fetcher:
+                fetcher.add(tp(0), 0)
+                assert await read(fetcher, 2) == [(0, 0, b"a"), (0, 1, b"b")]
+                assert {said.rack_id for said in led.requests + near.requests} == {"r1"}
+                asked = len(led.requests)
+                near.append(0, b"c")
+                assert await read(fetcher, 1) == [(0, 2, b"c")]
+                assert len(led.requests) == asked, "nothing of it is asked of the leader meanwhile"
+                led.append(0, b"d")
+                led.replicas.clear()
+                near.errors[0] = ErrorCode.OFFSET_OUT_OF_RANGE
+                near.news()
+                assert await read(fetcher, 1) == [(0, 3, b"d")]
 
 
-def test_the_leader_is_asked_again_when_the_replica_s_time_is_over() -> None:
-    async def test() -> None:
-        async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
-            led, near = SessionBroker(leader), SessionBroker(replica)
-            leader.topics["t"] = replica.topics["t"] = {0: 1}
-            led.append(0, b"a")
-            near.append(0, b"a")
-            led.replicas[0] = 2
-            async with Client(leader.bootstrap, **QUICK, metadata_max_age_ms=50) as client:
-                async with BatchFetcher(client) as fetcher:
-                    fetcher.add(tp(0), 0)
-                    assert await read(fetcher, 1) == [(0, 0, b"a")]
-                    led.replicas.clear()
-                    led.append(0, b"b")
-                    assert await read(fetcher, 1) == [(0, 1, b"b")]
-
-    run(test())
+async def test_the_leader_is_asked_again_when_the_replica_s_time_is_over() -> None:
+    async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
+        led, near = SessionBroker(leader), SessionBroker(replica)
+        leader.topics["t"] = replica.topics["t"] = {0: 1}
+        led.append(0, b"a")
+        near.append(0, b"a")
+        led.replicas[0] = 2
+        async with Client(leader.bootstrap, **QUICK, metadata_max_age_ms=50) as client:
+            async with BatchFetcher(client) as fetcher:
+                fetcher.add(tp(0), 0)
+                assert await read(fetcher, 1) == [(0, 0, b"a")]
+                led.replicas.clear()
+                led.append(0, b"b")
+                assert await read(fetcher, 1) == [(0, 1, b"b")]
 
 
 def test_a_replica_nobody_knows_is_not_asked() -> None:

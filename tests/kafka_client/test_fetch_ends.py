@@ -23,30 +23,26 @@ SETTINGS = FetchSettings(
 )
 
 
-def test_an_end_that_comes_with_news_is_one() -> None:
+async def test_an_end_that_comes_with_news_is_one() -> None:
     """While a partition backs off, so that there is a time to wait for; `asyncio.wait_for` would go on."""
-
-    async def case() -> None:
-        buffer, tp = FetchBuffer(1_000), TopicPartition("t", 0)
-        unused: Any = SimpleNamespace(backoff=lambda: None)
-        node = NodeFetch(
-            unused,
-            NODE,
-            lane="fetch",
-            settings=SETTINGS,
-            buffer=buffer,
-            director=unused,
-            metrics=FetchMetrics(),
-        )
-        buffer.add(tp, 0, -1)
-        buffer.partitions[tp].found_leader(NODE, 0, b"i" * 16)
-        buffer.partitions[tp].back_off(asyncio.get_running_loop().time() + 3600)
-        running = asyncio.create_task(node.run())
-        for _ in range(3):
-            await asyncio.sleep(0)
-        node.wake()
-        running.cancel()
-        _, still = await asyncio.wait([running], timeout=10)
-        assert not still, "it goes on for ever, and whoever closes the fetcher waits"
-
-    asyncio.run(case())
+    buffer, tp = FetchBuffer(1_000), TopicPartition("t", 0)
+    unused: Any = SimpleNamespace(backoff=lambda: None)
+    node = NodeFetch(
+        unused,
+        NODE,
+        lane="fetch",
+        settings=SETTINGS,
+        buffer=buffer,
+        director=unused,
+        metrics=FetchMetrics(),
+    )
+    buffer.add(tp, 0, -1)
+    buffer.partitions[tp].found_leader(NODE, 0, b"i" * 16)
+    buffer.partitions[tp].back_off(asyncio.get_running_loop().time() + 3600)
+    running = asyncio.create_task(node.run())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    node.wake()
+    running.cancel()
+    _, still = await asyncio.wait([running], timeout=10)
+    assert not still, "it goes on for ever, and whoever closes the fetcher waits"

@@ -19,7 +19,7 @@ from kafka_client.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from tests.kafka_client.fake_broker import CUT, Asked, FakeBroker
-from tests.kafka_client.running import QUICK, run, until
+from tests.kafka_client.running import QUICK, until
 
 TP = TopicPartition("t", 0)
 
@@ -83,379 +83,323 @@ async def read(fetcher: BatchFetcher, count: int) -> list[int]:
     ],
     ids=["cut", "cut inside", "not leader", "topic id", "fenced epoch", "not available", "storage"],
 )
-def test_what_mends_is_not_seen(fault: Callable[[Asked], object]) -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
-            answer = log_of(6)
+async def test_what_mends_is_not_seen(fault: Callable[[Asked], object]) -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
+        answer = log_of(6)
 
-            def cut_after(asked: Asked) -> object:
-                given = fault(asked)
-                if isinstance(given, bytes) and given.endswith(b"cut"):
-                    asyncio.get_running_loop().call_later(0.01, broker.cut_all)
-                return given
+        def cut_after(asked: Asked) -> object:
+            given = fault(asked)
+            if isinstance(given, bytes) and given.endswith(b"cut"):
+                asyncio.get_running_loop().call_later(0.01, broker.cut_all)
+            return given
 
-            broker.on(ApiKey.FETCH, answer, cut_after, answer, cut_after, answer)
+        broker.on(ApiKey.FETCH, answer, cut_after, answer, cut_after, answer)
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(TP, 0)
+            assert await read(fetcher, 6) == list(range(6))
+
+
+async def test_a_partition_is_followed_to_its_new_leader() -> None:
+    async with FakeBroker(1) as old, FakeBroker(2, old.nodes) as new:
+        async with Client(old.bootstrap, **QUICK) as client:
+            old.on(ApiKey.FETCH, log_of(3))
+            new.on(ApiKey.FETCH, log_of(6))
             async with BatchFetcher(client) as fetcher:
                 fetcher.add(TP, 0)
-                assert await read(fetcher, 6) == list(range(6))
-
-    run(test())
-
-
-def test_a_partition_is_followed_to_its_new_leader() -> None:
-    async def test() -> None:
-        async with FakeBroker(1) as old, FakeBroker(2, old.nodes) as new:
-            async with Client(old.bootstrap, **QUICK) as client:
-                old.on(ApiKey.FETCH, log_of(3))
-                new.on(ApiKey.FETCH, log_of(6))
-                async with BatchFetcher(client) as fetcher:
-                    fetcher.add(TP, 0)
-                    assert await read(fetcher, 3) == [0, 1, 2]
-                    old.topics["t"][0] = new.topics["t"][0] = 2
-                    moved = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                    old.on(ApiKey.FETCH, lambda asked: asked.fetched(partition(error_code=moved)))
-                    assert await read(fetcher, 3) == [3, 4, 5]
-
-    run(test())
+                assert await read(fetcher, 3) == [0, 1, 2]
+                old.topics["t"][0] = new.topics["t"][0] = 2
+                moved = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                old.on(ApiKey.FETCH, lambda asked: asked.fetched(partition(error_code=moved)))
+                assert await read(fetcher, 3) == [3, 4, 5]
 
 
-def test_an_answer_from_before_a_seek_is_discarded() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
-            sought = asyncio.Event()
+async def test_an_answer_from_before_a_seek_is_discarded() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+        sought = asyncio.Event()
 
-            async def slow(asked: Asked) -> bytes:
-                await sought.wait()
-                return asked.fetched(partition(one(0, b"stale")))
+        async def slow(asked: Asked) -> bytes:
+            await sought.wait()
+            return asked.fetched(partition(one(0, b"stale")))
 
-            broker.on(ApiKey.FETCH, slow, log_of(100))
-            async with BatchFetcher(client) as fetcher:
-                fetcher.add(TP, 0)
-                await until(lambda: broker.count(ApiKey.FETCH) == 1)
-                fetcher.seek(TP, 50)
-                sought.set()
-                (fetched, *_) = await fetcher.fetch()
-                assert fetched.position == 50
-                assert fetched.records()[0][0] == 50
-
-    run(test())
+        broker.on(ApiKey.FETCH, slow, log_of(100))
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(TP, 0)
+            await until(lambda: broker.count(ApiKey.FETCH) == 1)
+            fetcher.seek(TP, 50)
+            sought.set()
+            (fetched, *_) = await fetcher.fetch()
+            assert fetched.position == 50
+            assert fetched.records()[0][0] == 50
 
 
-def test_a_removed_partition_is_never_handed_out() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
-            broker.on(ApiKey.FETCH, log_of(100))
-            async with BatchFetcher(client) as fetcher:
-                fetcher.add(TP, 0)
-                await until(lambda: fetcher.statistics()["buffered_bytes"])
-                fetcher.remove(TP)
-                assert await fetcher.fetch(timeout_ms=30) == []
-                assert fetcher.assignment == set()
-
-    run(test())
+async def test_a_removed_partition_is_never_handed_out() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+        broker.on(ApiKey.FETCH, log_of(100))
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(TP, 0)
+            await until(lambda: fetcher.statistics()["buffered_bytes"])
+            fetcher.remove(TP)
+            assert await fetcher.fetch(timeout_ms=30) == []
+            assert fetcher.assignment == set()
 
 
-def test_a_paused_partition_waits_and_keeps_its_place() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
-            broker.on(ApiKey.FETCH, log_of(10))
-            async with BatchFetcher(client) as fetcher:
-                fetcher.add(TP, 0)
-                await until(lambda: fetcher.statistics()["buffered_bytes"])
-                fetcher.pause([TP])
-                assert fetcher.paused() == {TP}
-                assert await fetcher.fetch(timeout_ms=30) == []
-                fetcher.resume([TP])
-                assert await read(fetcher, 10) == list(range(10))
-                assert fetcher.position(TP) == 10
-
-    run(test())
+async def test_a_paused_partition_waits_and_keeps_its_place() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+        broker.on(ApiKey.FETCH, log_of(10))
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(TP, 0)
+            await until(lambda: fetcher.statistics()["buffered_bytes"])
+            fetcher.pause([TP])
+            assert fetcher.paused() == {TP}
+            assert await fetcher.fetch(timeout_ms=30) == []
+            fetcher.resume([TP])
+            assert await read(fetcher, 10) == list(range(10))
+            assert fetcher.position(TP) == 10
 
 
 @pytest.mark.parametrize(("policy", "first"), [("earliest", 20), ("latest", 25)])
-def test_out_of_range_goes_on_where_the_policy_says(policy: Any, first: int) -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
-            out = ErrorCode.OFFSET_OUT_OF_RANGE
-            broker.on(ApiKey.FETCH, lambda asked: asked.fetched(partition(error_code=out)), log_of(30))
-            broker.on(ApiKey.LIST_OFFSETS, offsets(20, 25))
-            async with BatchFetcher(client, auto_offset_reset=policy) as fetcher:
-                fetcher.add(TP, 7)
-                assert await read(fetcher, 30 - first) == list(range(first, 30))
-
-    run(test())
+async def test_out_of_range_goes_on_where_the_policy_says(policy: Any, first: int) -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
+        out = ErrorCode.OFFSET_OUT_OF_RANGE
+        broker.on(ApiKey.FETCH, lambda asked: asked.fetched(partition(error_code=out)), log_of(30))
+        broker.on(ApiKey.LIST_OFFSETS, offsets(20, 25))
+        async with BatchFetcher(client, auto_offset_reset=policy) as fetcher:
+            fetcher.add(TP, 7)
+            assert await read(fetcher, 30 - first) == list(range(first, 30))
 
 
-def test_out_of_range_without_a_policy_says_by_how_much() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
-            out = ErrorCode.OFFSET_OUT_OF_RANGE
-            broker.on(ApiKey.FETCH, lambda asked: asked.fetched(partition(error_code=out)), log_of(30))
-            broker.on(ApiKey.LIST_OFFSETS, offsets(20, 25))
-            async with BatchFetcher(client) as fetcher:
-                fetcher.add(TP, 7)
-                with pytest.raises(OffsetOutOfRange) as raised:
-                    await fetcher.fetch()
-                error = raised.value
-                found = (error.topic, error.partition, error.offset, error.start, error.end)
-                assert found == ("t", 0, 7, 20, 25)
-                assert await fetcher.fetch(timeout_ms=20) == []
-                fetcher.seek(TP, 20)
-                assert await read(fetcher, 10) == list(range(20, 30))
-
-    run(test())
+async def test_out_of_range_without_a_policy_says_by_how_much() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
+        out = ErrorCode.OFFSET_OUT_OF_RANGE
+        broker.on(ApiKey.FETCH, lambda asked: asked.fetched(partition(error_code=out)), log_of(30))
+        broker.on(ApiKey.LIST_OFFSETS, offsets(20, 25))
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(TP, 7)
+            with pytest.raises(OffsetOutOfRange) as raised:
+                await fetcher.fetch()
+            error = raised.value
+            found = (error.topic, error.partition, error.offset, error.start, error.end)
+            assert found == ("t", 0, 7, 20, 25)
+            assert await fetcher.fetch(timeout_ms=20) == []
+            fetcher.seek(TP, 20)
+            assert await read(fetcher, 10) == list(range(20, 30))
 
 
-def test_what_does_not_mend_is_raised_once_and_others_go_on() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
-            broker.topics["t"][1] = 1
-            denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+async def test_what_does_not_mend_is_raised_once_and_others_go_on() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
+        broker.topics["t"][1] = 1
+        denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-            async def answer(asked: Asked) -> bytes:
-                results = []
-                for p in asked.message.topics[0].partitions:
-                    if p.partition == 1:
-                        results.append(partition(error_code=denied, index=1))
-                    elif p.fetch_offset < 3:
-                        results.append(partition(one(p.fetch_offset)))
-                if not results:
-                    await asyncio.sleep(0.01)
-                return asked.fetched(*results)
+        async def answer(asked: Asked) -> bytes:
+            results = []
+            for p in asked.message.topics[0].partitions:
+                if p.partition == 1:
+                    results.append(partition(error_code=denied, index=1))
+                elif p.fetch_offset < 3:
+                    results.append(partition(one(p.fetch_offset)))
+            if not results:
+                await asyncio.sleep(0.01)
+            return asked.fetched(*results)
 
-            broker.on(ApiKey.FETCH, answer)
-            async with BatchFetcher(client) as fetcher:
-                fetcher.assign({TP: 0, TopicPartition("t", 1): 0})
-                seen: list[int] = []
-                codes: list[int] = []
-                while len(seen) < 3 or not codes:
-                    try:
-                        seen += await read(fetcher, 1)
-                    except KafkaError as error:
-                        codes.append(error.code)
-                assert seen == [0, 1, 2]
-                assert codes == [denied]
-                assert await fetcher.fetch(timeout_ms=30) == []
-
-    run(test())
+        broker.on(ApiKey.FETCH, answer)
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({TP: 0, TopicPartition("t", 1): 0})
+            seen: list[int] = []
+            codes: list[int] = []
+            while len(seen) < 3 or not codes:
+                try:
+                    seen += await read(fetcher, 1)
+                except KafkaError as error:
+                    codes.append(error.code)
+            assert seen == [0, 1, 2]
+            assert codes == [denied]
+            assert await fetcher.fetch(timeout_ms=30) == []
 
 
-def test_a_topic_that_is_not_there_is_named() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
-            async with BatchFetcher(client) as fetcher:
-                fetcher.add(TopicPartition("nowhere", 3), 0)
-                with pytest.raises(KafkaError, match="nowhere-3"):
-                    await fetcher.fetch()
-
-    run(test())
+async def test_a_topic_that_is_not_there_is_named() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(TopicPartition("nowhere", 3), 0)
+            with pytest.raises(KafkaError, match="nowhere-3"):
+                await fetcher.fetch()
 
 
-def test_a_batch_cut_off_at_the_end_is_left_for_the_next_fetch() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+async def test_a_batch_cut_off_at_the_end_is_left_for_the_next_fetch() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap) as client:
 
-            async def answer(asked: Asked) -> bytes:
-                offset = asked.message.topics[0].partitions[0].fetch_offset
-                if offset == 0:
-                    return asked.fetched(partition(one(0) + one(1)[:-3]))
-                return await log_of(2)(asked)
+        async def answer(asked: Asked) -> bytes:
+            offset = asked.message.topics[0].partitions[0].fetch_offset
+            if offset == 0:
+                return asked.fetched(partition(one(0) + one(1)[:-3]))
+            return await log_of(2)(asked)
 
-            broker.on(ApiKey.FETCH, answer)
-            async with BatchFetcher(client) as fetcher:
-                fetcher.add(TP, 0)
-                assert await read(fetcher, 2) == [0, 1]
-
-    run(test())
+        broker.on(ApiKey.FETCH, answer)
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(TP, 0)
+            assert await read(fetcher, 2) == [0, 1]
 
 
-def test_answers_without_a_record_are_passed_over() -> None:
+async def test_answers_without_a_record_are_passed_over() -> None:
     """Apache Kafka gives batches that compaction took all records from, one by one here, and at the end."""
+    async with FakeBroker() as broker, Client(broker.bootstrap) as client:
 
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+        async def answer(asked: Asked) -> bytes:
+            offset = asked.message.topics[0].partitions[0].fetch_offset
+            if offset == 24:
+                await asyncio.sleep(0.01)
+                return asked.fetched(partition())
+            return asked.fetched(partition(one(offset) if offset == 20 else emptied(offset)))
 
-            async def answer(asked: Asked) -> bytes:
-                offset = asked.message.topics[0].partitions[0].fetch_offset
-                if offset == 24:
-                    await asyncio.sleep(0.01)
-                    return asked.fetched(partition())
-                return asked.fetched(partition(one(offset) if offset == 20 else emptied(offset)))
-
-            broker.on(ApiKey.FETCH, answer)
-            async with BatchFetcher(client) as fetcher:
-                fetcher.add(TP, 0)
-                assert await read(fetcher, 1) == [20]
-                while fetcher.position(TP) < 24:
-                    for fetched in await fetcher.fetch():
-                        assert fetched.records() == []
-
-    run(test())
+        broker.on(ApiKey.FETCH, answer)
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(TP, 0)
+            assert await read(fetcher, 1) == [20]
+            while fetcher.position(TP) < 24:
+                for fetched in await fetcher.fetch():
+                    assert fetched.records() == []
 
 
-def test_garbage_in_place_of_an_answer_is_raised() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
+async def test_garbage_in_place_of_an_answer_is_raised() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
 
-            def garbage(asked: Asked) -> bytes:
-                body = asked.correlation_id.to_bytes(4, "big") + b"\0" * 4 + b"\xff" * 40
-                return len(body).to_bytes(4, "big") + body
+        def garbage(asked: Asked) -> bytes:
+            body = asked.correlation_id.to_bytes(4, "big") + b"\0" * 4 + b"\xff" * 40
+            return len(body).to_bytes(4, "big") + body
 
-            broker.on(ApiKey.FETCH, garbage)
-            async with BatchFetcher(client) as fetcher:
-                fetcher.add(TP, 0)
-                with pytest.raises(MalformedMessage):
-                    await fetcher.fetch()
-
-    run(test())
+        broker.on(ApiKey.FETCH, garbage)
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(TP, 0)
+            with pytest.raises(MalformedMessage):
+                await fetcher.fetch()
 
 
-def test_the_buffer_keeps_its_bound() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
-            batch = len(one(0))
-            broker.on(ApiKey.FETCH, log_of(500))
-            async with BatchFetcher(
-                client, buffer_max_bytes=10 * batch, max_partition_fetch_bytes=3 * batch
-            ) as fetcher:
-                fetcher.add(TP, 0)
-                await until(lambda: fetcher.statistics()["buffered_bytes"] >= 10 * batch)
-                asked = broker.count(ApiKey.FETCH)
-                for _ in range(20):
-                    await asyncio.sleep(0.001)
-                assert broker.count(ApiKey.FETCH) == asked
-                assert fetcher.statistics()["buffered_bytes"] <= 11 * batch
-                assert all(a.message.max_bytes <= 10 * batch for a in broker.asked if a.api_key == 1)
-                assert await read(fetcher, 500) == list(range(500))
-
-    run(test())
+async def test_the_buffer_keeps_its_bound() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+        batch = len(one(0))
+        broker.on(ApiKey.FETCH, log_of(500))
+        async with BatchFetcher(
+            client, buffer_max_bytes=10 * batch, max_partition_fetch_bytes=3 * batch
+        ) as fetcher:
+            fetcher.add(TP, 0)
+            await until(lambda: fetcher.statistics()["buffered_bytes"] >= 10 * batch)
+            asked = broker.count(ApiKey.FETCH)
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+            assert broker.count(ApiKey.FETCH) == asked
+            assert fetcher.statistics()["buffered_bytes"] <= 11 * batch
+            assert all(a.message.max_bytes <= 10 * batch for a in broker.asked if a.api_key == 1)
+            assert await read(fetcher, 500) == list(range(500))
 
 
-def test_paused_partitions_do_not_starve_the_others() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
-            broker.topics["t"] = {0: 1, 1: 1}
-            big = 1000
+async def test_paused_partitions_do_not_starve_the_others() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+        broker.topics["t"] = {0: 1, 1: 1}
+        big = 1000
 
-            async def answer(asked: Asked) -> bytes:
-                wanted = asked.message.topics[0].partitions
-                if all(p.partition == 1 and p.fetch_offset >= 5 for p in wanted):
-                    await asyncio.sleep(0.01)
-                return asked.fetched(
-                    *(
-                        partition(one(p.fetch_offset, b"x" * big), index=p.partition)
-                        for p in wanted
-                        if p.partition == 0 or p.fetch_offset < 5
-                    )
+        async def answer(asked: Asked) -> bytes:
+            wanted = asked.message.topics[0].partitions
+            if all(p.partition == 1 and p.fetch_offset >= 5 for p in wanted):
+                await asyncio.sleep(0.01)
+            return asked.fetched(
+                *(
+                    partition(one(p.fetch_offset, b"x" * big), index=p.partition)
+                    for p in wanted
+                    if p.partition == 0 or p.fetch_offset < 5
                 )
+            )
 
-            broker.on(ApiKey.FETCH, answer)
-            other = TopicPartition("t", 1)
-            async with BatchFetcher(client, buffer_max_bytes=big, max_partition_fetch_bytes=big) as fetcher:
-                fetcher.add(TP, 0)
-                await until(lambda: fetcher.statistics()["buffered_bytes"] >= big)
-                fetcher.pause([TP])
-                fetcher.add(other, 0)
-                assert await read(fetcher, 5) == [0, 1, 2, 3, 4]
-                fetcher.resume([TP])
-                assert fetcher.position(TP) == 0
-                assert (await read(fetcher, 2))[:2] == [0, 1]
-
-    run(test())
-
-
-def test_a_bounded_fetch_takes_turns() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
-            broker.topics["t"] = {0: 1, 1: 1}
-
-            async def answer(asked: Asked) -> bytes:
-                wanted = [p for p in asked.message.topics[0].partitions if p.fetch_offset < 50]
-                if not wanted:
-                    await asyncio.sleep(0.01)
-                return asked.fetched(*(partition(one(p.fetch_offset), index=p.partition) for p in wanted))
-
-            broker.on(ApiKey.FETCH, answer)
-            async with BatchFetcher(client) as fetcher:
-                fetcher.assign({TP: 0, TopicPartition("t", 1): 0})
-                await until(lambda: fetcher.statistics()["buffered_bytes"] >= 100 * len(one(0)))
-                turns = [(await fetcher.fetch(max_bytes=1))[0].tp.partition for _ in range(6)]
-                assert turns == [0, 1, 0, 1, 0, 1]
-
-    run(test())
+        broker.on(ApiKey.FETCH, answer)
+        other = TopicPartition("t", 1)
+        async with BatchFetcher(client, buffer_max_bytes=big, max_partition_fetch_bytes=big) as fetcher:
+            fetcher.add(TP, 0)
+            await until(lambda: fetcher.statistics()["buffered_bytes"] >= big)
+            fetcher.pause([TP])
+            fetcher.add(other, 0)
+            assert await read(fetcher, 5) == [0, 1, 2, 3, 4]
+            fetcher.resume([TP])
+            assert fetcher.position(TP) == 0
+            assert (await read(fetcher, 2))[:2] == [0, 1]
 
 
-def test_fetching_ends_when_the_client_closes() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
-            broker.on(ApiKey.FETCH, log_of(0))
-            async with BatchFetcher(client) as fetcher:
-                fetcher.add(TP, 0)
-                waiting = asyncio.create_task(fetcher.fetch())
-                await until(lambda: broker.count(ApiKey.FETCH))
-                await client.close()
-                with pytest.raises(ConnectionClosed):
-                    await waiting
+async def test_a_bounded_fetch_takes_turns() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+        broker.topics["t"] = {0: 1, 1: 1}
 
-    run(test())
+        async def answer(asked: Asked) -> bytes:
+            wanted = [p for p in asked.message.topics[0].partitions if p.fetch_offset < 50]
+            if not wanted:
+                await asyncio.sleep(0.01)
+            return asked.fetched(*(partition(one(p.fetch_offset), index=p.partition) for p in wanted))
+
+        broker.on(ApiKey.FETCH, answer)
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({TP: 0, TopicPartition("t", 1): 0})
+            await until(lambda: fetcher.statistics()["buffered_bytes"] >= 100 * len(one(0)))
+            turns = [(await fetcher.fetch(max_bytes=1))[0].tp.partition for _ in range(6)]
+            assert turns == [0, 1, 0, 1, 0, 1]
 
 
-def test_one_fetch_hands_out_a_bounded_part_of_what_is_buffered() -> None:
+async def test_fetching_ends_when_the_client_closes() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
+        broker.on(ApiKey.FETCH, log_of(0))
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(TP, 0)
+            waiting = asyncio.create_task(fetcher.fetch())
+            await until(lambda: broker.count(ApiKey.FETCH))
+            await client.close()
+            with pytest.raises(ConnectionClosed):
+                await waiting
+
+
+async def test_one_fetch_hands_out_a_bounded_part_of_what_is_buffered() -> None:
     """Whoever decoded what one call gave had all of the buffer in memory, decompressed."""
+    async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+        many = build_batch([(0, None, b"", ())] * 4_000)
+        large = build_batch([(0, None, b"x" * 400_000, ())])
 
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
-            many = build_batch([(0, None, b"", ())] * 4_000)
-            large = build_batch([(0, None, b"x" * 400_000, ())])
+        async def answer(asked: Asked) -> bytes:
+            offset, batches = asked.message.topics[0].partitions[0].fetch_offset, b""
+            if offset:
+                await asyncio.sleep(0.01)
+                return asked.fetched(partition())
+            for batch in [many] * 5 + [large] * 5:
+                placed = bytearray(batch)
+                assign_offset(placed, offset, 0)
+                offset = read_header(placed).next_offset
+                batches += placed
+            return asked.fetched(partition(batches))
 
-            async def answer(asked: Asked) -> bytes:
-                offset, batches = asked.message.topics[0].partitions[0].fetch_offset, b""
-                if offset:
-                    await asyncio.sleep(0.01)
-                    return asked.fetched(partition())
-                for batch in [many] * 5 + [large] * 5:
-                    placed = bytearray(batch)
-                    assign_offset(placed, offset, 0)
-                    offset = read_header(placed).next_offset
-                    batches += placed
-                return asked.fetched(partition(batches))
-
-            broker.on(ApiKey.FETCH, answer)
-            async with BatchFetcher(client) as fetcher:
-                fetcher.add(TP, 0)
-                await until(lambda: fetcher.statistics()["buffered_bytes"])
-                counts = []
-                while fetcher.statistics()["buffered_bytes"]:
-                    (fetched,) = await fetcher.fetch()
-                    counts.append(len(fetched.records()))
-                    assert fetcher.position(TP) == fetched.next_offset
-                # 10,000 records, or a megabyte, whichever comes first; the bytes of the last record batches.
-                assert counts == [8_000, 8_000, 4_002, 2, 1]
-
-    run(test())
+        broker.on(ApiKey.FETCH, answer)
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(TP, 0)
+            await until(lambda: fetcher.statistics()["buffered_bytes"])
+            counts = []
+            while fetcher.statistics()["buffered_bytes"]:
+                (fetched,) = await fetcher.fetch()
+                counts.append(len(fetched.records()))
+                assert fetcher.position(TP) == fetched.next_offset
+            # 10,000 records, or a megabyte, whichever comes first; the bytes of the last record batches.
+            assert counts == [8_000, 8_000, 4_002, 2, 1]
 
 
-def test_a_quiet_partition_keeps_no_large_response_in_memory() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
-            broker.topics["t"] = {0: 1, 1: 1}
+async def test_a_quiet_partition_keeps_no_large_response_in_memory() -> None:
+    async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+        broker.topics["t"] = {0: 1, 1: 1}
 
-            async def answer(asked: Asked) -> bytes:
-                wanted = [p for p in asked.message.topics[0].partitions if p.fetch_offset == 0]
-                if not wanted:
-                    await asyncio.sleep(0.01)
-                sizes = {0: 500_000, 1: 10}
-                return asked.fetched(
-                    *(partition(one(0, b"x" * sizes[p.partition]), index=p.partition) for p in wanted)
-                )
+        async def answer(asked: Asked) -> bytes:
+            wanted = [p for p in asked.message.topics[0].partitions if p.fetch_offset == 0]
+            if not wanted:
+                await asyncio.sleep(0.01)
+            sizes = {0: 500_000, 1: 10}
+            return asked.fetched(
+                *(partition(one(0, b"x" * sizes[p.partition]), index=p.partition) for p in wanted)
+            )
 
-            broker.on(ApiKey.FETCH, answer)
-            async with BatchFetcher(client) as fetcher:
-                fetcher.assign({TP: 0, TopicPartition("t", 1): 0})
-                found: dict[int, Any] = {}
-                while len(found) < 2:
-                    found |= {fetched.tp.partition: fetched for fetched in await fetcher.fetch()}
-                assert len(found[1].buffer.obj) < 100
-                assert len(found[0].buffer.obj) > 500_000, "what makes up most of a response is not copied"
-
-    run(test())
+        broker.on(ApiKey.FETCH, answer)
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({TP: 0, TopicPartition("t", 1): 0})
+            found: dict[int, Any] = {}
+            while len(found) < 2:
+                found |= {fetched.tp.partition: fetched for fetched in await fetcher.fetch()}
+            assert len(found[1].buffer.obj) < 100
+            assert len(found[0].buffer.obj) > 500_000, "what makes up most of a response is not copied"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from kafka_client import Client
@@ -23,38 +21,34 @@ from tests.kafka_client.running import run
 AGE = 60.0
 
 
-def test_topics_that_nobody_asks_about_are_forgotten() -> None:
+async def test_topics_that_nobody_asks_about_are_forgotten() -> None:
     """A client that lives long kept every topic it had ever asked about, and every name that was none."""
+    now = [0.0]
 
-    async def main() -> None:
-        now = [0.0]
-
-        async def ask(topics: set[str] | None) -> MetadataResponse:
-            answered = []
-            for name in sorted(topics or ()):
-                is_there = not name.startswith("missing")
-                answered.append(
-                    MetadataResponseTopic(
-                        error_code=0 if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        name=name,
-                        topic_id=bytes(16),
-                        partitions=[MetadataResponsePartition(leader_id=1)],
-                    )
+    async def ask(topics: set[str] | None) -> MetadataResponse:
+        answered = []
+        for name in sorted(topics or ()):
+            is_there = not name.startswith("missing")
+            answered.append(
+                MetadataResponseTopic(
+                    error_code=0 if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    name=name,
+                    topic_id=bytes(16),
+                    partitions=[MetadataResponsePartition(leader_id=1)],
                 )
-            return MetadataResponse(cluster_id="c", controller_id=1, topics=answered)
+            )
+        return MetadataResponse(cluster_id="c", controller_id=1, topics=answered)
 
-        cache = MetadataCache(ask, max_age=AGE, clock=lambda: now[0])
-        for number in range(100):
-            now[0] += AGE / 5
-            await cache.refresh(["used", f"once-{number}", f"missing-{number}"])
-            assert cache.cluster.topics.keys() >= {"used", f"once-{number}"}
-            assert cache.errors[f"missing-{number}"]
-        lately = int((AGE + IDLE_SECONDS) / (AGE / 5)) + 1
-        assert cache.remembered == 1 + 2 * lately
-        assert set(cache.errors) == {f"missing-{number}" for number in range(100 - lately, 100)}
-        assert cache.stale(["once-0"])[0], "and asked about again"
-
-    asyncio.run(main())
+    cache = MetadataCache(ask, max_age=AGE, clock=lambda: now[0])
+    for number in range(100):
+        now[0] += AGE / 5
+        await cache.refresh(["used", f"once-{number}", f"missing-{number}"])
+        assert cache.cluster.topics.keys() >= {"used", f"once-{number}"}
+        assert cache.errors[f"missing-{number}"]
+    lately = int((AGE + IDLE_SECONDS) / (AGE / 5)) + 1
+    assert cache.remembered == 1 + 2 * lately
+    assert set(cache.errors) == {f"missing-{number}" for number in range(100 - lately, 100)}
+    assert cache.stale(["once-0"])[0], "and asked about again"
 
 
 def test_coordinators_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from kafka_client.producer.identity import Identity
 from kafka_client.records import Codec, build_batch, read_header
 from kafka_client.wire import ApiKey
 from tests.kafka_client.fake_broker import Asked
-from tests.kafka_client.running import run, until
+from tests.kafka_client.running import until
 from tests.kafka_client.test_producer_faults import stage
 from tests.support import depth
 
@@ -276,7 +276,7 @@ def accept(asked: Asked) -> Any:
 
 
 @depth.deep
-def test_a_turn_touches_only_queues_with_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_turn_touches_only_queues_with_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every turn looked through all queues, and so did a flush and whoever waited for memory."""
     known, active = 10_000, range(0, 5_000, 100)
     touched: set[TopicPartition] = set()
@@ -285,29 +285,26 @@ def test_a_turn_touches_only_queues_with_batches(monkeypatch: pytest.MonkeyPatch
         touched.add(object.__getattribute__(queue, "tp"))
         return object.__getattribute__(queue, name)
 
-    async def test() -> None:
-        async with (
-            stage() as on,
-            BatchProducer(on.client, linger_ms=1, delivery_timeout_ms=200_000) as producer,
-        ):
-            on.broker.topics["t"] = dict.fromkeys(range(known), 1)
-            on.broker.on(ApiKey.PRODUCE, accept)
-            for partition in range(known):
+    async with (
+        stage() as on,
+        BatchProducer(on.client, linger_ms=1, delivery_timeout_ms=200_000) as producer,
+    ):
+        on.broker.topics["t"] = dict.fromkeys(range(known), 1)
+        on.broker.on(ApiKey.PRODUCE, accept)
+        for partition in range(known):
+            await producer.send("t", partition, [RECORD])
+        await producer.flush()
+        monkeypatch.setattr(PartitionQueue, "__getattribute__", note, raising=False)
+        requests = producer.statistics()["requests_sent"]
+        for _ in range(3):
+            for partition in active:
                 await producer.send("t", partition, [RECORD])
             await producer.flush()
-            monkeypatch.setattr(PartitionQueue, "__getattribute__", note, raising=False)
-            requests = producer.statistics()["requests_sent"]
-            for _ in range(3):
-                for partition in active:
-                    await producer.send("t", partition, [RECORD])
-                await producer.flush()
-            assert producer.statistics()["requests_sent"] >= requests + 3
-            assert touched == {TopicPartition("t", partition) for partition in active}
-
-    run(test())
+        assert producer.statistics()["requests_sent"] >= requests + 3
+        assert touched == {TopicPartition("t", partition) for partition in active}
 
 
-def test_a_full_request_leaves_nobody_out_twice() -> None:
+async def test_a_full_request_leaves_nobody_out_twice() -> None:
     """What did not fit is the first in the next request."""
     served: list[list[int]] = []
 
@@ -316,21 +313,18 @@ def test_a_full_request_leaves_nobody_out_twice() -> None:
         served.append([partition for partition, _ in batches])
         return accept(asked)
 
-    async def test() -> None:
-        async with (
-            stage() as on,
-            BatchProducer(on.client, linger_ms=60_000, max_request_size=600, max_in_flight=1) as producer,
-        ):
-            on.broker.topics["t"] = dict.fromkeys(range(6), 1)
-            on.broker.on(ApiKey.PRODUCE, note)
-            for _ in range(4):
-                for partition in range(6):
-                    await producer.send("t", partition, [(0, None, b"v" * 400, ())])
-            await producer.flush()
-            await until(lambda: sum(map(len, served)) >= 24)
-            assert all(len(request) == 1 for request in served)
-            order = [partition for request in served for partition in request]
-            for at in range(0, 24, 6):
-                assert sorted(order[at : at + 6]) == list(range(6))
-
-    run(test())
+    async with (
+        stage() as on,
+        BatchProducer(on.client, linger_ms=60_000, max_request_size=600, max_in_flight=1) as producer,
+    ):
+        on.broker.topics["t"] = dict.fromkeys(range(6), 1)
+        on.broker.on(ApiKey.PRODUCE, note)
+        for _ in range(4):
+            for partition in range(6):
+                await producer.send("t", partition, [(0, None, b"v" * 400, ())])
+        await producer.flush()
+        await until(lambda: sum(map(len, served)) >= 24)
+        assert all(len(request) == 1 for request in served)
+        order = [partition for request in served for partition in request]
+        for at in range(0, 24, 6):
+            assert sorted(order[at : at + 6]) == list(range(6))

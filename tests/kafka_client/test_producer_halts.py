@@ -12,7 +12,7 @@ from kafka_client.producer.identity import Identity
 from kafka_client.records import build_batch
 from kafka_client.wire import ApiKey
 from tests.kafka_client.fake_broker import SILENCE
-from tests.kafka_client.running import run, until
+from tests.kafka_client.running import until
 from tests.kafka_client.test_producer_faults import Stage, stage, values
 
 TP = TopicPartition("t", 0)
@@ -41,100 +41,80 @@ async def send(
 
 
 @pytest.mark.parametrize("late", ["before", "behind"])
-def test_what_was_on_its_way_is_not_written_twice(late: str) -> None:
+async def test_what_was_on_its_way_is_not_written_twice(late: str) -> None:
     """The producer before was killed with a batch on its way: it lands before the same one of this producer
     does, or behind."""
-
-    async def test() -> None:
-        async with stage() as on, producer_at(on) as producer:
-            on.logs[0].append(batch_before(0, 3))
-            if late == "before":
-                on.logs[0].append(batch_before(3, 6))
-            producer.continue_at(TP, BEFORE, 3)
-            futures = await send(producer, range(3, 6))
-            assert [await future for future in futures] == [3]
-            futures = await send(producer, range(6, 30))
-            assert [await future for future in futures] == list(range(6, 30, 3))
-            if late == "behind":
-                assert on.logs[0].append(batch_before(3, 6))[0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-            assert on.values == values(0, 30)
-
-    run(test())
+    async with stage() as on, producer_at(on) as producer:
+        on.logs[0].append(batch_before(0, 3))
+        if late == "before":
+            on.logs[0].append(batch_before(3, 6))
+        producer.continue_at(TP, BEFORE, 3)
+        futures = await send(producer, range(3, 6))
+        assert [await future for future in futures] == [3]
+        futures = await send(producer, range(6, 30))
+        assert [await future for future in futures] == list(range(6, 30, 3))
+        if late == "behind":
+            assert on.logs[0].append(batch_before(3, 6))[0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert on.values == values(0, 30)
 
 
-def test_a_sequence_that_is_not_taken_halts_the_partition() -> None:
+async def test_a_sequence_that_is_not_taken_halts_the_partition() -> None:
     """A raised epoch would write behind what nobody knows of."""
-
-    async def test() -> None:
-        async with stage() as on, producer_at(on) as producer:
-            on.logs[0].append(batch_before(0, 3))
-            producer.continue_at(TP, BEFORE, 9)
-            futures = await send(producer, range(9, 15))
-            for future in futures:
-                with pytest.raises(KafkaError) as failed:
-                    await future
-                assert failed.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-            with pytest.raises(KafkaError):
-                await send(producer, range(15, 18))
-            assert on.values == values(0, 3)
-            assert producer.statistics()["buffered_bytes"] == 0
-            (other,) = await send(producer, range(3), partition=1)
-            assert await other == 0
-            await until(lambda: producer.is_idle(TP))
-            producer.continue_at(TP, BEFORE, 3)
-            (future,) = await send(producer, range(3, 6))
-            assert await future == 3
-
-    run(test())
+    async with stage() as on, producer_at(on) as producer:
+        on.logs[0].append(batch_before(0, 3))
+        producer.continue_at(TP, BEFORE, 9)
+        futures = await send(producer, range(9, 15))
+        for future in futures:
+            with pytest.raises(KafkaError) as failed:
+                await future
+            assert failed.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        with pytest.raises(KafkaError):
+            await send(producer, range(15, 18))
+        assert on.values == values(0, 3)
+        assert producer.statistics()["buffered_bytes"] == 0
+        (other,) = await send(producer, range(3), partition=1)
+        assert await other == 0
+        await until(lambda: producer.is_idle(TP))
+        producer.continue_at(TP, BEFORE, 3)
+        (future,) = await send(producer, range(3, 6))
+        assert await future == 3
 
 
-def test_nothing_is_written_behind_a_batch_that_was_refused() -> None:
-    async def test() -> None:
-        async with stage() as on, producer_at(on) as producer:
-            on.refuse(ErrorCode.INVALID_RECORD)
-            futures = await send(producer, range(30))
-            failed = await asyncio.gather(*futures, return_exceptions=True)
-            assert {error.code for error in failed if isinstance(error, KafkaError)} == {
-                ErrorCode.INVALID_RECORD
-            }
-            assert len(failed) == 10
-            assert on.values == []
-
-    run(test())
+async def test_nothing_is_written_behind_a_batch_that_was_refused() -> None:
+    async with stage() as on, producer_at(on) as producer:
+        on.refuse(ErrorCode.INVALID_RECORD)
+        futures = await send(producer, range(30))
+        failed = await asyncio.gather(*futures, return_exceptions=True)
+        assert {error.code for error in failed if isinstance(error, KafkaError)} == {ErrorCode.INVALID_RECORD}
+        assert len(failed) == 10
+        assert on.values == []
 
 
-def test_what_is_abandoned_is_not_sent_again() -> None:
-    async def test() -> None:
-        async with stage() as on, producer_at(on) as producer:
-            on.refuse(ErrorCode.NOT_ENOUGH_REPLICAS)
-            futures = await send(producer, range(30))
-            producer.abandon(TP)
-            failed = await asyncio.gather(*futures, return_exceptions=True)
-            assert all("given up" in str(error) for error in failed)
-            await until(lambda: producer.is_idle(TP))
-            assert producer.statistics()["buffered_bytes"] == 0
-
-    run(test())
+async def test_what_is_abandoned_is_not_sent_again() -> None:
+    async with stage() as on, producer_at(on) as producer:
+        on.refuse(ErrorCode.NOT_ENOUGH_REPLICAS)
+        futures = await send(producer, range(30))
+        producer.abandon(TP)
+        failed = await asyncio.gather(*futures, return_exceptions=True)
+        assert all("given up" in str(error) for error in failed)
+        await until(lambda: producer.is_idle(TP))
+        assert producer.statistics()["buffered_bytes"] == 0
 
 
-def test_what_waited_for_memory_when_its_partition_was_abandoned_is_not_sent() -> None:
+async def test_what_waited_for_memory_when_its_partition_was_abandoned_is_not_sent() -> None:
     """It would go out under the numbers of what comes after `continue_at`."""
-
-    async def test() -> None:
-        async with stage() as on:
-            on.broker.on(ApiKey.PRODUCE, SILENCE)
-            memory = {"buffer_memory": 200, "max_request_size": 200}
-            async with BatchProducer(on.client, linger_ms=0, halt_on_failure=True, **memory) as producer:
-                sent = [*await send(producer, range(3)), *await send(producer, range(3, 6))]
-                waiting = asyncio.create_task(send(producer, range(6, 9)))
-                await until(lambda: producer._backlog.memory._waiting)
-                producer.abandon(TP)
-                with pytest.raises(ConnectionClosed, match="given up"):
-                    await waiting
-                for failed in await asyncio.gather(*sent, return_exceptions=True):
-                    assert isinstance(failed, ConnectionClosed)
-                    assert "given up" in str(failed)
-                assert producer.statistics()["buffered_bytes"] == 0
-                await producer.close(timeout_ms=0)
-
-    run(test())
+    async with stage() as on:
+        on.broker.on(ApiKey.PRODUCE, lambda _: SILENCE)
+        memory = {"buffer_memory": 200, "max_request_size": 200}
+        async with BatchProducer(on.client, linger_ms=0, halt_on_failure=True, **memory) as producer:
+            sent = [*await send(producer, range(3)), *await send(producer, range(3, 6))]
+            waiting = asyncio.create_task(send(producer, range(6, 9)))
+            await until(lambda: producer._backlog.memory._waiting)
+            producer.abandon(TP)
+            with pytest.raises(ConnectionClosed, match="given up"):
+                await waiting
+            for failed in await asyncio.gather(*sent, return_exceptions=True):
+                assert isinstance(failed, ConnectionClosed)
+                assert "given up" in str(failed)
+            assert producer.statistics()["buffered_bytes"] == 0
+            await producer.close(timeout_ms=0)

@@ -85,254 +85,212 @@ def apis(broker: FakeBroker) -> list[ApiKey]:
 # --- SASL ---
 
 
-def test_the_first_requests_of_a_login() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            accept_plain(broker)
-            async with Client(broker.bootstrap, security=sasl("PLAIN"), **QUICK) as client:
-                await client.metadata()
-            assert apis(broker)[:4] == [
-                ApiKey.API_VERSIONS,
-                ApiKey.SASL_HANDSHAKE,
-                ApiKey.SASL_AUTHENTICATE,
-                ApiKey.METADATA,
-            ]
-            assert [broker.asked[1].version, broker.asked[2].version] == [1, 2]
-
-    run(test())
+async def test_the_first_requests_of_a_login() -> None:
+    async with FakeBroker() as broker:
+        accept_plain(broker)
+        async with Client(broker.bootstrap, security=sasl("PLAIN"), **QUICK) as client:
+            await client.metadata()
+        assert apis(broker)[:4] == [
+            ApiKey.API_VERSIONS,
+            ApiKey.SASL_HANDSHAKE,
+            ApiKey.SASL_AUTHENTICATE,
+            ApiKey.METADATA,
+        ]
+        assert [broker.asked[1].version, broker.asked[2].version] == [1, 2]
 
 
-def test_a_wrong_password_ends_at_once_and_shows_no_secret(caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            accept_plain(broker)
-            wrong = sasl("PLAIN", **{"sasl.password": PASSWORD + "!"})
-            with caplog.at_level(logging.DEBUG):
-                error = await fails(broker, wrong)
-            assert isinstance(error, AuthenticationFailed)
-            assert (error.mechanism, error.user, error.broker) == ("PLAIN", "alice", broker.bootstrap)
-            assert str(error) == f"SASL PLAIN login of 'alice' at {broker.bootstrap} failed: wrong password"
-            assert broker.count(ApiKey.SASL_AUTHENTICATE) == 1
-            assert PASSWORD not in caplog.text
-
-    run(test())
+async def test_a_wrong_password_ends_at_once_and_shows_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeBroker() as broker:
+        accept_plain(broker)
+        wrong = sasl("PLAIN", **{"sasl.password": PASSWORD + "!"})
+        with caplog.at_level(logging.DEBUG):
+            error = await fails(broker, wrong)
+        assert isinstance(error, AuthenticationFailed)
+        assert (error.mechanism, error.user, error.broker) == ("PLAIN", "alice", broker.bootstrap)
+        assert str(error) == f"SASL PLAIN login of 'alice' at {broker.bootstrap} failed: wrong password"
+        assert broker.count(ApiKey.SASL_AUTHENTICATE) == 1
+        assert PASSWORD not in caplog.text
 
 
 @pytest.mark.parametrize("name", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_login_by_scram(name: str) -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            servers = [ScramServer(name, PASSWORD), ScramServer(name, "another password")]
-            broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: SaslHandshakeResponse())
+async def test_a_login_by_scram(name: str) -> None:
+    async with FakeBroker() as broker:
+        servers = [ScramServer(name, PASSWORD), ScramServer(name, "another password")]
+        broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: SaslHandshakeResponse())
 
-            def scripts(server: ScramServer) -> Any:
-                return lambda asked: SaslAuthenticateResponse(
-                    auth_bytes=server.respond(asked.message.auth_bytes)
-                )
+        def scripts(server: ScramServer) -> Any:
+            return lambda asked: SaslAuthenticateResponse(auth_bytes=server.respond(asked.message.auth_bytes))
 
-            broker.on(ApiKey.SASL_AUTHENTICATE, scripts(servers[0]))
-            async with Client(broker.bootstrap, security=sasl(name), **QUICK) as client:
-                await client.metadata()
-
-    run(test())
+        broker.on(ApiKey.SASL_AUTHENTICATE, scripts(servers[0]))
+        async with Client(broker.bootstrap, security=sasl(name), **QUICK) as client:
+            await client.metadata()
 
 
-def test_a_broker_that_forges_its_signature_gets_no_request() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            knowing = ScramServer("SCRAM-SHA-256", PASSWORD)
-            forged = b"v=" + b"A" * 43 + b"="
-            broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: SaslHandshakeResponse())
-            broker.on(
-                ApiKey.SASL_AUTHENTICATE,
-                lambda asked: SaslAuthenticateResponse(auth_bytes=knowing.respond(asked.message.auth_bytes)),
-                lambda asked: SaslAuthenticateResponse(auth_bytes=forged),
-            )
-            error = await fails(broker, sasl("SCRAM-SHA-256"))
-            assert isinstance(error, AuthenticationFailed)
-            assert "signature" in error.reason
-            assert ApiKey.METADATA not in apis(broker)
-
-    run(test())
+async def test_a_broker_that_forges_its_signature_gets_no_request() -> None:
+    async with FakeBroker() as broker:
+        knowing = ScramServer("SCRAM-SHA-256", PASSWORD)
+        forged = b"v=" + b"A" * 43 + b"="
+        broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: SaslHandshakeResponse())
+        broker.on(
+            ApiKey.SASL_AUTHENTICATE,
+            lambda asked: SaslAuthenticateResponse(auth_bytes=knowing.respond(asked.message.auth_bytes)),
+            lambda asked: SaslAuthenticateResponse(auth_bytes=forged),
+        )
+        error = await fails(broker, sasl("SCRAM-SHA-256"))
+        assert isinstance(error, AuthenticationFailed)
+        assert "signature" in error.reason
+        assert ApiKey.METADATA not in apis(broker)
 
 
-def test_a_mechanism_that_is_not_enabled_is_told_with_those_that_are() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            broker.on(
-                ApiKey.SASL_HANDSHAKE,
-                lambda asked: SaslHandshakeResponse(
-                    error_code=UNSUPPORTED_MECHANISM, mechanisms=["SCRAM-SHA-512", "GSSAPI"]
-                ),
-            )
-            error = await fails(broker, sasl("PLAIN"))
-            assert isinstance(error, AuthenticationFailed)
-            assert str(error).endswith("SCRAM-SHA-512, GSSAPI")
-
-    run(test())
+async def test_a_mechanism_that_is_not_enabled_is_told_with_those_that_are() -> None:
+    async with FakeBroker() as broker:
+        broker.on(
+            ApiKey.SASL_HANDSHAKE,
+            lambda asked: SaslHandshakeResponse(
+                error_code=UNSUPPORTED_MECHANISM, mechanisms=["SCRAM-SHA-512", "GSSAPI"]
+            ),
+        )
+        error = await fails(broker, sasl("PLAIN"))
+        assert isinstance(error, AuthenticationFailed)
+        assert str(error).endswith("SCRAM-SHA-512, GSSAPI")
 
 
-def test_a_login_at_a_listener_without_sasl() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            answer = SaslHandshakeResponse(error_code=ILLEGAL_SASL_STATE)
-            broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: answer)
-            error = await fails(broker, sasl("PLAIN"))
-            assert isinstance(error, AuthenticationFailed)
-            assert "security.protocol to PLAINTEXT or SSL" in error.reason
-
-    run(test())
+async def test_a_login_at_a_listener_without_sasl() -> None:
+    async with FakeBroker() as broker:
+        answer = SaslHandshakeResponse(error_code=ILLEGAL_SASL_STATE)
+        broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: answer)
+        error = await fails(broker, sasl("PLAIN"))
+        assert isinstance(error, AuthenticationFailed)
+        assert "security.protocol to PLAINTEXT or SSL" in error.reason
 
 
-def test_no_login_at_a_listener_with_sasl() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            broker.on(ApiKey.METADATA, lambda asked: CUT)
-            error = await fails(broker, once=True)
-            assert isinstance(error, ConnectionClosed)
-            assert "if the listener asks for SASL, set security.protocol" in str(error)
-
-    run(test())
+async def test_no_login_at_a_listener_with_sasl() -> None:
+    async with FakeBroker() as broker:
+        broker.on(ApiKey.METADATA, lambda asked: CUT)
+        error = await fails(broker, once=True)
+        assert isinstance(error, ConnectionClosed)
+        assert "if the listener asks for SASL, set security.protocol" in str(error)
 
 
-def test_the_tokens_source_fails() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
+async def test_the_tokens_source_fails() -> None:
+    async with FakeBroker() as broker:
 
-            def source() -> Token:
-                raise RuntimeError("no such file")
+        def source() -> Token:
+            raise RuntimeError("no such file")
 
-            given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
-            error = await fails(broker, SecuritySettings.from_properties(given, token=source))
-            assert isinstance(error, AuthenticationFailed)
-            assert "no token: RuntimeError" in error.reason
-            assert isinstance(error.__cause__, RuntimeError)
-
-    run(test())
+        given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+        error = await fails(broker, SecuritySettings.from_properties(given, token=source))
+        assert isinstance(error, AuthenticationFailed)
+        assert "no token: RuntimeError" in error.reason
+        assert isinstance(error.__cause__, RuntimeError)
 
 
-def test_a_refused_token() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            tokens = []
+async def test_a_refused_token() -> None:
+    async with FakeBroker() as broker:
+        tokens = []
 
-            def source() -> Token:
-                tokens.append(PASSWORD)
-                return Token(value=Secret(PASSWORD), expires_at=9e9)
+        def source() -> Token:
+            tokens.append(PASSWORD)
+            return Token(value=Secret(PASSWORD), expires_at=9e9)
 
-            broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: SaslHandshakeResponse())
-            broker.on(
-                ApiKey.SASL_AUTHENTICATE,
-                lambda asked: SaslAuthenticateResponse(auth_bytes=b'{"status":"invalid_token"}'),
-                lambda asked: SaslAuthenticateResponse(
-                    error_code=AUTHENTICATION_FAILED, error_message="invalid token"
-                ),
-            )
-            given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
-            error = await fails(broker, SecuritySettings.from_properties(given, token=source))
-            assert isinstance(error, AuthenticationFailed)
-            assert error.reason == "invalid token"
-            assert [asked.message.auth_bytes for asked in broker.asked[2:]] == [
-                f"n,,\x01auth=Bearer {PASSWORD}\x01\x01".encode(),
-                b"\x01",
-            ]
-
-    run(test())
+        broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: SaslHandshakeResponse())
+        broker.on(
+            ApiKey.SASL_AUTHENTICATE,
+            lambda asked: SaslAuthenticateResponse(auth_bytes=b'{"status":"invalid_token"}'),
+            lambda asked: SaslAuthenticateResponse(
+                error_code=AUTHENTICATION_FAILED, error_message="invalid token"
+            ),
+        )
+        given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+        error = await fails(broker, SecuritySettings.from_properties(given, token=source))
+        assert isinstance(error, AuthenticationFailed)
+        assert error.reason == "invalid token"
+        assert [asked.message.auth_bytes for asked in broker.asked[2:]] == [
+            f"n,,\x01auth=Bearer {PASSWORD}\x01\x01".encode(),
+            b"\x01",
+        ]
 
 
 # --- sessions ---
 
 
-def test_a_session_is_renewed_on_the_live_connection_between_requests() -> None:
+async def test_a_session_is_renewed_on_the_live_connection_between_requests() -> None:
     """The requests around it are answered; none of them gets between handshake and login."""
+    async with FakeBroker() as broker:
+        accept_plain(broker, 200)
+        broker.on(ApiKey.HEARTBEAT, lambda asked: HeartbeatResponse())
+        async with Client(broker.bootstrap, security=sasl("PLAIN"), **QUICK) as client:
 
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            accept_plain(broker, 200)
-            broker.on(ApiKey.HEARTBEAT, lambda asked: HeartbeatResponse())
-            async with Client(broker.bootstrap, security=sasl("PLAIN"), **QUICK) as client:
+            async def ask_on() -> None:
+                while broker.count(ApiKey.SASL_HANDSHAKE) < 4:
+                    await client.request(HeartbeatRequest(group_id="g"))
 
-                async def ask_on() -> None:
-                    while broker.count(ApiKey.SASL_HANDSHAKE) < 4:
-                        await client.request(HeartbeatRequest(group_id="g"))
-
-                await asyncio.gather(*(ask_on() for _ in range(5)))
-            assert broker.connections == 1
-            asked = apis(broker)
-            renewals = [at for at, key in enumerate(asked) if key == ApiKey.SASL_HANDSHAKE]
-            assert len(renewals) >= 4
-            followers = [asked[at + 1] for at in renewals if at + 1 < len(asked)]
-            assert set(followers) == {ApiKey.SASL_AUTHENTICATE}
-
-    run(test())
+            await asyncio.gather(*(ask_on() for _ in range(5)))
+        assert broker.connections == 1
+        asked = apis(broker)
+        renewals = [at for at, key in enumerate(asked) if key == ApiKey.SASL_HANDSHAKE]
+        assert len(renewals) >= 4
+        followers = [asked[at + 1] for at in renewals if at + 1 < len(asked)]
+        assert set(followers) == {ApiKey.SASL_AUTHENTICATE}
 
 
-def test_a_renewal_waits_for_what_is_in_flight_and_holds_back_the_rest() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            accept_plain(broker, 100, 0)
-            answer = asyncio.Event()
+async def test_a_renewal_waits_for_what_is_in_flight_and_holds_back_the_rest() -> None:
+    async with FakeBroker() as broker:
+        accept_plain(broker, 100, 0)
+        answer = asyncio.Event()
 
-            async def late(asked: Asked) -> HeartbeatResponse:
-                await answer.wait()
-                return HeartbeatResponse()
+        async def late(asked: Asked) -> HeartbeatResponse:
+            await answer.wait()
+            return HeartbeatResponse()
 
-            broker.on(ApiKey.HEARTBEAT, late)
-            async with Client(broker.bootstrap, security=sasl("PLAIN"), **QUICK) as client:
-                early = asyncio.create_task(client.request(HeartbeatRequest(group_id="g")))
-                connection = await client.connection()
-                await until(lambda: connection._held)
-                held_back = asyncio.create_task(client.request(MetadataRequest(topics=[])))
-                await until(lambda: connection._room)
-                assert connection.in_flight == 1  # the heartbeat, and no login behind it
-                answer.set()
-                await asyncio.gather(early, held_back)
-            assert apis(broker)[-4:] == [
-                ApiKey.HEARTBEAT,
-                ApiKey.SASL_HANDSHAKE,
-                ApiKey.SASL_AUTHENTICATE,
-                ApiKey.METADATA,
-            ]
-            assert broker.connections == 1
-
-    run(test())
+        broker.on(ApiKey.HEARTBEAT, late)
+        async with Client(broker.bootstrap, security=sasl("PLAIN"), **QUICK) as client:
+            early = asyncio.create_task(client.request(HeartbeatRequest(group_id="g")))
+            connection = await client.connection()
+            await until(lambda: connection._held)
+            held_back = asyncio.create_task(client.request(MetadataRequest(topics=[])))
+            await until(lambda: connection._room)
+            assert connection.in_flight == 1  # the heartbeat, and no login behind it
+            answer.set()
+            await asyncio.gather(early, held_back)
+        assert apis(broker)[-4:] == [
+            ApiKey.HEARTBEAT,
+            ApiKey.SASL_HANDSHAKE,
+            ApiKey.SASL_AUTHENTICATE,
+            ApiKey.METADATA,
+        ]
+        assert broker.connections == 1
 
 
-def test_a_renewal_that_is_refused_ends_the_connection() -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            accept_plain(broker)
-            refused = SaslAuthenticateResponse(error_code=AUTHENTICATION_FAILED, error_message="locked out")
-            broker.on(
-                ApiKey.SASL_AUTHENTICATE,
-                lambda asked: SaslAuthenticateResponse(session_lifetime_ms=50),
-                lambda asked: refused,
-            )
-            async with Client(broker.bootstrap, security=sasl("PLAIN"), **QUICK) as client:
-                connection = await client.connection()
-                await until(lambda: not connection.is_open)
-                with pytest.raises(AuthenticationFailed, match="locked out"):
-                    await client.request(MetadataRequest(topics=[]))
-
-    run(test())
+async def test_a_renewal_that_is_refused_ends_the_connection() -> None:
+    async with FakeBroker() as broker:
+        accept_plain(broker)
+        refused = SaslAuthenticateResponse(error_code=AUTHENTICATION_FAILED, error_message="locked out")
+        broker.on(
+            ApiKey.SASL_AUTHENTICATE,
+            lambda asked: SaslAuthenticateResponse(session_lifetime_ms=50),
+            lambda asked: refused,
+        )
+        async with Client(broker.bootstrap, security=sasl("PLAIN"), **QUICK) as client:
+            connection = await client.connection()
+            await until(lambda: not connection.is_open)
+            with pytest.raises(AuthenticationFailed, match="locked out"):
+                await client.request(MetadataRequest(topics=[]))
 
 
 # --- TLS ---
 
 
-def test_a_secured_connection_carries_large_answers(tmp_path: Path, authority: Authority) -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            broker.topics = {f"topic-{'x' * 200}-{number}": {0: 1} for number in range(2_000)}
-            await broker.__aexit__()
-            broker.tls = authority.issue("broker", ["127.0.0.1"]).server_context(tmp_path)
-            await broker.__aenter__()
-            accept_plain(broker)
-            security = sasl("PLAIN", "SASL_SSL", **{"ssl.truststore.certificates": authority.pem})
-            async with Client(broker.bootstrap, security=security, **QUICK) as client:
-                assert (await client.metadata()).topics.keys() == broker.topics.keys()
-
-    run(test())
+async def test_a_secured_connection_carries_large_answers(tmp_path: Path, authority: Authority) -> None:
+    async with FakeBroker() as broker:
+        broker.topics = {f"topic-{'x' * 200}-{number}": {0: 1} for number in range(2_000)}
+        await broker.__aexit__()
+        broker.tls = authority.issue("broker", ["127.0.0.1"]).server_context(tmp_path)
+        await broker.__aenter__()
+        accept_plain(broker)
+        security = sasl("PLAIN", "SASL_SSL", **{"ssl.truststore.certificates": authority.pem})
+        async with Client(broker.bootstrap, security=security, **QUICK) as client:
+            assert (await client.metadata()).topics.keys() == broker.topics.keys()
 
 
 class SecuredBroker(FakeBroker):
@@ -344,41 +302,32 @@ class SecuredBroker(FakeBroker):
         self.tls = issued.server_context(folder, trusted)
 
 
-def test_an_untrusted_certificate(tmp_path: Path, authority: Authority) -> None:
-    async def test() -> None:
-        async with SecuredBroker(tmp_path, authority) as broker:
-            error = await fails(broker, tls(Authority("another CA")))
-            assert isinstance(error, TlsFailed)
-            assert "not trusted" in str(error) and "ssl.truststore.location" in str(error)
-            assert broker.bootstrap in str(error)
-
-    run(test())
+async def test_an_untrusted_certificate(tmp_path: Path, authority: Authority) -> None:
+    async with SecuredBroker(tmp_path, authority) as broker:
+        error = await fails(broker, tls(Authority("another CA")))
+        assert isinstance(error, TlsFailed)
+        assert "not trusted" in str(error) and "ssl.truststore.location" in str(error)
+        assert broker.bootstrap in str(error)
 
 
-def test_an_expired_certificate(tmp_path: Path, authority: Authority) -> None:
-    async def test() -> None:
-        async with SecuredBroker(tmp_path, authority, days_ago=10) as broker:
-            error = await fails(broker, tls(authority))
-            assert isinstance(error, TlsFailed)
-            assert "has expired" in str(error)
-
-    run(test())
+async def test_an_expired_certificate(tmp_path: Path, authority: Authority) -> None:
+    async with SecuredBroker(tmp_path, authority, days_ago=10) as broker:
+        error = await fails(broker, tls(authority))
+        assert isinstance(error, TlsFailed)
+        assert "has expired" in str(error)
 
 
-def test_a_certificate_for_another_host(tmp_path: Path, authority: Authority) -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            pass
-        broker.tls = authority.issue("broker", ["elsewhere"]).server_context(tmp_path)
-        async with broker:
-            error = await fails(broker, tls(authority))
-            assert isinstance(error, TlsFailed)
-            assert "another host" in str(error) and "ssl.endpoint.identification.algorithm" in str(error)
-            lenient = tls(authority, **{"ssl.endpoint.identification.algorithm": ""})
-            async with Client(broker.bootstrap, security=lenient, **QUICK) as client:
-                await client.metadata()
-
-    run(test())
+async def test_a_certificate_for_another_host(tmp_path: Path, authority: Authority) -> None:
+    async with FakeBroker() as broker:
+        pass
+    broker.tls = authority.issue("broker", ["elsewhere"]).server_context(tmp_path)
+    async with broker:
+        error = await fails(broker, tls(authority))
+        assert isinstance(error, TlsFailed)
+        assert "another host" in str(error) and "ssl.endpoint.identification.algorithm" in str(error)
+        lenient = tls(authority, **{"ssl.endpoint.identification.algorithm": ""})
+        async with Client(broker.bootstrap, security=lenient, **QUICK) as client:
+            await client.metadata()
 
 
 @contextlib.contextmanager
@@ -419,48 +368,39 @@ def test_no_certificate_where_one_is_asked_for(tmp_path: Path, authority: Author
         run(test(port))
 
 
-def test_a_plaintext_client_at_a_listener_with_tls(tmp_path: Path, authority: Authority) -> None:
-    async def test() -> None:
-        async with SecuredBroker(tmp_path, authority) as broker:
-            error = await fails(broker, once=True)
-            assert "security.protocol to SSL or SASL_SSL" in str(error)
-
-    run(test())
-
-
-def test_a_tls_alert_in_place_of_an_answer() -> None:
-    async def test() -> None:
-        async def alert(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.read(1)
-            writer.write(bytes.fromhex("15030300020250"))
-            writer.close()
-
-        server = await asyncio.start_server(alert, "127.0.0.1", 0)
-        async with server:
-            error = await fails(server.sockets[0].getsockname()[1])
-        assert isinstance(error, TlsFailed)
+async def test_a_plaintext_client_at_a_listener_with_tls(tmp_path: Path, authority: Authority) -> None:
+    async with SecuredBroker(tmp_path, authority) as broker:
+        error = await fails(broker, once=True)
         assert "security.protocol to SSL or SASL_SSL" in str(error)
 
-    run(test())
+
+async def test_a_tls_alert_in_place_of_an_answer() -> None:
+    async def alert(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(bytes.fromhex("15030300020250"))
+        writer.close()
+
+    server = await asyncio.start_server(alert, "127.0.0.1", 0)
+    async with server:
+        error = await fails(server.sockets[0].getsockname()[1])
+    assert isinstance(error, TlsFailed)
+    assert "security.protocol to SSL or SASL_SSL" in str(error)
 
 
-def test_a_tls_client_at_a_plaintext_listener(authority: Authority) -> None:
-    async def test() -> None:
-        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.read(65_536)
-            writer.close()
+async def test_a_tls_client_at_a_plaintext_listener(authority: Authority) -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65_536)
+        writer.close()
 
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.read(65_536)
-            writer.write(b"\0\0\0\4what")
-            await writer.drain()
-            writer.close()
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65_536)
+        writer.write(b"\0\0\0\4what")
+        await writer.drain()
+        writer.close()
 
-        for server, kind in ((hang_up, ConnectionClosed), (answer, TlsFailed)):
-            listening = await asyncio.start_server(server, "127.0.0.1", 0)
-            async with listening:
-                error = await fails(listening.sockets[0].getsockname()[1], tls(authority), once=True)
-            assert isinstance(error, kind)
-            assert "security.protocol to PLAINTEXT or SASL_PLAINTEXT" in str(error)
-
-    run(test())
+    for server, kind in ((hang_up, ConnectionClosed), (answer, TlsFailed)):
+        listening = await asyncio.start_server(server, "127.0.0.1", 0)
+        async with listening:
+            error = await fails(listening.sockets[0].getsockname()[1], tls(authority), once=True)
+        assert isinstance(error, kind)
+        assert "security.protocol to PLAINTEXT or SASL_PLAINTEXT" in str(error)

@@ -114,65 +114,50 @@ def test_mutual_tls_by_pkcs12_and_pem(kafka: SecuredKafka, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("mechanism", MODULES)
-def test_a_wrong_password(kafka: SecuredKafka, mechanism: str) -> None:
-    async def test() -> None:
-        error = await refusal(kafka.at("SASL_SSL"), login(kafka, mechanism, "hunter2 wrong"))
-        assert isinstance(error, AuthenticationFailed)
-        assert (error.mechanism, error.user, error.broker) == (mechanism, USER, kafka.at("SASL_SSL"))
-        assert "Authentication failed" in error.reason
-
-    run(test())
+async def test_a_wrong_password(kafka: SecuredKafka, mechanism: str) -> None:
+    error = await refusal(kafka.at("SASL_SSL"), login(kafka, mechanism, "hunter2 wrong"))
+    assert isinstance(error, AuthenticationFailed)
+    assert (error.mechanism, error.user, error.broker) == (mechanism, USER, kafka.at("SASL_SSL"))
+    assert "Authentication failed" in error.reason
 
 
-def test_a_token_that_has_expired(kafka: SecuredKafka) -> None:
-    async def test() -> None:
-        error = await refusal(kafka.at("SASL_SSL"), oauth(kafka, token("alice", -100)))
-        assert isinstance(error, AuthenticationFailed)
-        assert error.mechanism == "OAUTHBEARER"
-
-    run(test())
+async def test_a_token_that_has_expired(kafka: SecuredKafka) -> None:
+    error = await refusal(kafka.at("SASL_SSL"), oauth(kafka, token("alice", -100)))
+    assert isinstance(error, AuthenticationFailed)
+    assert error.mechanism == "OAUTHBEARER"
 
 
-def test_a_mechanism_that_is_not_enabled(kafka: SecuredKafka) -> None:
-    async def test() -> None:
-        security = login(kafka, "SCRAM-SHA-512", **{"security.protocol": "SASL_PLAINTEXT"})
-        error = await refusal(kafka.at("SHORT"), security)
-        assert isinstance(error, AuthenticationFailed)
-        assert error.reason.endswith("(sasl.mechanism): PLAIN")
-
-    run(test())
+async def test_a_mechanism_that_is_not_enabled(kafka: SecuredKafka) -> None:
+    security = login(kafka, "SCRAM-SHA-512", **{"security.protocol": "SASL_PLAINTEXT"})
+    error = await refusal(kafka.at("SHORT"), security)
+    assert isinstance(error, AuthenticationFailed)
+    assert error.reason.endswith("(sasl.mechanism): PLAIN")
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
-def test_no_certificate_where_one_is_asked_for(kafka: SecuredKafka, version: str) -> None:
-    async def test() -> None:
-        given = {"security.protocol": "SSL", **kafka.trust, "ssl.enabled.protocols": version}
-        error = await refusal(kafka.at("MUTUAL"), SecuritySettings.from_properties(given))
-        assert isinstance(error, TlsFailed)
-        assert "ssl.keystore.location" in str(error)
-
-    run(test())
+async def test_no_certificate_where_one_is_asked_for(kafka: SecuredKafka, version: str) -> None:
+    given = {"security.protocol": "SSL", **kafka.trust, "ssl.enabled.protocols": version}
+    error = await refusal(kafka.at("MUTUAL"), SecuritySettings.from_properties(given))
+    assert isinstance(error, TlsFailed)
+    assert "ssl.keystore.location" in str(error)
 
 
-def test_the_wrong_protocol_at_each_kind_of_listener(kafka: SecuredKafka) -> None:
-    async def test() -> None:
-        tls = SecuritySettings.from_properties({"security.protocol": "SSL", **kafka.trust})
-        error = await refusal(kafka.at("SASL_SSL"), None, once=True)
-        assert "the listener speaks TLS" in str(error), error
-        error = await refusal(kafka.bootstrap, tls, once=True)
-        assert "the listener speaks no TLS" in str(error), error
-        for listener, security in (("SHORT", None), ("SASL_SSL", tls)):
-            error = await refusal(kafka.at(listener), security, once=True)
-            assert isinstance(error, ConnectionClosed)
-            assert "if the listener asks for SASL" in str(error), error
-        plain = login(kafka, "PLAIN", **{"security.protocol": "SASL_PLAINTEXT"})
-        error = await refusal(kafka.bootstrap, plain)
-        assert "the listener asks for no SASL" in str(error), error
-
-    run(test())
+async def test_the_wrong_protocol_at_each_kind_of_listener(kafka: SecuredKafka) -> None:
+    tls = SecuritySettings.from_properties({"security.protocol": "SSL", **kafka.trust})
+    error = await refusal(kafka.at("SASL_SSL"), None, once=True)
+    assert "the listener speaks TLS" in str(error), error
+    error = await refusal(kafka.bootstrap, tls, once=True)
+    assert "the listener speaks no TLS" in str(error), error
+    for listener, security in (("SHORT", None), ("SASL_SSL", tls)):
+        error = await refusal(kafka.at(listener), security, once=True)
+        assert isinstance(error, ConnectionClosed)
+        assert "if the listener asks for SASL" in str(error), error
+    plain = login(kafka, "PLAIN", **{"security.protocol": "SASL_PLAINTEXT"})
+    error = await refusal(kafka.bootstrap, plain)
+    assert "the listener asks for no SASL" in str(error), error
 
 
-def test_sessions_are_renewed_before_the_broker_ends_them(
+async def test_sessions_are_renewed_before_the_broker_ends_them(
     kafka: SecuredKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request after a session's end has the broker close the connection: then none is renewed twice."""
@@ -185,13 +170,9 @@ def test_sessions_are_renewed_before_the_broker_ends_them(
         return lifetime
 
     monkeypatch.setattr(Authenticator, "_authenticate", counted)
-
-    async def test() -> None:
-        plain = login(kafka, "PLAIN", **{"security.protocol": "SASL_PLAINTEXT"})
-        async with Client(kafka.at("SHORT"), security=plain) as client:
-            # A machine that stands still for long may lose a session; the next one counts from the start.
-            while max(map(logins.count, logins)) < 3:
-                await client.metadata([], refresh=True)
-                await asyncio.sleep(0.05)
-
-    run(test())
+    plain = login(kafka, "PLAIN", **{"security.protocol": "SASL_PLAINTEXT"})
+    async with Client(kafka.at("SHORT"), security=plain) as client:
+        # A machine that stands still for long may lose a session; the next one counts from the start.
+        while max(map(logins.count, logins)) < 3:
+            await client.metadata([], refresh=True)
+            await asyncio.sleep(0.05)

@@ -22,7 +22,6 @@ from kafka_client.errors import (
 from kafka_client.producer import transaction_answers as answers
 from kafka_client.wire import ApiKey
 from tests.kafka_client.fake_coordinator import coordinated, producing
-from tests.kafka_client.running import run
 from tests.support.depth import deep
 
 E = ErrorCode
@@ -140,63 +139,56 @@ async def one_transaction(producer: TransactionalProducer, value: bytes) -> None
 
 @deep
 @pytest.mark.parametrize(("version", "api", "code", "expected"), REFUSED)
-def test_a_code_that_fails_a_transaction(
+async def test_a_code_that_fails_a_transaction(
     version: int, api: answers.Answers, code: ErrorCode, expected: type[TransactionError]
 ) -> None:
-    async def test() -> None:
-        async with producing(version, linger_ms=0) as (coordinator, producer):
-            coordinator.refuse(KEYS[api], code)
-            with pytest.raises(TransactionError) as caught:
-                await one_transaction(producer, b"refused")
-            assert (type(caught.value), caught.value.code) == (expected, code)
+    async with producing(version, linger_ms=0) as (coordinator, producer):
+        coordinator.refuse(KEYS[api], code)
+        with pytest.raises(TransactionError) as caught:
+            await one_transaction(producer, b"refused")
+        assert (type(caught.value), caught.value.code) == (expected, code)
+        with pytest.raises(expected):
+            producer.begin()
+        with pytest.raises(expected):
+            await producer.commit()
+        if issubclass(expected, FatalTransactionError):
             with pytest.raises(expected):
-                producer.begin()
-            with pytest.raises(expected):
-                await producer.commit()
-            if issubclass(expected, FatalTransactionError):
-                with pytest.raises(expected):
-                    await producer.abort()
-                assert coordinator.committed == {}
-            else:
                 await producer.abort()
-                await one_transaction(producer, b"next")
-                assert coordinator.committed == {0: [b"next"]}
-                assert coordinator.offsets == {"in-0": 5}
-
-    run(test())
+            assert coordinator.committed == {}
+        else:
+            await producer.abort()
+            await one_transaction(producer, b"next")
+            assert coordinator.committed == {0: [b"next"]}
+            assert coordinator.offsets == {"in-0": 5}
 
 
 @deep
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("code", [*AGAIN, "lost"])
 @pytest.mark.parametrize("api", list(TABLE), ids=lambda api: api.api)
-def test_a_code_that_passes_is_tried_again(version: int, api: answers.Answers, code: ErrorCode | str) -> None:
-    async def test() -> None:
-        async with coordinated(version) as (coordinator, client):
-            if isinstance(code, ErrorCode):
-                coordinator.refuse(KEYS[api], code, code)
-            else:
-                coordinator.lose(KEYS[api])
-            async with TransactionalProducer(client, "id", linger_ms=0) as producer:
-                for value in (b"a", b"b"):
-                    await one_transaction(producer, value)
-            assert coordinator.committed == {0: [b"a", b"b"]}
-            assert coordinator.offsets == {"in-0": 5}
-
-    run(test())
+async def test_a_code_that_passes_is_tried_again(
+    version: int, api: answers.Answers, code: ErrorCode | str
+) -> None:
+    async with coordinated(version) as (coordinator, client):
+        if isinstance(code, ErrorCode):
+            coordinator.refuse(KEYS[api], code, code)
+        else:
+            coordinator.lose(KEYS[api])
+        async with TransactionalProducer(client, "id", linger_ms=0) as producer:
+            for value in (b"a", b"b"):
+                await one_transaction(producer, value)
+        assert coordinator.committed == {0: [b"a", b"b"]}
+        assert coordinator.offsets == {"in-0": 5}
 
 
 @pytest.mark.parametrize(
     ("code", "expected"), [(code, kind) for kind, codes in TABLE[answers.INIT].items() for code in codes]
 )
-def test_a_code_that_ends_the_start(code: ErrorCode, expected: type[TransactionError]) -> None:
-    async def test() -> None:
-        async with coordinated(2) as (coordinator, client):
-            coordinator.refuse(ApiKey.INIT_PRODUCER_ID, code)
-            with pytest.raises(expected):
-                await TransactionalProducer(client, "id").start()
-
-    run(test())
+async def test_a_code_that_ends_the_start(code: ErrorCode, expected: type[TransactionError]) -> None:
+    async with coordinated(2) as (coordinator, client):
+        coordinator.refuse(ApiKey.INIT_PRODUCER_ID, code)
+        with pytest.raises(expected):
+            await TransactionalProducer(client, "id").start()
 
 
 @pytest.mark.parametrize("table", [*TABLE, answers.FIND], ids=lambda table: table.api)
@@ -211,15 +203,12 @@ def test_every_code_there_is_says_what_to_do(table: answers.Answers) -> None:
     assert isinstance(answers.COMMIT_OFFSETS.error(E.ILLEGAL_GENERATION, "x"), RebalanceNeeded)
 
 
-def test_offsets_carry_who_the_member_is() -> None:
-    async def test() -> None:
-        async with producing(1) as (coordinator, producer):
-            producer.begin()
-            member = GroupMetadata(group_id="g", generation=7, member_id="m", group_instance_id="i")
-            await producer.commit({TopicPartition("in", 3): 9}, member)
-            (asked,) = [a.message for a in coordinator.broker.asked if a.api_key == ApiKey.TXN_OFFSET_COMMIT]
-            assert (asked.generation_id, asked.member_id, asked.group_instance_id) == (7, "m", "i")
-            assert coordinator.offsets == {"in-3": 9}
-            assert coordinator.steps == ["init", "add offsets g", "offsets g 7", "end commit at 0"]
-
-    run(test())
+async def test_offsets_carry_who_the_member_is() -> None:
+    async with producing(1) as (coordinator, producer):
+        producer.begin()
+        member = GroupMetadata(group_id="g", generation=7, member_id="m", group_instance_id="i")
+        await producer.commit({TopicPartition("in", 3): 9}, member)
+        (asked,) = [a.message for a in coordinator.broker.asked if a.api_key == ApiKey.TXN_OFFSET_COMMIT]
+        assert (asked.generation_id, asked.member_id, asked.group_instance_id) == (7, "m", "i")
+        assert coordinator.offsets == {"in-3": 9}
+        assert coordinator.steps == ["init", "add offsets g", "offsets g 7", "end commit at 0"]

@@ -70,14 +70,10 @@ def test_on_apache_kafka(kafka: tuple[BrokerProcess, int], seed: int) -> None:
     run(History(broker.bootstrap, next(_names)).play(random_actions(seed, LENGTH)))
 
 
-def test_the_version_is_the_clusters(kafka: tuple[BrokerProcess, int]) -> None:
+async def test_the_version_is_the_clusters(kafka: tuple[BrokerProcess, int]) -> None:
     broker, version = kafka
-
-    async def test() -> None:
-        async with (
-            Client(broker.bootstrap) as client,
-            TransactionalProducer(client, next(_names)) as producer,
-        ):
-            assert producer.transaction_version == version
-
-    run(test())
+    async with (
+        Client(broker.bootstrap) as client,
+        TransactionalProducer(client, next(_names)) as producer,
+    ):
+        assert producer.transaction_version == version

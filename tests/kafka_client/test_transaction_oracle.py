@@ -140,17 +140,13 @@ def test_every_code_of_every_request_is_there() -> None:
     assert all(codes.keys() == every for codes in found.values())
 
 
-def test_a_duplicate_is_no_failure() -> None:
+async def test_a_duplicate_is_no_failure() -> None:
     """What DIFFERENCES says of Produce: the code does not come so far as to its table."""
-
-    async def test() -> None:
-        async with coordinated(2) as (coordinator, client), TransactionalProducer(client, "id") as producer:
-            coordinator.refuse(ApiKey.PRODUCE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
-            producer.begin()
-            await producer.send("t", 0, [(0, None, b"v", ())])
-            await producer.commit()
-
-    run(test())
+    async with coordinated(2) as (coordinator, client), TransactionalProducer(client, "id") as producer:
+        coordinator.refuse(ApiKey.PRODUCE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+        producer.begin()
+        await producer.send("t", 0, [(0, None, b"v", ())])
+        await producer.commit()
 
 
 @java.needs_javac

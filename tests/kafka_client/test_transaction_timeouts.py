@@ -38,23 +38,20 @@ async def send_and_commit(producer: TransactionalProducer, tp: TopicPartition) -
     await producer.commit()
 
 
-def test_version_2_aborts_and_goes_on(quick: LogdProcess) -> None:
-    async def test() -> None:
-        async with Client(quick.bootstrap) as client:
-            await Admin(client).create_topics([NewTopic("two", 1)])
-            tp = TopicPartition("two", 0)
-            async with TransactionalProducer(client, "two", transaction_timeout_ms=50) as producer:
-                await time_out(client, producer, tp)
-                with pytest.raises(AbortableTransactionError):
-                    await send_and_commit(producer, tp)
-                await producer.abort()
-            async with TransactionalProducer(client, "two") as producer:
-                producer.begin()
-                await producer.send("two", 0, [(0, None, b"next", ())])
-                await producer.commit()
-            assert await read_committed(client, [tp]) == {tp: [b"next"]}
-
-    run(test())
+async def test_version_2_aborts_and_goes_on(quick: LogdProcess) -> None:
+    async with Client(quick.bootstrap) as client:
+        await Admin(client).create_topics([NewTopic("two", 1)])
+        tp = TopicPartition("two", 0)
+        async with TransactionalProducer(client, "two", transaction_timeout_ms=50) as producer:
+            await time_out(client, producer, tp)
+            with pytest.raises(AbortableTransactionError):
+                await send_and_commit(producer, tp)
+            await producer.abort()
+        async with TransactionalProducer(client, "two") as producer:
+            producer.begin()
+            await producer.send("two", 0, [(0, None, b"next", ())])
+            await producer.commit()
+        assert await read_committed(client, [tp]) == {tp: [b"next"]}
 
 
 def test_version_1_is_fenced(quick: LogdProcess) -> None:

@@ -48,38 +48,32 @@ def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ],
 )
 @pytest.mark.timeout(120)
-def test_the_target_gives_a_tombstone_its_own_time(
+async def test_the_target_gives_a_tombstone_its_own_time(
     request: pytest.FixtureRequest, new_name: NewName, source: str, target: str
 ) -> None:
     pair = Pair(request.getfixturevalue(source), request.getfixturevalue(target))
     topic = new_name()
     remote = f"dc1.{topic}"
+    await pair.create(topic, **CLEANED)
+    await produce(pair.dc1, topic, {0: [[record(0, b"k", b"v")]]})
+    await produce(pair.dc1, topic, {0: [[record(1, b"k", None)]]}, compression_type="zstd")
+    await produce(pair.dc1, topic, {0: [[record(2, b"f", b"1")]]})
+    await produce(pair.dc1, topic, {0: [[record(3, b"last", b"")]]})
+    async with Client(pair.dc1) as dc1:  # only now, so that it is cleaned once
+        await Admin(dc1).incremental_alter_configs(topic, {"cleanup.policy": "compact"})
+    (there,) = await until_cleaned(pair.dc1, topic, b"v", b"k")
+    assert there[0] is not None, "the source's cleaner notes until when the tombstone stays"
 
-    async def main() -> None:
-        await pair.create(topic, **CLEANED)
-        await produce(pair.dc1, topic, {0: [[record(0, b"k", b"v")]]})
-        await produce(pair.dc1, topic, {0: [[record(1, b"k", None)]]}, compression_type="zstd")
-        await produce(pair.dc1, topic, {0: [[record(2, b"f", b"1")]]})
-        await produce(pair.dc1, topic, {0: [[record(3, b"last", b"")]]})
-        async with Client(pair.dc1) as dc1:  # only now, so that it is cleaned once
-            await Admin(dc1).incremental_alter_configs(topic, {"cleanup.policy": "compact"})
-        (there,) = await until_cleaned(pair.dc1, topic, b"v", b"k")
-        assert there[0] is not None, "the source's cleaner notes until when the tombstone stays"
+    await pair.copy(topic, **{"config.properties.exclude": "delete.retention.ms"})
+    (copied,) = [found for found in await stored(pair.dc2, remote) if found[1][2] == b"k"]
+    assert copied[0] is None or copied[0] > time.time() * 1000 + 10 * MINUTE, "the source's time"
+    assert copied[1][1:] == there[1][1:], "times are counted from the noted moment, and arrive as they were"
 
-        await pair.copy(topic, **{"config.properties.exclude": "delete.retention.ms"})
-        (copied,) = [found for found in await stored(pair.dc2, remote) if found[1][2] == b"k"]
-        assert copied[0] is None or copied[0] > time.time() * 1000 + 10 * MINUTE, "the source's time"
-        assert copied[1][1:] == there[1][1:], (
-            "times are counted from the noted moment, and arrive as they were"
-        )
-
-        for at, value in ((4, b"2"), (5, b"3")):
-            await produce(pair.dc2, remote, {0: [[record(at, b"f", value)]]})
-        (kept,) = await until_cleaned(pair.dc2, remote, b"1", b"k")
-        assert kept[0] is not None
-        assert kept[0] > time.time() * 1000 + 10 * MINUTE
-
-    asyncio.run(main())
+    for at, value in ((4, b"2"), (5, b"3")):
+        await produce(pair.dc2, remote, {0: [[record(at, b"f", value)]]})
+    (kept,) = await until_cleaned(pair.dc2, remote, b"1", b"k")
+    assert kept[0] is not None
+    assert kept[0] > time.time() * 1000 + 10 * MINUTE
 
 
 def record(minute: int, key: bytes, value: bytes | None) -> NewRecord:

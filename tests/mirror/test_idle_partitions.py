@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -18,7 +17,7 @@ NewName = Callable[[], str]
 
 
 @deep
-def test_offset_syncs_are_thought_of_where_something_was_acked(
+async def test_offset_syncs_are_thought_of_where_something_was_acked(
     pair: Pair, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once a second every partition of the link was looked at, active or not."""
@@ -30,20 +29,16 @@ def test_offset_syncs_are_thought_of_where_something_was_acked(
         return sync(copy)
 
     monkeypatch.setattr(PartitionCopy, "sync", noted)
-
-    async def main() -> None:
-        await pair.create(topic, 20)
-        await produce(pair.dc1, topic, {7: [[(0, None, b"a", ())]]})
-        async with Link(pair.link(topic)) as link:
-            await link.run(until_caught_up=True)
-            assert sum(status.records for status in link.status().values()) == 1
-        assert looked_at == {TopicPartition(topic, 7)}
-
-    asyncio.run(main())
+    await pair.create(topic, 20)
+    await produce(pair.dc1, topic, {7: [[(0, None, b"a", ())]]})
+    async with Link(pair.link(topic)) as link:
+        await link.run(until_caught_up=True)
+        assert sum(status.records for status in link.status().values()) == 1
+    assert looked_at == {TopicPartition(topic, 7)}
 
 
 @deep
-def test_a_turn_passes_over_partitions_that_only_wait_for_their_acks(
+async def test_a_turn_passes_over_partitions_that_only_wait_for_their_acks(
     pair: Pair, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every turn looked at all with a batch on its way, acknowledged or not."""
@@ -54,24 +49,21 @@ def test_a_turn_passes_over_partitions_that_only_wait_for_their_acks(
         looked_at.add(copy.tp)
         return take_acks(copy, now)
 
-    async def main() -> None:
-        await pair.create(topic, 2)
-        batches = [[(0, None, b"%d" % number, ())] for number in range(HalfStuckMirror.RECORDS)]
-        await produce(pair.dc1, topic, {0: batches, 1: batches})
-        async with FakeBroker() as broker, Client(pair.dc1) as source:
-            HalfStuckTarget(broker)
-            async with Client(broker.bootstrap) as client:
-                mirror = HalfStuckMirror(source, client, topic)
-                await mirror.source.open()
-                await mirror.copy_the_good_one()
-                stuck = mirror.source.copies[mirror.stuck]
-                while len(stuck.in_flight) < HalfStuckMirror.RECORDS:
-                    await mirror.source.copy()
-                monkeypatch.setattr(PartitionCopy, "take_acks", noted)
-                await produce(pair.dc1, topic, {1: batches[:1]})
-                while mirror.source.copies[mirror.good].records == HalfStuckMirror.RECORDS:
-                    await mirror.source.copy()
-                await mirror.source.close()
-        assert looked_at == {mirror.good}
-
-    asyncio.run(main())
+    await pair.create(topic, 2)
+    batches = [[(0, None, b"%d" % number, ())] for number in range(HalfStuckMirror.RECORDS)]
+    await produce(pair.dc1, topic, {0: batches, 1: batches})
+    async with FakeBroker() as broker, Client(pair.dc1) as source:
+        HalfStuckTarget(broker)
+        async with Client(broker.bootstrap) as client:
+            mirror = HalfStuckMirror(source, client, topic)
+            await mirror.source.open()
+            await mirror.copy_the_good_one()
+            stuck = mirror.source.copies[mirror.stuck]
+            while len(stuck.in_flight) < HalfStuckMirror.RECORDS:
+                await mirror.source.copy()
+            monkeypatch.setattr(PartitionCopy, "take_acks", noted)
+            await produce(pair.dc1, topic, {1: batches[:1]})
+            while mirror.source.copies[mirror.good].records == HalfStuckMirror.RECORDS:
+                await mirror.source.copy()
+            await mirror.source.close()
+    assert looked_at == {mirror.good}

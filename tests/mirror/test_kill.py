@@ -8,7 +8,6 @@ may be doubled or left out, whenever it dies.
 
 from __future__ import annotations
 
-import asyncio
 import random
 import subprocess
 import time
@@ -24,7 +23,7 @@ BACKLOG = 1_500
 """Records in each partition that a mirror finds to be copied when it starts."""
 
 
-def test_a_mirror_killed_again_and_again_copies_every_record_once(
+async def test_a_mirror_killed_again_and_again_copies_every_record_once(
     pair: Pair, new_name: Callable[[], str], tmp_path: Path
 ) -> None:
     seed = random.randrange(1 << 32)
@@ -33,28 +32,24 @@ def test_a_mirror_killed_again_and_again_copies_every_record_once(
     topic = new_name()
     config = tmp_path / "mm2.properties"
     config.write_text("".join(f"{key} = {value}\n" for key, value in pair.properties(topic).items()))
-
-    async def main() -> None:
-        await pair.create(topic, PARTITIONS)
-        records = kills = 0
-        while kills < KILLS:
-            copied = (await target_ends(pair, topic)).get(0, 0)
-            await fill(pair, topic, range(records, records := copied + BACKLOG))
-            process = start_mirror(config)
-            try:
-                await wait_for(pair, topic, copied + choose.randrange(1, BACKLOG // 4), process)
-            finally:
-                process.kill()
-                process.wait()
-            # A mirror that had copied everything before the kill came does not count.
-            kills += sum((await target_ends(pair, topic)).values()) < PARTITIONS * records
-        assert start_mirror(config, "--until-caught-up").wait(60) == 0
-        assert_no_tracebacks(config.with_name("mirror.log").read_text())
-        compared = await pair.verify(topic)
-        assert compared.equal, compared
-        assert compared.records == PARTITIONS * records
-
-    asyncio.run(main())
+    await pair.create(topic, PARTITIONS)
+    records = kills = 0
+    while kills < KILLS:
+        copied = (await target_ends(pair, topic)).get(0, 0)
+        await fill(pair, topic, range(records, records := copied + BACKLOG))
+        process = start_mirror(config)
+        try:
+            await wait_for(pair, topic, copied + choose.randrange(1, BACKLOG // 4), process)
+        finally:
+            process.kill()
+            process.wait()
+        # A mirror that had copied everything before the kill came does not count.
+        kills += sum((await target_ends(pair, topic)).values()) < PARTITIONS * records
+    assert start_mirror(config, "--until-caught-up").wait(60) == 0
+    assert_no_tracebacks(config.with_name("mirror.log").read_text())
+    compared = await pair.verify(topic)
+    assert compared.equal, compared
+    assert compared.records == PARTITIONS * records
 
 
 async def fill(pair: Pair, topic: str, numbers: range) -> None:

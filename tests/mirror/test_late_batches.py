@@ -96,101 +96,83 @@ async def killed_after_ten(pair: Pair, topic: str) -> KilledMirror:
 
 @deep
 @pytest.mark.parametrize("landing", [1, 3, 5])
-def test_batches_that_come_after_the_next_mirror_looked_are_not_written_twice(
+async def test_batches_that_come_after_the_next_mirror_looked_are_not_written_twice(
     pair: Pair, new_name: NewName, landing: int
 ) -> None:
     topic = new_name()
-
-    async def main() -> None:
-        killed = await killed_after_ten(pair, topic)
-        killed.batches = killed.batches[:landing]
-        async with Link(pair.link(topic)) as link:  # it has seen that the target ends at 10
-            assert link.status()[TopicPartition(topic, 0)].position == 10
-            assert await killed.land() == [ErrorCode.NONE] * landing
-            await link.run(until_caught_up=True)
-        assert (await pair.verify(topic)).equal
-        assert await pair.copy(topic) == 0
-
-    asyncio.run(main())
+    killed = await killed_after_ten(pair, topic)
+    killed.batches = killed.batches[:landing]
+    async with Link(pair.link(topic)) as link:  # it has seen that the target ends at 10
+        assert link.status()[TopicPartition(topic, 0)].position == 10
+        assert await killed.land() == [ErrorCode.NONE] * landing
+        await link.run(until_caught_up=True)
+    assert (await pair.verify(topic)).equal
+    assert await pair.copy(topic) == 0
 
 
 @deep
-def test_batches_that_come_after_the_next_mirror_wrote_them_are_not_written_twice(
+async def test_batches_that_come_after_the_next_mirror_wrote_them_are_not_written_twice(
     pair: Pair, new_name: NewName
 ) -> None:
     topic = new_name()
-
-    async def main() -> None:
-        killed = await killed_after_ten(pair, topic)
-        assert await pair.copy(topic) == 50
-        assert await killed.land() == [ErrorCode.NONE] * 5, "known for what they are"
-        await produce(pair.dc1, topic, {0: [numbered(10, at) for at in range(60, 120, 10)]})
-        assert await pair.copy(topic) == 60
-        assert set(await killed.land()) == {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
-        assert (await pair.verify(topic)).equal
-
-    asyncio.run(main())
+    killed = await killed_after_ten(pair, topic)
+    assert await pair.copy(topic) == 50
+    assert await killed.land() == [ErrorCode.NONE] * 5, "known for what they are"
+    await produce(pair.dc1, topic, {0: [numbered(10, at) for at in range(60, 120, 10)]})
+    assert await pair.copy(topic) == 60
+    assert set(await killed.land()) == {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
+    assert (await pair.verify(topic)).equal
 
 
 @deep
-def test_the_very_first_batch_is_not_written_twice(pair: Pair, new_name: NewName) -> None:
+async def test_the_very_first_batch_is_not_written_twice(pair: Pair, new_name: NewName) -> None:
     """Of a copy that has nothing yet only the sync says as whom its first batch is on its way."""
     topic = new_name()
-
-    async def main() -> None:
-        await pair.create(topic, retention_ms="-1")
-        await produce(pair.dc1, topic, {0: [numbered(10)]})
-        async with Link(pair.link(topic)) as link:
-            copy = link._mirror.copies[TopicPartition(topic, 0)]
-            identity = copy.identity
-            await link._mirror._write_first_syncs([copy])
-            # killed, with the first batch on its way
-        like = read_header(build_batch(numbered(10)))._replace(
-            producer_id=identity.producer_id, producer_epoch=identity.epoch
-        )
-        killed = KilledMirror(pair, f"dc1.{topic}", [stamped(0, 10, like, 0)])
-        async with Link(pair.link(topic)) as link:
-            assert await killed.land() == [ErrorCode.NONE]
-            await link.run(until_caught_up=True)
-        assert (await pair.verify(topic)).equal
-        assert (await pair.verify(topic)).partitions[0].target_records == 10
-
-    asyncio.run(main())
+    await pair.create(topic, retention_ms="-1")
+    await produce(pair.dc1, topic, {0: [numbered(10)]})
+    async with Link(pair.link(topic)) as link:
+        copy = link._mirror.copies[TopicPartition(topic, 0)]
+        identity = copy.identity
+        await link._mirror._write_first_syncs([copy])
+        # killed, with the first batch on its way
+    like = read_header(build_batch(numbered(10)))._replace(
+        producer_id=identity.producer_id, producer_epoch=identity.epoch
+    )
+    killed = KilledMirror(pair, f"dc1.{topic}", [stamped(0, 10, like, 0)])
+    async with Link(pair.link(topic)) as link:
+        assert await killed.land() == [ErrorCode.NONE]
+        await link.run(until_caught_up=True)
+    assert (await pair.verify(topic)).equal
+    assert (await pair.verify(topic)).partitions[0].target_records == 10
 
 
 @deep
-def test_a_late_batch_that_is_another_one_has_the_place_found_anew(pair: Pair, new_name: NewName) -> None:
+async def test_a_late_batch_that_is_another_one_has_the_place_found_anew(
+    pair: Pair, new_name: NewName
+) -> None:
     """The killed mirror's batch held twenty records where the next one reads them in two batches of ten (the
     source is compacted, or its leader changed): the target refuses the second, and has all twenty."""
     topic = new_name()
-
-    async def main() -> None:
-        killed = await killed_after_ten(pair, topic)
-        like = await last_header(pair.dc2, f"dc1.{topic}", 10)
-        killed.batches = [stamped(10, 20, like, 10)]
-        async with Link(pair.link(topic)) as link:
-            assert await killed.land() == [ErrorCode.NONE]
-            await link.run(until_caught_up=True)
-            assert link.quarantined == {}
-        assert (await pair.verify(topic)).equal
-
-    asyncio.run(main())
+    killed = await killed_after_ten(pair, topic)
+    like = await last_header(pair.dc2, f"dc1.{topic}", 10)
+    killed.batches = [stamped(10, 20, like, 10)]
+    async with Link(pair.link(topic)) as link:
+        assert await killed.land() == [ErrorCode.NONE]
+        await link.run(until_caught_up=True)
+        assert link.quarantined == {}
+    assert (await pair.verify(topic)).equal
 
 
 @deep
-def test_two_mirrors_of_one_flow_write_everything_once(pair: Pair, new_name: NewName) -> None:
+async def test_two_mirrors_of_one_flow_write_everything_once(pair: Pair, new_name: NewName) -> None:
     """One was stopped for long and goes on beside its successor."""
     topic = new_name()
-
-    async def main() -> None:
-        await killed_after_ten(pair, topic)
-        async with Link(pair.link(topic)) as stopped:
-            assert await pair.copy(topic) == 50
-            await produce(pair.dc1, topic, {0: [numbered(10, at) for at in range(60, 160, 10)]})
-            assert await pair.copy(topic) == 100
-            await stopped.run(until_caught_up=True)
-            await produce(pair.dc1, topic, {0: [numbered(10, 160)]})
-            await asyncio.gather(pair.copy(topic), stopped.run(until_caught_up=True))
-        assert (await pair.verify(topic)).equal
-
-    asyncio.run(main())
+    await killed_after_ten(pair, topic)
+    async with Link(pair.link(topic)) as stopped:
+        assert await pair.copy(topic) == 50
+        await produce(pair.dc1, topic, {0: [numbered(10, at) for at in range(60, 160, 10)]})
+        assert await pair.copy(topic) == 100
+        await stopped.run(until_caught_up=True)
+        await produce(pair.dc1, topic, {0: [numbered(10, 160)]})
+        await asyncio.gather(pair.copy(topic), stopped.run(until_caught_up=True))
+    assert (await pair.verify(topic)).equal

@@ -60,7 +60,7 @@ def test_a_cluster_that_is_away_ends_only_its_own_flow(pair: Pair, new_name: New
 
 
 @deep
-def test_a_flow_that_is_down_comes_up_when_its_cluster_does(
+async def test_a_flow_that_is_down_comes_up_when_its_cluster_does(
     pair: Pair, new_name: NewName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mirror.links.RETRY_MAX_SECONDS", 0.05)
@@ -68,21 +68,17 @@ def test_a_flow_that_is_down_comes_up_when_its_cluster_does(
     dc0 = LogdProcess(tmp_path / "dc0")
     dc0.port = free_port()
     (settings, _) = parse_links(with_third(pair, topic, dc0.port))
-
-    async def main() -> None:
-        await pair.create(topic)
-        kept = KeptLink(settings)
-        running = asyncio.create_task(kept.run())
-        async with asyncio.timeout(90):
-            await until(lambda: kept.failure is not None, 60)
-            assert kept.exit_status == 1
-            with dc0:
-                await until(lambda: kept.link is not None, 60)
-                kept.stop()
-                await running
-        assert kept.exit_status == 0
-
-    asyncio.run(main())
+    await pair.create(topic)
+    kept = KeptLink(settings)
+    running = asyncio.create_task(kept.run())
+    async with asyncio.timeout(90):
+        await until(lambda: kept.failure is not None, 60)
+        assert kept.exit_status == 1
+        with dc0:
+            await until(lambda: kept.link is not None, 60)
+            kept.stop()
+            await running
+    assert kept.exit_status == 0
 
 
 @deep

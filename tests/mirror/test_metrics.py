@@ -23,81 +23,74 @@ NOW = 1_600_000_000.0
 """Seconds; `numbered` begins at 1,357,000,000."""
 
 
-def test_numbers_are_those_of_what_was_done(pair: Pair, new_name: Callable[[], str]) -> None:
-    async def main() -> None:
-        topic = new_name()
-        await pair.create(topic, 2)
-        await produce(pair.dc1, topic, {0: [numbered(50), numbered(30, 1000)], 1: [numbered(5)]})
-        metrics = Metrics()
-        async with Link(pair.link(topic), clock=lambda: NOW, metrics=metrics) as link:
-            await link.run(until_caught_up=True)
-            of_flow = {"source": "dc1", "target": "dc2"}
-            told = metrics.values("MirrorSourceConnector", topic=f"dc1.{topic}", partition="0", **of_flow)
-            assert told["record-count"] == 80
-            assert told["byte-count"] == min(link.status().items())[1].bytes > 80
-            newest, oldest = (NOW - 1_357_000_000) * 1000 - 1029, (NOW - 1_357_000_000) * 1000 - 49
-            assert (told["record-age-ms"], told["record-age-ms-min"]) == (newest, newest)
-            assert (told["record-age-ms-max"], told["record-age-ms-avg"]) == (oldest, (oldest + newest) / 2)
-            assert told["replication-latency-ms-max"] == oldest
-            assert metrics.values("MirrorSourceConnector")["record-count"] == 85
-            assert metrics.values("mirror-partition")["records-lag"] == 0
-            held = metrics.values("mirror-link", **of_flow)
-            assert (held["partitions"], held["quarantined_partitions"], held["in_flight_bytes"]) == (2, 0, 0)
-            assert held["partition_in_flight_bytes_max"] * 2 == held["in_flight_bytes_max"]
-            assert metrics.values("consumer-fetch-manager-metrics")["records-consumed-total"] >= 85
-            check_documented(
-                metrics, "MirrorSourceConnector", "mirror-partition", "mirror-link", "mirror-placing"
-            )
-            assert metrics.values("mirror-placing", **of_flow) == {
-                "waiting": 0,
-                "running": 0,
-                "running_max": AT_A_TIME,
-            }
-            assert b"kafka_connect_mirror_mirrorsourceconnector_record_count{" in exposition(metrics)
-            samples = [name for name, _ in metrics.read()]
-            assert len(set(samples)) == len(samples), "those of one client are told from the other's"
-        assert not list(metrics.read()), "it is closed"
-
-    asyncio.run(main())
+async def test_numbers_are_those_of_what_was_done(pair: Pair, new_name: Callable[[], str]) -> None:
+    topic = new_name()
+    await pair.create(topic, 2)
+    await produce(pair.dc1, topic, {0: [numbered(50), numbered(30, 1000)], 1: [numbered(5)]})
+    metrics = Metrics()
+    async with Link(pair.link(topic), clock=lambda: NOW, metrics=metrics) as link:
+        await link.run(until_caught_up=True)
+        of_flow = {"source": "dc1", "target": "dc2"}
+        told = metrics.values("MirrorSourceConnector", topic=f"dc1.{topic}", partition="0", **of_flow)
+        assert told["record-count"] == 80
+        assert told["byte-count"] == min(link.status().items())[1].bytes > 80
+        newest, oldest = (NOW - 1_357_000_000) * 1000 - 1029, (NOW - 1_357_000_000) * 1000 - 49
+        assert (told["record-age-ms"], told["record-age-ms-min"]) == (newest, newest)
+        assert (told["record-age-ms-max"], told["record-age-ms-avg"]) == (oldest, (oldest + newest) / 2)
+        assert told["replication-latency-ms-max"] == oldest
+        assert metrics.values("MirrorSourceConnector")["record-count"] == 85
+        assert metrics.values("mirror-partition")["records-lag"] == 0
+        held = metrics.values("mirror-link", **of_flow)
+        assert (held["partitions"], held["quarantined_partitions"], held["in_flight_bytes"]) == (2, 0, 0)
+        assert held["partition_in_flight_bytes_max"] * 2 == held["in_flight_bytes_max"]
+        assert metrics.values("consumer-fetch-manager-metrics")["records-consumed-total"] >= 85
+        check_documented(
+            metrics, "MirrorSourceConnector", "mirror-partition", "mirror-link", "mirror-placing"
+        )
+        assert metrics.values("mirror-placing", **of_flow) == {
+            "waiting": 0,
+            "running": 0,
+            "running_max": AT_A_TIME,
+        }
+        assert b"kafka_connect_mirror_mirrorsourceconnector_record_count{" in exposition(metrics)
+        samples = [name for name, _ in metrics.read()]
+        assert len(set(samples)) == len(samples), "those of one client are told from the other's"
+    assert not list(metrics.read()), "it is closed"
 
 
-def test_partitions_without_a_place_are_told_and_placed_few_at_a_time(
+async def test_partitions_without_a_place_are_told_and_placed_few_at_a_time(
     pair: Pair, new_name: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """First the target is away, then it is slow. Each partition that waited had a task of its own."""
+    topic, count = new_name(), 3 * AT_A_TIME
+    async with Link(pair.link(topic)) as link:
 
-    async def main() -> None:
-        topic, count = new_name(), 3 * AT_A_TIME
-        async with Link(pair.link(topic)) as link:
+        def told() -> Values:
+            return link.metrics.values("mirror-placing")
 
-            def told() -> Values:
-                return link.metrics.values("mirror-placing")
+        await pair.create(topic, count)
+        with monkeypatch.context() as patched:
+            patched.setattr(link._topics, "align", away)
+            for _ in range(2):
+                with pytest.raises(ConnectionClosed):
+                    await link._refresh()
+                assert (told()["waiting"], told()["running"]) == (count, 0)
+        answered, position = asyncio.Event(), link._placing._position
 
-            await pair.create(topic, count)
-            with monkeypatch.context() as patched:
-                patched.setattr(link._topics, "align", away)
-                for _ in range(2):
-                    with pytest.raises(ConnectionClosed):
-                        await link._refresh()
-                    assert (told()["waiting"], told()["running"]) == (count, 0)
-            answered, position = asyncio.Event(), link._placing._position
+        async def slowly(*facts: Any) -> Any:
+            await answered.wait()
+            return await position(*facts)
 
-            async def slowly(*facts: Any) -> Any:
-                await answered.wait()
-                return await position(*facts)
-
-            monkeypatch.setattr(link._placing, "_position", slowly)
-            tasks = len(asyncio.all_tasks())
-            refreshing = asyncio.create_task(link._refresh())
-            await until(lambda: told()["running"] == AT_A_TIME)
-            assert told()["waiting"] == count
-            assert len(asyncio.all_tasks()) <= tasks + AT_A_TIME + 1
-            answered.set()
-            await refreshing
-            assert (told()["waiting"], told()["running"]) == (0, 0)
-            assert link.metrics.values("mirror-link")["partitions"] == count
-
-    asyncio.run(main())
+        monkeypatch.setattr(link._placing, "_position", slowly)
+        tasks = len(asyncio.all_tasks())
+        refreshing = asyncio.create_task(link._refresh())
+        await until(lambda: told()["running"] == AT_A_TIME)
+        assert told()["waiting"] == count
+        assert len(asyncio.all_tasks()) <= tasks + AT_A_TIME + 1
+        answered.set()
+        await refreshing
+        assert (told()["waiting"], told()["running"]) == (0, 0)
+        assert link.metrics.values("mirror-link")["partitions"] == count
 
 
 async def away(*_: Any) -> NoReturn:

@@ -30,7 +30,7 @@ from mirror.quarantine import Quarantine
 from mirror.source import MirrorSource
 from tests.kafka_client.fake_broker import Asked, FakeBroker
 from tests.kafka_client.fake_log import FakeLog
-from tests.kafka_client.running import run, until
+from tests.kafka_client.running import until
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
@@ -98,85 +98,75 @@ async def create(bootstrap: str, topic: str, **configs: str) -> None:
 
 
 @deep
-def test_a_partition_the_target_refuses_is_tried_again_while_the_others_go_on(
+async def test_a_partition_the_target_refuses_is_tried_again_while_the_others_go_on(
     pair: Pair, new_name: NewName
 ) -> None:
     """One batch too large for its remote topic ended all flows."""
     large, other = new_name(), new_name()
     large_tp, other_tp = TopicPartition(large, 0), TopicPartition(other, 0)
-
-    async def main() -> None:
-        await create(pair.dc2, f"dc1.{large}", max_message_bytes="1000")
-        for topic in (large, other):
-            await pair.create(topic)
-            await produce(pair.dc1, topic, {0: [numbered(1)]})
-        await produce(pair.dc1, large, {0: [numbered(1, 1, value=b"x" * 5000), numbered(1, 2)]})
-        settings = replace(pair.link(f"{large},{other}"), sync_topic_configs=False)
-        async with Link(settings) as link:
-            running = asyncio.create_task(link.run())
-            await until(lambda: link.quarantined or running.done())
-            assert link.quarantined[large_tp].reason == "NotPassed"
-            assert "at 1: MESSAGE_TOO_LARGE" in str(link.quarantined[large_tp].error)
-            await produce(pair.dc1, other, {0: [numbered(9, 1)]})
-            await until(lambda: link.status()[other_tp].records == 10 or running.done())
-            async with Client(pair.dc2) as dc2:
-                await Admin(dc2).incremental_alter_configs(f"dc1.{large}", {"max.message.bytes": "100000"})
-            await until(lambda: large_tp in link.status() and link.status()[large_tp].position == 3)
-            assert link.quarantined == {}
-            link.stop()
-            await running
-        assert (await pair.verify(large)).equal
-        assert (await pair.verify(other)).equal
-
-    asyncio.run(main())
+    await create(pair.dc2, f"dc1.{large}", max_message_bytes="1000")
+    for topic in (large, other):
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(1)]})
+    await produce(pair.dc1, large, {0: [numbered(1, 1, value=b"x" * 5000), numbered(1, 2)]})
+    settings = replace(pair.link(f"{large},{other}"), sync_topic_configs=False)
+    async with Link(settings) as link:
+        running = asyncio.create_task(link.run())
+        await until(lambda: link.quarantined or running.done())
+        assert link.quarantined[large_tp].reason == "NotPassed"
+        assert "at 1: MESSAGE_TOO_LARGE" in str(link.quarantined[large_tp].error)
+        await produce(pair.dc1, other, {0: [numbered(9, 1)]})
+        await until(lambda: link.status()[other_tp].records == 10 or running.done())
+        async with Client(pair.dc2) as dc2:
+            await Admin(dc2).incremental_alter_configs(f"dc1.{large}", {"max.message.bytes": "100000"})
+        await until(lambda: large_tp in link.status() and link.status()[large_tp].position == 3)
+        assert link.quarantined == {}
+        link.stop()
+        await running
+    assert (await pair.verify(large)).equal
+    assert (await pair.verify(other)).equal
 
 
 @deep
-def test_a_partition_without_a_place_keeps_no_other_from_being_copied(pair: Pair, new_name: NewName) -> None:
+async def test_a_partition_without_a_place_keeps_no_other_from_being_copied(
+    pair: Pair, new_name: NewName
+) -> None:
     foreign, other = new_name(), new_name()
-
-    async def main() -> None:
-        await create(pair.dc2, f"dc1.{foreign}")
-        await produce(pair.dc2, f"dc1.{foreign}", {0: [numbered(1)]})
-        for topic in (foreign, other):
-            await pair.create(topic)
-            await produce(pair.dc1, topic, {0: [numbered(10)]})
-        with pytest.raises(TargetNotEmpty, match=foreign):
-            await pair.copy(f"{foreign},{other}")
-        assert (await pair.verify(other)).equal
-
-    asyncio.run(main())
+    await create(pair.dc2, f"dc1.{foreign}")
+    await produce(pair.dc2, f"dc1.{foreign}", {0: [numbered(1)]})
+    for topic in (foreign, other):
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+    with pytest.raises(TargetNotEmpty, match=foreign):
+        await pair.copy(f"{foreign},{other}")
+    assert (await pair.verify(other)).equal
 
 
 @deep
-def test_a_remote_topic_that_cannot_be_made_keeps_no_other_from_being_copied(
+async def test_a_remote_topic_that_cannot_be_made_keeps_no_other_from_being_copied(
     pair: Pair, new_name: NewName
 ) -> None:
     bad, other = new_name(), new_name()
-
-    async def main() -> None:
-        for topic in (bad, other):
-            await pair.create(topic)
-            await produce(pair.dc1, topic, {0: [numbered(10)]})
-        async with Link(pair.link(f"none-{bad}")) as link:
-            topics = {
-                topic.name: topic
-                for topic in (await Admin(link._source).list_topics()).values()
-                if topic.name in (bad, other)
-            }
-            long = {bad: "x" * 300, other: f"dc1.{other}"}  # no cluster takes such a name
-            link._topics.name_of = lambda name: long[name]  # type: ignore[method-assign]
-            refused = await link._topics.align(list(topics.values()))
-        assert [(name, error.code) for name, error in refused.items()] == [
-            (bad, ErrorCode.INVALID_TOPIC_EXCEPTION)
-        ]
-        assert await pair.copy(other) == 10
-
-    asyncio.run(main())
+    for topic in (bad, other):
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+    async with Link(pair.link(f"none-{bad}")) as link:
+        topics = {
+            topic.name: topic
+            for topic in (await Admin(link._source).list_topics()).values()
+            if topic.name in (bad, other)
+        }
+        long = {bad: "x" * 300, other: f"dc1.{other}"}  # no cluster takes such a name
+        link._topics.name_of = lambda name: long[name]  # type: ignore[method-assign]
+        refused = await link._topics.align(list(topics.values()))
+    assert [(name, error.code) for name, error in refused.items()] == [
+        (bad, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    ]
+    assert await pair.copy(other) == 10
 
 
 @deep
-def test_a_source_that_lost_what_was_copied_is_known_by_its_leader_epoch(
+async def test_a_source_that_lost_what_was_copied_is_known_by_its_leader_epoch(
     pair: Pair, new_name: NewName
 ) -> None:
     """With as many records as before, only others, a source that was truncated was copied on from the middle
@@ -185,23 +175,19 @@ def test_a_source_that_lost_what_was_copied_is_known_by_its_leader_epoch(
     """
     topic = new_name()
     tp = TopicPartition(topic, 0)
-
-    async def main() -> None:
-        await pair.create(topic)
-        await produce(pair.dc1, topic, {0: [numbered(10)]})
-        assert await pair.copy(topic) == 10
-        async with Link(pair.link(topic)) as link:
-            sync = link._syncs.latest(tp)
-            assert sync is not None
-            assert sync.leader_epoch >= 0
-            await link._syncs.write(sync._replace(leader_epoch=sync.leader_epoch + 7), 0)
-            await link._syncs.flush()
-        await produce(pair.dc1, topic, {0: [numbered(10, 10)]})
-        with pytest.raises(MirrorError) as failed:
-            await pair.copy(topic)
-        assert type(failed.value).__name__ == "SourceTruncated"
-
-    asyncio.run(main())
+    await pair.create(topic)
+    await produce(pair.dc1, topic, {0: [numbered(10)]})
+    assert await pair.copy(topic) == 10
+    async with Link(pair.link(topic)) as link:
+        sync = link._syncs.latest(tp)
+        assert sync is not None
+        assert sync.leader_epoch >= 0
+        await link._syncs.write(sync._replace(leader_epoch=sync.leader_epoch + 7), 0)
+        await link._syncs.flush()
+    await produce(pair.dc1, topic, {0: [numbered(10, 10)]})
+    with pytest.raises(MirrorError) as failed:
+        await pair.copy(topic)
+    assert type(failed.value).__name__ == "SourceTruncated"
 
 
 @deep
@@ -325,85 +311,73 @@ class HalfStuckMirror:
 
 
 @deep
-def test_a_partition_the_target_does_not_acknowledge_holds_its_share_of_memory_and_is_let_go(
+async def test_a_partition_the_target_does_not_acknowledge_holds_its_share_of_memory_and_is_let_go(
     pair: Pair, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its batches filled the memory for what is on its way, and everybody waited for room."""
     monkeypatch.setattr("mirror.source.BUFFER_MEMORY", 17 << 20)  # a request's size, and a bit
     monkeypatch.setattr("mirror.source.SHARE_MIN", 1 << 20)
     topic = new_name()
-
-    async def main() -> None:
-        await pair.create(topic, 2)
-        big = [[(0, None, b"%d" % i + b"x" * 900_000, ())] for i in range(HalfStuckMirror.RECORDS)]
-        await produce(pair.dc1, topic, {0: big, 1: big})
-        async with FakeBroker() as broker, Client(pair.dc1) as source:
-            target = HalfStuckTarget(broker)
-            async with Client(broker.bootstrap) as client:
-                mirror = HalfStuckMirror(source, client, topic)
-                await mirror.source.open()
-                await mirror.copy_the_good_one()
-                assert mirror.source.copies[mirror.stuck].in_flight_bytes < 11 << 20
-                assert mirror.source.copies[mirror.stuck].records == 0
-                mirror.let_go_the_stuck_one()
-                target.is_stuck = False
-                await until(lambda: mirror.source.can_add(TopicPartition("r", 0)))
-                await mirror.copy_the_stuck_one(len(target.logs[0].values))
-                await mirror.source.close()
-        assert target.logs[0].values == target.logs[1].values
-        assert len(target.logs[0].values) == HalfStuckMirror.RECORDS
-
-    run(main())
+    await pair.create(topic, 2)
+    big = [[(0, None, b"%d" % i + b"x" * 900_000, ())] for i in range(HalfStuckMirror.RECORDS)]
+    await produce(pair.dc1, topic, {0: big, 1: big})
+    async with FakeBroker() as broker, Client(pair.dc1) as source:
+        target = HalfStuckTarget(broker)
+        async with Client(broker.bootstrap) as client:
+            mirror = HalfStuckMirror(source, client, topic)
+            await mirror.source.open()
+            await mirror.copy_the_good_one()
+            assert mirror.source.copies[mirror.stuck].in_flight_bytes < 11 << 20
+            assert mirror.source.copies[mirror.stuck].records == 0
+            mirror.let_go_the_stuck_one()
+            target.is_stuck = False
+            await until(lambda: mirror.source.can_add(TopicPartition("r", 0)))
+            await mirror.copy_the_stuck_one(len(target.logs[0].values))
+            await mirror.source.close()
+    assert target.logs[0].values == target.logs[1].values
+    assert len(target.logs[0].values) == HalfStuckMirror.RECORDS
 
 
 @deep
-def test_a_look_for_topics_that_takes_long_keeps_nothing_from_being_copied(
+async def test_a_look_for_topics_that_takes_long_keeps_nothing_from_being_copied(
     pair: Pair, new_name: NewName
 ) -> None:
     """The configs of all topics were described one by one between two helpings of records."""
     topic = new_name()
     tp = TopicPartition(topic, 0)
+    await pair.create(topic)
+    async with Link(pair.link(topic)) as link:
+        asked = asyncio.Event()
 
-    async def main() -> None:
-        await pair.create(topic)
-        async with Link(pair.link(topic)) as link:
-            asked = asyncio.Event()
+        async def never(topics: object) -> dict[str, Any]:
+            asked.set()
+            await asyncio.Event().wait()
+            return {}
 
-            async def never(topics: object) -> dict[str, Any]:
-                asked.set()
-                await asyncio.Event().wait()
-                return {}
-
-            link._topics.align = never  # type: ignore[assignment]
-            running = asyncio.create_task(link.run())
-            link._refreshed_at = 0.0
-            await asked.wait()
-            await produce(pair.dc1, topic, {0: [numbered(10)]})
-            await until(lambda: link.status()[tp].records == 10 or running.done())
-            link.stop()
-            await running
-
-    asyncio.run(main())
+        link._topics.align = never  # type: ignore[assignment]
+        running = asyncio.create_task(link.run())
+        link._refreshed_at = 0.0
+        await asked.wait()
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+        await until(lambda: link.status()[tp].records == 10 or running.done())
+        link.stop()
+        await running
 
 
 @deep
-def test_configs_of_many_topics_are_asked_for_in_few_requests(pair: Pair, new_name: NewName) -> None:
+async def test_configs_of_many_topics_are_asked_for_in_few_requests(pair: Pair, new_name: NewName) -> None:
     prefix = new_name()
-
-    async def main() -> None:
-        async with Client(pair.dc1) as dc1:
-            new = [NewTopic(f"{prefix}-{i:03}", 1, 1, {"retention.ms": "-1"}) for i in range(250)]
-            await Admin(dc1).create_topics(new)
-        async with Link(pair.link(f"{prefix}-.*")) as link:
-            assert len(link.status()) == 250
-            asked: list[str] = []
-            for client in (link._source, link._target):
-                client.request = noting(client.request, asked)  # type: ignore[method-assign]
-            await link._refresh()
-            assert asked.count("DescribeConfigsRequest") == 4, "two of the source, two of the target"
-            assert "IncrementalAlterConfigsRequest" not in asked
-
-    asyncio.run(main())
+    async with Client(pair.dc1) as dc1:
+        new = [NewTopic(f"{prefix}-{i:03}", 1, 1, {"retention.ms": "-1"}) for i in range(250)]
+        await Admin(dc1).create_topics(new)
+    async with Link(pair.link(f"{prefix}-.*")) as link:
+        assert len(link.status()) == 250
+        asked: list[str] = []
+        for client in (link._source, link._target):
+            client.request = noting(client.request, asked)  # type: ignore[method-assign]
+        await link._refresh()
+        assert asked.count("DescribeConfigsRequest") == 4, "two of the source, two of the target"
+        assert "IncrementalAlterConfigsRequest" not in asked
 
 
 def noting(request: Callable[..., Any], asked: list[str]) -> Callable[..., Any]:

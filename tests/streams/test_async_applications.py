@@ -62,7 +62,7 @@ async def audited(bootstrap: str, prefix: str) -> None:
         ],
     ),
 )
-def test_killed_while_records_are_in_flight(
+async def test_killed_while_records_are_in_flight(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, point: str
 ) -> None:
     """What was in flight is processed again by the next process, and nothing of it is seen twice."""
@@ -79,36 +79,30 @@ def test_killed_while_records_are_in_flight(
         assert killed.wait() == -signal.SIGKILL, killed.log
     finally:
         killed.kill()
-
-    async def case() -> None:
-        await feed(logd.bootstrap, prefix, range(600, 700))
-        async with instance(logd.bootstrap, prefix, tmp_path / "killed", group_instance_id="one") as app:
-            await app.wait_until_caught_up()
-        await audited(logd.bootstrap, prefix)
-
-    run(case)
+    await feed(logd.bootstrap, prefix, range(600, 700))
+    async with instance(logd.bootstrap, prefix, tmp_path / "killed", group_instance_id="one") as app:
+        await app.wait_until_caught_up()
+    await audited(logd.bootstrap, prefix)
 
 
 @depth.deep
-def test_rebalanced_while_records_are_in_flight(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+async def test_rebalanced_while_records_are_in_flight(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
     """A second instance comes, the first one goes: each time what is in flight is drained and committed."""
     prefix = new_name("async-rebalanced")
-
-    async def case() -> None:
-        await feed(logd.bootstrap, prefix, range(400))
-        first = instance(logd.bootstrap, prefix, tmp_path / "1")
-        async with instance(logd.bootstrap, prefix, tmp_path / "2") as second:
-            async with first:
-                await until(lambda: first._loop.statistics()["calls"] > 0)
-                await until(lambda: len(first.tasks) == PARTITIONS == len(second.tasks))
-                await feed(logd.bootstrap, prefix, range(400, 700))
-                await until(lambda: first._loop.statistics()["calls"] > 0)
-            assert first._loop.statistics()["calls"] == 0
-            await until(lambda: len(second.tasks) == 2 * PARTITIONS)
-            await second.wait_until_caught_up()
-        await audited(logd.bootstrap, prefix)
-
-    run(case)
+    await feed(logd.bootstrap, prefix, range(400))
+    first = instance(logd.bootstrap, prefix, tmp_path / "1")
+    async with instance(logd.bootstrap, prefix, tmp_path / "2") as second:
+        async with first:
+            await until(lambda: first._loop.statistics()["calls"] > 0)
+            await until(lambda: len(first.tasks) == PARTITIONS == len(second.tasks))
+            await feed(logd.bootstrap, prefix, range(400, 700))
+            await until(lambda: first._loop.statistics()["calls"] > 0)
+        assert first._loop.statistics()["calls"] == 0
+        await until(lambda: len(second.tasks) == 2 * PARTITIONS)
+        await second.wait_until_caught_up()
+    await audited(logd.bootstrap, prefix)
 
 
 class Gate:
@@ -238,39 +232,35 @@ def test_a_call_that_outlasts_a_transaction_is_given_up_and_named(
     assert f"given up: node {NODE} ({__file__}, line " in caplog.text, caplog.text
 
 
-def test_a_partition_that_is_full_waits_while_others_go_on(
+async def test_a_partition_that_is_full_waits_while_others_go_on(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     name = new_name("async-full")
     entered: list[str] = []
+    gate = Gate()
 
-    async def case() -> None:
-        gate = Gate()
+    @asynccontextmanager
+    async def session() -> AsyncIterator[Gate]:
+        entered.append("entered")
+        yield gate
+        entered.append("left")
 
-        @asynccontextmanager
-        async def session() -> AsyncIterator[Gate]:
-            entered.append("entered")
-            yield gate
-            entered.append("left")
+    async def through(key: str, value: int, session: Gate) -> int:
+        return await session(key, value)
 
-        async def through(key: str, value: int, session: Gate) -> int:
-            return await session(key, value)
-
-        await make_topics(logd.bootstrap, **{f"{name}-in": 2, f"{name}-out": 1})
-        await produce(logd.bootstrap, f"{name}-in", *(row("held", n) for n in range(40)))
-        await produce(logd.bootstrap, f"{name}-in", *(row("free", n) for n in range(100)), partition=1)
-        topology = gated(name, through, max_in_flight=5, ordered="none", context=session)
-        settings: Any = {"commit_interval_ms": 60_000}
-        async with start(topology, logd.bootstrap, name, tmp_path, **settings) as app:
-            await until(lambda: app.summary()["records_out"] == 100)
-            assert app.summary()["records_in"] == 105
-            assert gate.waiting == 5
-            app._loop.request_commit()  # It waits for the five, and so does the partition.
-            gate.opened.set()
-            await app.wait_until_caught_up()
-            assert gate.most <= 10
-            assert entered == ["entered"]
-        assert entered == ["entered", "left"]
-        assert len(await written(logd.bootstrap, name)) == 140
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 2, f"{name}-out": 1})
+    await produce(logd.bootstrap, f"{name}-in", *(row("held", n) for n in range(40)))
+    await produce(logd.bootstrap, f"{name}-in", *(row("free", n) for n in range(100)), partition=1)
+    topology = gated(name, through, max_in_flight=5, ordered="none", context=session)
+    settings: Any = {"commit_interval_ms": 60_000}
+    async with start(topology, logd.bootstrap, name, tmp_path, **settings) as app:
+        await until(lambda: app.summary()["records_out"] == 100)
+        assert app.summary()["records_in"] == 105
+        assert gate.waiting == 5
+        app._loop.request_commit()  # It waits for the five, and so does the partition.
+        gate.opened.set()
+        await app.wait_until_caught_up()
+        assert gate.most <= 10
+        assert entered == ["entered"]
+    assert entered == ["entered", "left"]
+    assert len(await written(logd.bootstrap, name)) == 140

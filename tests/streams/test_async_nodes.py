@@ -233,11 +233,8 @@ def test_the_driver_runs_coroutines_to_their_end() -> None:
         assert driver.output_topic("out").read_key_values() == [("a", 2), ("a", 4), (None, 6)]
 
 
-def test_the_driver_works_within_a_running_loop() -> None:
-    async def test() -> None:
-        test_the_driver_runs_coroutines_to_their_end()
-
-    asyncio.run(test())
+async def test_the_driver_works_within_a_running_loop() -> None:
+    test_the_driver_runs_coroutines_to_their_end()
 
 
 def test_keys_and_values_by_map_async() -> None:

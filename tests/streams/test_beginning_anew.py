@@ -38,27 +38,23 @@ def stored(app: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("stateful", [False, True])
-def test_a_deleted_input_stops_the_application(
+async def test_a_deleted_input_stops_the_application(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, stateful: bool
 ) -> None:
     name = new_name("deleted")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
-        settings = {"metadata_max_age_ms": 50}
-        with pytest.raises(StreamsError, match=f"{name}-in"):
-            async with (
-                start(counts(name), logd.bootstrap, name, tmp_path, **settings)
-                if stateful
-                else copy(logd.bootstrap, name, tmp_path, **settings)
-            ) as app:
-                await app.wait_until_caught_up()
-                async with Client(logd.bootstrap) as client:
-                    await Admin(client).delete_topics([f"{name}-in"])
-                await app.wait_ended()
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+    settings = {"metadata_max_age_ms": 50}
+    with pytest.raises(StreamsError, match=f"{name}-in"):
+        async with (
+            start(counts(name), logd.bootstrap, name, tmp_path, **settings)
+            if stateful
+            else copy(logd.bootstrap, name, tmp_path, **settings)
+        ) as app:
+            await app.wait_until_caught_up()
+            async with Client(logd.bootstrap) as client:
+                await Admin(client).delete_topics([f"{name}-in"])
+            await app.wait_ended()
 
 
 # The application reset
@@ -103,7 +99,7 @@ def test_kafkas_tool_has_an_application_begin_anew(
 # Full caches
 
 
-def test_full_caches_are_committed_before_their_time(
+async def test_full_caches_are_committed_before_their_time(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """What is committed, and forwarded, an hour before `commit.interval.ms` is over."""
@@ -114,18 +110,15 @@ def test_full_caches_are_committed_before_their_time(
             offsets = await Admin(client).list_group_offsets(name)
         return max((each.offset for tp, each in offsets.items() if tp.topic == f"{name}-in"), default=0)
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        rows = [(b"%d" % (number % 500), bytes(8)) for number in range(2_000)]
-        await produce(logd.bootstrap, f"{name}-in", *rows)
-        settings = {"commit_interval_ms": HOUR_MS, "statestore_cache_max_bytes": 20_000}
-        async with start(counts(name), logd.bootstrap, name, tmp_path, **settings):
-            # Not `wait_until_caught_up`: that commits.
-            while not (  # noqa: ASYNC110 - there is no event to wait for
-                await committed() and await read_last(logd.bootstrap, f"{name}-out", partitions=1)
-            ):
-                await asyncio.sleep(0.01)
-        found = await read_last(logd.bootstrap, f"{name}-out", partitions=1)
-        assert len(found) == 500
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    rows = [(b"%d" % (number % 500), bytes(8)) for number in range(2_000)]
+    await produce(logd.bootstrap, f"{name}-in", *rows)
+    settings = {"commit_interval_ms": HOUR_MS, "statestore_cache_max_bytes": 20_000}
+    async with start(counts(name), logd.bootstrap, name, tmp_path, **settings):
+        # Not `wait_until_caught_up`: that commits.
+        while not (  # noqa: ASYNC110 - there is no event to wait for
+            await committed() and await read_last(logd.bootstrap, f"{name}-out", partitions=1)
+        ):
+            await asyncio.sleep(0.01)
+    found = await read_last(logd.bootstrap, f"{name}-out", partitions=1)
+    assert len(found) == 500

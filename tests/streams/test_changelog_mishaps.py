@@ -9,7 +9,7 @@ import pytest
 
 from kafka_client import Admin, Client, NewTopic
 from streams import KafkaStreams, StreamsBuilder, StreamsError, TimeWindows
-from tests.streams.running import NewName, make_topics, produce, run, start
+from tests.streams.running import NewName, make_topics, produce, start
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
@@ -50,87 +50,71 @@ async def delete(logd: LogdProcess, topic: str) -> None:
 
 @depth.deep
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-def test_one_that_is_deleted_under_a_running_application(
+async def test_one_that_is_deleted_under_a_running_application(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
     """It is made anew, empty, for the next restore, which finds that it is not the one that was committed."""
     name = new_name("gone")
     settings: dict[str, Any] = {"processing_guarantee": guarantee}
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        await count_some(logd, name, tmp_path, **settings)
-        with pytest.raises(StreamsError, match=r"counts-changelog-0 ends at 0, but 2 was .*; reset the app"):
-            async with counting(logd, name, tmp_path, **settings) as app:
-                await app.wait_until_caught_up()
-                await delete(logd, f"{name}-counts-changelog")
-                await produce(logd.bootstrap, f"{name}-in", (b"the-letter-a", bytes(8)))
-                await app.wait_ended()
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    await count_some(logd, name, tmp_path, **settings)
+    with pytest.raises(StreamsError, match=r"counts-changelog-0 ends at 0, but 2 was .*; reset the app"):
+        async with counting(logd, name, tmp_path, **settings) as app:
+            await app.wait_until_caught_up()
+            await delete(logd, f"{name}-counts-changelog")
+            await produce(logd.bootstrap, f"{name}-in", (b"the-letter-a", bytes(8)))
+            await app.wait_ended()
 
 
 @depth.deep
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 @pytest.mark.parametrize("made_anew", [False, True])
 @pytest.mark.parametrize("disk", ["kept", "lost"])
-def test_one_that_is_gone_at_a_start(
+async def test_one_that_is_gone_at_a_start(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str, made_anew: bool, disk: str
 ) -> None:
     name = new_name("lost")
     settings: dict[str, Any] = {"processing_guarantee": guarantee}
     topic = f"{name}-counts-changelog"
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        await count_some(logd, name, tmp_path, **settings)
-        await delete(logd, topic)
-        if made_anew:
-            async with Client(logd.bootstrap) as client:
-                await Admin(client).create_topics([NewTopic(topic, 1, 1, {"cleanup.policy": "compact"})])
-            await produce(logd.bootstrap, topic, (b"x", bytes(8)))
-        folder = tmp_path if disk == "kept" else tmp_path / "elsewhere"
-        problem = rf"{topic}-0 ends at {int(made_anew)}, but 2 was committed: .*; reset the application"
-        with pytest.raises(StreamsError, match=problem):
-            await count_some(logd, name, folder, **settings)
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    await count_some(logd, name, tmp_path, **settings)
+    await delete(logd, topic)
+    if made_anew:
+        async with Client(logd.bootstrap) as client:
+            await Admin(client).create_topics([NewTopic(topic, 1, 1, {"cleanup.policy": "compact"})])
+        await produce(logd.bootstrap, topic, (b"x", bytes(8)))
+    folder = tmp_path if disk == "kept" else tmp_path / "elsewhere"
+    problem = rf"{topic}-0 ends at {int(made_anew)}, but 2 was committed: .*; reset the application"
+    with pytest.raises(StreamsError, match=problem):
+        await count_some(logd, name, folder, **settings)
 
 
-def test_joined_topics_of_different_numbers_of_partitions(
+async def test_joined_topics_of_different_numbers_of_partitions(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     name = new_name("uneven")
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     table = builder.table(f"{name}-two")
     builder.stream(f"{name}-three").join(table, lambda value, other: value).foreach(lambda key, value: None)
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-two": 2, f"{name}-three": 3})
-        problem = rf"'{name}-two' has 2, '{name}-three' has 3; repartition\(\) one of the streams, or make"
-        with pytest.raises(StreamsError, match=problem):
-            await start(builder.build(), logd.bootstrap, name, tmp_path).start()
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-two": 2, f"{name}-three": 3})
+    problem = rf"'{name}-two' has 2, '{name}-three' has 3; repartition\(\) one of the streams, or make"
+    with pytest.raises(StreamsError, match=problem):
+        await start(builder.build(), logd.bootstrap, name, tmp_path).start()
 
 
-def test_one_with_other_partitions_than_the_inputs(
+async def test_one_with_other_partitions_than_the_inputs(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     name = new_name("three")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-counts-changelog": 3})
-        problem = r"counts-changelog' has 3 partitions, the inputs need 1; reset the application"
-        with pytest.raises(StreamsError, match=problem):
-            await count_some(logd, name, tmp_path)
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-counts-changelog": 3})
+    problem = r"counts-changelog' has 3 partitions, the inputs need 1; reset the application"
+    with pytest.raises(StreamsError, match=problem):
+        await count_some(logd, name, tmp_path)
 
 
 @depth.deep
 @pytest.mark.parametrize("disk", ["kept", "lost"])
-def test_one_of_another_kind_of_store(
+async def test_one_of_another_kind_of_store(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, disk: str
 ) -> None:
     """The story of the bug: keys that are long enough were read as those of windows, of some time, which then
@@ -138,33 +122,25 @@ def test_one_of_another_kind_of_store(
     """
     name = new_name("kind")
     folder = tmp_path if disk == "kept" else tmp_path / "elsewhere"
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        await count_some(logd, name, tmp_path)
-        problem = (
-            f"store 'counts' is of kind window, but its changelog {name}-counts-changelog is of an earlier "
-            "topology's of kind key_value: give the store another name, or reset the application"
-        )
-        with pytest.raises(StreamsError, match=problem):
-            await count_some(logd, name, folder, windowed=True)
-        assert await count_some(logd, name, folder) == {"the-letter-a": 3, "the-letter-b": 3}
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    await count_some(logd, name, tmp_path)
+    problem = (
+        f"store 'counts' is of kind window, but its changelog {name}-counts-changelog is of an earlier "
+        "topology's of kind key_value: give the store another name, or reset the application"
+    )
+    with pytest.raises(StreamsError, match=problem):
+        await count_some(logd, name, folder, windowed=True)
+    assert await count_some(logd, name, folder) == {"the-letter-a": 3, "the-letter-b": 3}
 
 
-def test_a_store_whose_sub_topology_has_another_number(
+async def test_a_store_whose_sub_topology_has_another_number(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """There and back again, over one state folder: the first task's folder has what was before."""
     name = new_name("moved")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        for seen, mapped in enumerate([False, True, True, False], start=1):
-            found = await count_some(logd, name, tmp_path, mapped=mapped)
-            assert found == {"the-letter-a": seen, "the-letter-b": seen}
-        assert (tmp_path / name / "0_0" / "rocksdb" / "counts").exists()
-        assert (tmp_path / name / "1_0" / "rocksdb" / "counts").exists()
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    for seen, mapped in enumerate([False, True, True, False], start=1):
+        found = await count_some(logd, name, tmp_path, mapped=mapped)
+        assert found == {"the-letter-a": seen, "the-letter-b": seen}
+    assert (tmp_path / name / "0_0" / "rocksdb" / "counts").exists()
+    assert (tmp_path / name / "1_0" / "rocksdb" / "counts").exists()

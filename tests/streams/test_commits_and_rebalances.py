@@ -16,7 +16,7 @@ from kafka_client.producer.transaction_manager import TransactionManager
 from streams import KafkaStreams, State
 from tests.faults.streams import summing
 from tests.faults.streams.audit import audit, read
-from tests.streams.running import NewName, run, until
+from tests.streams.running import NewName, until
 from tests.streams.test_exactly_once import PARTITIONS, feed
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
@@ -99,7 +99,7 @@ async def fed(bootstrap: str, prefix: str) -> tuple[dict[str, int], dict[str, in
 @deep
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 @pytest.mark.parametrize("too_long", [False, True], ids=["in time", "too late"])
-def test_a_rebalance_while_a_commit_is_under_way(
+async def test_a_rebalance_while_a_commit_is_under_way(
     logd: LogdProcess,
     tmp_path: Path,
     new_name: NewName,
@@ -116,38 +116,34 @@ def test_a_rebalance_while_a_commit_is_under_way(
         "num_standby_replicas": 1,
         "max_poll_interval_ms": 700 if too_long else 30_000,
     }
-
-    async def case() -> None:
-        held = HeldUp(monkeypatch)
-        # At least once, what comes of a refused commit is written again to the repartition topic.
-        stores = 1 if too_long and guarantee == "at_least_once" else len(STORES)
-        await feed(logd.bootstrap, prefix, range(200))
-        async with instance(logd.bootstrap, prefix, tmp_path / "1", **settings) as first:
-            await first.wait_until_caught_up()
-            generation, records = first._member.generation, first.summary()["records_in"]
-            held.app = first
-            held.go_on.clear()
-            await feed(logd.bootstrap, prefix, range(200, 400))
-            await until(lambda: held.waiting > 0)
-            second = instance(logd.bootstrap, prefix, tmp_path / "2", **settings)
-            async with second:
-                await until(lambda: first._member.is_joining)
-                await feed(logd.bootstrap, prefix, range(400, 600))
-                # The input, and what comes of it behind the repartition topic if readers may see it already.
-                await until(lambda: first.summary()["records_in"] >= records + 400)
-                if too_long:
-                    await until(lambda: first._member.generation != generation)
-                else:
-                    assert first._member.generation == generation, "the group waits"
-                held.go_on.set()
-                await until(lambda: bool(first.tasks and second.tasks))
-                if not too_long:
-                    assert first._member.generation > generation
-                await exact(logd.bootstrap, prefix, stores, first, second)
-            await until(lambda: len(first.tasks) == TASKS and first.state is State.RUNNING)
-            await exact(logd.bootstrap, prefix, stores, first)
-        if guarantee == "exactly_once_v2":
-            async with Client(logd.bootstrap) as client:
-                await audit(client, prefix, PARTITIONS)
-
-    run(case)
+    held = HeldUp(monkeypatch)
+    # At least once, what comes of a refused commit is written again to the repartition topic.
+    stores = 1 if too_long and guarantee == "at_least_once" else len(STORES)
+    await feed(logd.bootstrap, prefix, range(200))
+    async with instance(logd.bootstrap, prefix, tmp_path / "1", **settings) as first:
+        await first.wait_until_caught_up()
+        generation, records = first._member.generation, first.summary()["records_in"]
+        held.app = first
+        held.go_on.clear()
+        await feed(logd.bootstrap, prefix, range(200, 400))
+        await until(lambda: held.waiting > 0)
+        second = instance(logd.bootstrap, prefix, tmp_path / "2", **settings)
+        async with second:
+            await until(lambda: first._member.is_joining)
+            await feed(logd.bootstrap, prefix, range(400, 600))
+            # The input, and what comes of it behind the repartition topic if readers may see it already.
+            await until(lambda: first.summary()["records_in"] >= records + 400)
+            if too_long:
+                await until(lambda: first._member.generation != generation)
+            else:
+                assert first._member.generation == generation, "the group waits"
+            held.go_on.set()
+            await until(lambda: bool(first.tasks and second.tasks))
+            if not too_long:
+                assert first._member.generation > generation
+            await exact(logd.bootstrap, prefix, stores, first, second)
+        await until(lambda: len(first.tasks) == TASKS and first.state is State.RUNNING)
+        await exact(logd.bootstrap, prefix, stores, first)
+    if guarantee == "exactly_once_v2":
+        async with Client(logd.bootstrap) as client:
+            await audit(client, prefix, PARTITIONS)

@@ -69,20 +69,16 @@ def test_calls_are_started_in_a_thread_and_run_in_the_loop() -> None:
     in_a_loop(test)
 
 
-def test_a_thread_that_waits_is_let_go() -> None:
+async def test_a_thread_that_waits_is_let_go() -> None:
     interrupted = threading.Event()
-
-    async def case() -> None:
-        coroutines, over = LoopCoroutines(interrupted), deque[Call]()
-        coroutines.start(Call("node", hangs), over)
-        waiting = asyncio.create_task(asyncio.to_thread(coroutines.wait, over))
-        await asyncio.sleep(0)
-        interrupted.set()
-        with pytest.raises(TaskLost, match="what was in flight is given up"):
-            await waiting
-        await coroutines.close()
-
-    asyncio.run(case())
+    coroutines, over = LoopCoroutines(interrupted), deque[Call]()
+    coroutines.start(Call("node", hangs), over)
+    waiting = asyncio.create_task(asyncio.to_thread(coroutines.wait, over))
+    await asyncio.sleep(0)
+    interrupted.set()
+    with pytest.raises(TaskLost, match="what was in flight is given up"):
+        await waiting
+    await coroutines.close()
 
 
 def test_it_is_told_where_the_oldest_call_is() -> None:
@@ -142,33 +138,29 @@ def test_contexts() -> None:
     assert told == ["entered", "entered", "left"]
 
 
-def test_only_work_that_is_cancelled_itself_is_interrupted() -> None:
+async def test_only_work_that_is_cancelled_itself_is_interrupted() -> None:
     """What waits in the queue may be cancelled meanwhile: the work in front of it goes on."""
+    worker, first, go_on = Worker(), threading.Event(), threading.Event()
+    seen: list[bool] = []
 
-    async def case() -> None:
-        worker, first, go_on = Worker(), threading.Event(), threading.Event()
-        seen: list[bool] = []
+    def work() -> None:
+        first.set()
+        go_on.wait()
+        seen.append(worker.interrupted.is_set())
 
-        def work() -> None:
-            first.set()
-            go_on.wait()
-            seen.append(worker.interrupted.is_set())
-
-        running = asyncio.create_task(worker.run(work))
-        await asyncio.to_thread(first.wait)
-        queued = asyncio.create_task(worker.run(work))
-        await asyncio.sleep(0)
-        queued.cancel()
-        await asyncio.sleep(0)
-        go_on.set()
-        await running
-        with pytest.raises(asyncio.CancelledError):
-            await queued
-        await worker.run(work)
-        assert seen == [False, True, False]
-        worker.close()
-
-    asyncio.run(case())
+    running = asyncio.create_task(worker.run(work))
+    await asyncio.to_thread(first.wait)
+    queued = asyncio.create_task(worker.run(work))
+    await asyncio.sleep(0)
+    queued.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    await running
+    with pytest.raises(asyncio.CancelledError):
+        await queued
+    await worker.run(work)
+    assert seen == [False, True, False]
+    worker.close()
 
 
 def test_a_worker_that_waits_for_a_call_hangs_in_it() -> None:

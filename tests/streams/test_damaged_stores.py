@@ -118,7 +118,7 @@ def test_a_store_that_is_open_elsewhere_is_named(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_global_table_is_read_anew_when_the_application_starts_again(
+async def test_a_global_table_is_read_anew_when_the_application_starts_again(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     name = new_name("damaged")
@@ -130,24 +130,20 @@ def test_a_global_table_is_read_anew_when_the_application_starts_again(
     )
     joined.foreach(lambda key, value: found.append(value))
     rows = [(b"%04d" % n, n.to_bytes(8, "big")) for n in range(KEYS)]
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-table": 1})
-        await produce(logd.bootstrap, f"{name}-table", *rows)
-        await produce(logd.bootstrap, f"{name}-in", (b"0007", bytes(8)))
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-table": 1})
+    await produce(logd.bootstrap, f"{name}-table", *rows)
+    await produce(logd.bootstrap, f"{name}-in", (b"0007", bytes(8)))
+    async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+    flip(data_file(tmp_path / name / "global" / "rocksdb" / "table"))
+    await produce(logd.bootstrap, f"{name}-in", (b"0007", bytes(8)))
+    problem = "/table is damaged: started again, the application sets it aside"
+    with pytest.raises(StreamsError, match=problem):
         async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
             await app.wait_until_caught_up()
-        flip(data_file(tmp_path / name / "global" / "rocksdb" / "table"))
-        await produce(logd.bootstrap, f"{name}-in", (b"0007", bytes(8)))
-        problem = "/table is damaged: started again, the application sets it aside"
-        with pytest.raises(StreamsError, match=problem):
-            async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
-                await app.wait_until_caught_up()
-        async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-        assert found == [7, 7]
-
-    run(case)
+    async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+    assert found == [7, 7]
 
 
 def test_a_global_table_that_could_not_be_flushed_is_read_anew(

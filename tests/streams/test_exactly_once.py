@@ -270,22 +270,18 @@ def test_one_joins_and_one_is_killed_while_standbys_keep_up(
     ],
     ids="-".join,
 )
-def test_the_guarantee_may_change_over_existing_state(
+async def test_the_guarantee_may_change_over_existing_state(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantees: tuple[str, ...]
 ) -> None:
     """With the state kept, and with all of it restored from changelogs with markers and without."""
     prefix = new_name("switched")
-
-    async def run() -> None:
-        for number, guarantee in enumerate(guarantees):
-            await feed(logd.bootstrap, prefix, range(number * 500, number * 500 + 500))
-            for folder in ("kept", f"fresh-{number}"):
-                await run_to_the_end(
-                    logd.bootstrap,
-                    prefix,
-                    tmp_path / folder,
-                    processing_guarantee=guarantee,
-                    commit_interval_ms=20,
-                )
-
-    asyncio.run(run())
+    for number, guarantee in enumerate(guarantees):
+        await feed(logd.bootstrap, prefix, range(number * 500, number * 500 + 500))
+        for folder in ("kept", f"fresh-{number}"):
+            await run_to_the_end(
+                logd.bootstrap,
+                prefix,
+                tmp_path / folder,
+                processing_guarantee=guarantee,
+                commit_interval_ms=20,
+            )

@@ -154,7 +154,7 @@ def test_a_member_that_the_group_has_given_up_commits_nothing(
 
 
 @depth.deep
-def test_a_revoke_is_over_in_time(
+async def test_a_revoke_is_over_in_time(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A coordinator does not answer: what cannot be committed is given up, and its inputs are read again."""
@@ -165,41 +165,34 @@ def test_a_revoke_is_over_in_time(
         await answer.wait()
         await original(*arguments, **keywords)
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
-        app = counting(logd.bootstrap, name, tmp_path, transaction_timeout_ms=700)
-        async with app:
-            await until(lambda: app.state is State.RUNNING)
-            monkeypatch.setattr(TransactionCoordinator, "commit_offsets", answered_late)
-            await produce(logd.bootstrap, f"{name}-in", number(1))
-            await until(lambda: app._loop.statistics()["commits_under_way"] == 1)
-            await app._loop.revoked()
-            assert not app.tasks
-            answer.set()
-            await until(lambda: bool(app.tasks))
-            assert await outcome(logd.bootstrap, app, name) == ([1], 1)
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
+    app = counting(logd.bootstrap, name, tmp_path, transaction_timeout_ms=700)
+    async with app:
+        await until(lambda: app.state is State.RUNNING)
+        monkeypatch.setattr(TransactionCoordinator, "commit_offsets", answered_late)
+        await produce(logd.bootstrap, f"{name}-in", number(1))
+        await until(lambda: app._loop.statistics()["commits_under_way"] == 1)
+        await app._loop.revoked()
+        assert not app.tasks
+        answer.set()
+        await until(lambda: bool(app.tasks))
+        assert await outcome(logd.bootstrap, app, name) == ([1], 1)
 
 
-def test_a_record_that_only_the_broker_refuses_ends_the_application(
+async def test_a_record_that_only_the_broker_refuses_ends_the_application(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """It fails its transaction, again and again: the production handler cannot leave it out."""
     name = new_name("refused")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "sums")})
-        async with Client(logd.bootstrap) as client:
-            small = NewTopic(f"{name}-out", 1, 1, configs={"max.message.bytes": "20"})
-            await Admin(client).create_topics([small])
-        await produce(logd.bootstrap, f"{name}-in", number(1))
-        app = counting(logd.bootstrap, name, tmp_path, production_exception_handler=lambda error: "continue")
-        with pytest.raises(StreamsError, match=f"{name}-out"):
-            async with app:
-                await app.wait_until_caught_up()
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "sums")})
+    async with Client(logd.bootstrap) as client:
+        small = NewTopic(f"{name}-out", 1, 1, configs={"max.message.bytes": "20"})
+        await Admin(client).create_topics([small])
+    await produce(logd.bootstrap, f"{name}-in", number(1))
+    app = counting(logd.bootstrap, name, tmp_path, production_exception_handler=lambda error: "continue")
+    with pytest.raises(StreamsError, match=f"{name}-out"):
+        async with app:
+            await app.wait_until_caught_up()
 
 
 def test_the_transactional_id_stays_over_restarts(tmp_path: Path) -> None:
@@ -210,7 +203,7 @@ def test_the_transactional_id_stays_over_restarts(tmp_path: Path) -> None:
     assert transactional_id("app", tmp_path) != first
 
 
-def test_tasks_are_not_kept_over_a_generation_without_us(
+async def test_tasks_are_not_kept_over_a_generation_without_us(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The story of the bug: an instance was stopped between JoinGroup and SyncGroup, and given up. Others had
@@ -218,23 +211,19 @@ def test_tasks_are_not_kept_over_a_generation_without_us(
     written was written once more.
     """
     name = new_name("stale")
+    await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
+    async with counting(logd.bootstrap, name, tmp_path) as app:
+        await until(lambda: app.state is State.RUNNING)
+        (before,) = app._loop.tasks.values()
+        sync, syncs = app._member._place.sync, iter([True])
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
-        async with counting(logd.bootstrap, name, tmp_path) as app:
-            await until(lambda: app.state is State.RUNNING)
-            (before,) = app._loop.tasks.values()
-            sync, syncs = app._member._place.sync, iter([True])
+        async def sync_too_late(joined: Any, assignments: Any) -> bytes:
+            if next(syncs, None):
+                await remove(logd.bootstrap, name, app._member.member_id)
+            return await sync(joined, assignments)
 
-            async def sync_too_late(joined: Any, assignments: Any) -> bytes:
-                if next(syncs, None):
-                    await remove(logd.bootstrap, name, app._member.member_id)
-                return await sync(joined, assignments)
-
-            monkeypatch.setattr(app._member._place, "sync", sync_too_late)
-            app._member.request_rejoin()
-            await until(lambda: [*app._loop.tasks.values()] not in ([], [before]))
-            await produce(logd.bootstrap, f"{name}-in", number(1))
-            assert await outcome(logd.bootstrap, app, name) == ([1], 1)
-
-    run(case)
+        monkeypatch.setattr(app._member._place, "sync", sync_too_late)
+        app._member.request_rejoin()
+        await until(lambda: [*app._loop.tasks.values()] not in ([], [before]))
+        await produce(logd.bootstrap, f"{name}-in", number(1))
+        assert await outcome(logd.bootstrap, app, name) == ([1], 1)

@@ -52,31 +52,27 @@ def test_a_topology_of_records() -> None:
         assert driver.output_topic("pieces").read_table() == {"a": 3}
 
 
-def test_a_topology_lives_in_a_faust_worker(
+async def test_a_topology_lives_in_a_faust_worker(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:
     """The app's own services are not started here, Faust's worker does that; ours is run as it runs it."""
     name = new_name("shop")
     builder = StreamsBuilder(key_serde=str, value_serde=record_serde(Order))
     builder.stream(f"{name}-in").filter(lambda key, order: order.pieces > 1).to(f"{name}-out")
-
-    async def run() -> None:
-        app = faust.App(name, broker=f"kafka://{logd.bootstrap}", datadir=str(tmp_path / "faust"))
-        streams = add_topology(app, builder.build(), state_dir=str(tmp_path / "state"))
-        assert streams.config.application_id == f"{name}-streams"
-        assert streams.config.bootstrap_servers == logd.bootstrap
-        (registered,) = app._extra_services
-        assert issubclass(registered, Service)
-        async with Client(logd.bootstrap) as client:
-            await Admin(client).create_topics([NewTopic(f"{name}-in", 1, 1), NewTopic(f"{name}-out", 1, 1)])
-            async with BatchProducer(client) as producer:
-                rows = [(1, b"a", Order("tea", pieces).dumps(serializer="json"), ()) for pieces in (1, 2)]
-                await producer.send(f"{name}-in", 0, rows)
-        service = registered()
-        async with service:
-            async with asyncio.timeout(60):
-                await streams.wait_until_caught_up()
-        assert streams.state is State.NOT_RUNNING
-        assert len(await read_last(logd.bootstrap, f"{name}-out", partitions=1)) == 1
-
-    asyncio.run(run())
+    app = faust.App(name, broker=f"kafka://{logd.bootstrap}", datadir=str(tmp_path / "faust"))
+    streams = add_topology(app, builder.build(), state_dir=str(tmp_path / "state"))
+    assert streams.config.application_id == f"{name}-streams"
+    assert streams.config.bootstrap_servers == logd.bootstrap
+    (registered,) = app._extra_services
+    assert issubclass(registered, Service)
+    async with Client(logd.bootstrap) as client:
+        await Admin(client).create_topics([NewTopic(f"{name}-in", 1, 1), NewTopic(f"{name}-out", 1, 1)])
+        async with BatchProducer(client) as producer:
+            rows = [(1, b"a", Order("tea", pieces).dumps(serializer="json"), ()) for pieces in (1, 2)]
+            await producer.send(f"{name}-in", 0, rows)
+    service = registered()
+    async with service:
+        async with asyncio.timeout(60):
+            await streams.wait_until_caught_up()
+    assert streams.state is State.NOT_RUNNING
+    assert len(await read_last(logd.bootstrap, f"{name}-out", partitions=1)) == 1

@@ -10,7 +10,7 @@ import pytest
 from streams import StreamsBuilder, StreamsError, Topology
 from streams.errors import StateError
 from streams.state.rocks import RocksBackend
-from tests.streams.running import NewName, make_topics, produce, run, start
+from tests.streams.running import NewName, make_topics, produce, start
 from tests.support import depth
 from tests.support.full_disk import filled, mounted
 from tests.support.logd_process import LogdProcess
@@ -33,7 +33,7 @@ def rows(number: int) -> list[tuple[bytes, bytes]]:
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-def test_nothing_is_lost_or_counted_twice(
+async def test_nothing_is_lost_or_counted_twice(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
     name = new_name("full")
@@ -43,26 +43,22 @@ def test_nothing_is_lost_or_counted_twice(
     }
     small = tmp_path / "small"
     small.mkdir()
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        with mounted(small, "-t", "tmpfs", "-o", "size=48m", "tmpfs"):
-            app = start(collecting(name), logd.bootstrap, name, small, **settings)
-            with pytest.raises(StreamsError, match=f"{small}/.* cannot be written, there is no room"):
-                async with app:
-                    await produce(logd.bootstrap, f"{name}-in", *rows(0))
-                    await app.wait_until_caught_up()
-                    with filled(small):
-                        for number in range(1, ROUNDS):
-                            await produce(logd.bootstrap, f"{name}-in", *rows(number))
-                        await app.wait_ended()
-            async with start(collecting(name), logd.bootstrap, name, small, **settings) as app:
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    with mounted(small, "-t", "tmpfs", "-o", "size=48m", "tmpfs"):
+        app = start(collecting(name), logd.bootstrap, name, small, **settings)
+        with pytest.raises(StreamsError, match=f"{small}/.* cannot be written, there is no room"):
+            async with app:
+                await produce(logd.bootstrap, f"{name}-in", *rows(0))
                 await app.wait_until_caught_up()
-                texts = dict(app.stores("texts")[0].all())  # type: ignore[attr-defined]
-        assert len(texts) == KEYS
-        assert set(texts.values()) == {"".join(f"{number}" * 400 for number in range(ROUNDS))}
-
-    run(case)
+                with filled(small):
+                    for number in range(1, ROUNDS):
+                        await produce(logd.bootstrap, f"{name}-in", *rows(number))
+                    await app.wait_ended()
+        async with start(collecting(name), logd.bootstrap, name, small, **settings) as app:
+            await app.wait_until_caught_up()
+            texts = dict(app.stores("texts")[0].all())  # type: ignore[attr-defined]
+    assert len(texts) == KEYS
+    assert set(texts.values()) == {"".join(f"{number}" * 400 for number in range(ROUNDS))}
 
 
 def test_a_start_without_room_says_so(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from streams import Processor, Record, StreamsBuilder, StreamsError, Topology, T
 from streams.runtime.restore.global_checkpoint import read_checkpoint
 from streams.state import KeyValueStore, StoreSpec
 from streams.testing import TopologyTestDriver
-from tests.streams.running import NewName, make_topics, produce, run, start
+from tests.streams.running import NewName, make_topics, produce, start
 from tests.support.logd_process import LogdProcess
 
 SEEN = StoreSpec(name="seen", kind="key_value", key_serde=str, value_serde=int)
@@ -96,7 +96,9 @@ def test_the_processor_has_no_schedules() -> None:
         TopologyTestDriver(builder)
 
 
-def test_every_record_counts_once_over_restarts(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+async def test_every_record_counts_once_over_restarts(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
     name = new_name("global-processor")
     topics = {f"{name}all": 2, f"{name}in": 1, f"{name}out": 1}
 
@@ -112,16 +114,13 @@ def test_every_record_counts_once_over_restarts(logd: LogdProcess, tmp_path: Pat
         if kill:
             checkpoint.write_bytes(left)
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **topics)
-        await produce(logd.bootstrap, f"{name}all", (b"a", b"x"), (b"b", b"x"), (None, b"x"))
-        await produce(logd.bootstrap, f"{name}all", (b"c", b"y"), partition=1)
-        async with start(topology(name), logd.bootstrap, name, tmp_path) as app:
-            await produce(logd.bootstrap, f"{name}in", (b"k", b"x"))
-            await app.wait_until_caught_up()
-        await counts({"x": 2, "y": 1})
-        await produce(logd.bootstrap, f"{name}all", (b"a", b"x"))
-        await counts({"x": 3, "y": 1}, kill=True)
-        await counts({"x": 3, "y": 1})
-
-    run(case)
+    await make_topics(logd.bootstrap, **topics)
+    await produce(logd.bootstrap, f"{name}all", (b"a", b"x"), (b"b", b"x"), (None, b"x"))
+    await produce(logd.bootstrap, f"{name}all", (b"c", b"y"), partition=1)
+    async with start(topology(name), logd.bootstrap, name, tmp_path) as app:
+        await produce(logd.bootstrap, f"{name}in", (b"k", b"x"))
+        await app.wait_until_caught_up()
+    await counts({"x": 2, "y": 1})
+    await produce(logd.bootstrap, f"{name}all", (b"a", b"x"))
+    await counts({"x": 3, "y": 1}, kill=True)
+    await counts({"x": 3, "y": 1})

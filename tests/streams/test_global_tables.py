@@ -14,7 +14,7 @@ from streams.queries import KeyValueView
 from streams.runtime.restore import global_stores
 from streams.runtime.restore.global_checkpoint import read_checkpoint, write_checkpoint
 from tests.streams import counting
-from tests.streams.running import NewName, run
+from tests.streams.running import NewName
 from tests.support.logd_process import LogdProcess
 
 PARTITIONS = 3
@@ -65,7 +65,7 @@ async def fill(bootstrap: str, name: str) -> None:
     await put(bootstrap, f"{name}-in", 0, ("1", b"c0-7"), ("2", b"c2-3"), ("3", b"gone"), ("4", b"bad"))
 
 
-def test_a_stream_meets_all_that_the_table_had_at_the_start(
+async def test_a_stream_meets_all_that_the_table_had_at_the_start(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, bootstrap = new_name("global"), logd.bootstrap
@@ -77,80 +77,66 @@ def test_a_stream_meets_all_that_the_table_had_at_the_start(
         original(self, partition, records)
 
     monkeypatch.setattr(global_stores.GlobalStore, "apply", apply)
+    await fill(bootstrap, name)
+    async with application(bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+        assert len(list(app.stores("countries")[0].all())) == 150  # type: ignore[attr-defined]
+        await put(bootstrap, f"{name}-countries", 1, ("late", number(5)), ("c0-7", None))
+        countries = app.store("countries", KeyValueView)
+        while await countries.get("late") is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await put(bootstrap, f"{name}-in", 0, ("5", b"late"), ("6", b"c0-7"))
+        await app.wait_until_caught_up()
+    assert await results(bootstrap, name) == {
+        b"1": b"c0-7=77", b"2": b"c2-3=3", b"3": b"gone=None", b"4": b"bad=None",
+        b"5": b"late=5", b"6": b"c0-7=None",
+    }  # fmt: skip
+    checkpoint = tmp_path / f"{name}-app" / "global" / ".checkpoint"
+    offsets = {TopicPartition(f"{name}-countries", each): 52 for each in range(PARTITIONS)}
+    offsets[TopicPartition(f"{name}-countries", 0)] += 2
+    offsets[TopicPartition(f"{name}-countries", 1)] += 2
+    assert read_checkpoint(checkpoint).offsets == offsets
 
-    async def case() -> None:
-        await fill(bootstrap, name)
-        async with application(bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-            assert len(list(app.stores("countries")[0].all())) == 150  # type: ignore[attr-defined]
-            await put(bootstrap, f"{name}-countries", 1, ("late", number(5)), ("c0-7", None))
-            countries = app.store("countries", KeyValueView)
-            while await countries.get("late") is None:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-            await put(bootstrap, f"{name}-in", 0, ("5", b"late"), ("6", b"c0-7"))
-            await app.wait_until_caught_up()
-        assert await results(bootstrap, name) == {
-            b"1": b"c0-7=77", b"2": b"c2-3=3", b"3": b"gone=None", b"4": b"bad=None",
-            b"5": b"late=5", b"6": b"c0-7=None",
-        }  # fmt: skip
-        checkpoint = tmp_path / f"{name}-app" / "global" / ".checkpoint"
-        offsets = {TopicPartition(f"{name}-countries", each): 52 for each in range(PARTITIONS)}
-        offsets[TopicPartition(f"{name}-countries", 0)] += 2
-        offsets[TopicPartition(f"{name}-countries", 1)] += 2
-        assert read_checkpoint(checkpoint).offsets == offsets
+    applied.clear()
+    await put(bootstrap, f"{name}-countries", 2, ("later", number(6)))
+    await put(bootstrap, f"{name}-in", 0, ("7", b"later"), ("8", b"late"), ("9", b"c2-3"))
+    async with application(bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+    assert sum(applied) == 1, "it went on from where it was"
+    found = await results(bootstrap, name)
+    assert [found[key] for key in (b"7", b"8", b"9")] == [b"later=6", b"late=5", b"c2-3=3"]
 
-        applied.clear()
-        await put(bootstrap, f"{name}-countries", 2, ("later", number(6)))
-        await put(bootstrap, f"{name}-in", 0, ("7", b"later"), ("8", b"late"), ("9", b"c2-3"))
-        async with application(bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-        assert sum(applied) == 1, "it went on from where it was"
-        found = await results(bootstrap, name)
-        assert [found[key] for key in (b"7", b"8", b"9")] == [b"later=6", b"late=5", b"c2-3=3"]
-
-        applied.clear()
-        checkpoint.unlink()  # as after a kill at the first start
-        await put(bootstrap, f"{name}-in", 0, ("10", b"c0-7"), ("11", b"c1-9"))
-        async with application(bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-        assert sum(applied) > 150
-        found = await results(bootstrap, name)
-        assert [found[key] for key in (b"10", b"11")] == [b"c0-7=None", b"c1-9=9"]
-
-    run(case)
+    applied.clear()
+    checkpoint.unlink()  # as after a kill at the first start
+    await put(bootstrap, f"{name}-in", 0, ("10", b"c0-7"), ("11", b"c1-9"))
+    async with application(bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+    assert sum(applied) > 150
+    found = await results(bootstrap, name)
+    assert [found[key] for key in (b"10", b"11")] == [b"c0-7=None", b"c1-9=9"]
 
 
-def test_a_table_of_a_topic_that_was_made_anew_begins_anew(
+async def test_a_table_of_a_topic_that_was_made_anew_begins_anew(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     name, bootstrap = new_name("global"), logd.bootstrap
-
-    async def case() -> None:
-        await fill(bootstrap, name)
-        async with application(bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-        async with Client(bootstrap) as client:
-            await Admin(client).delete_topics([f"{name}-countries"])
-            await Admin(client).create_topics([NewTopic(f"{name}-countries", PARTITIONS, 1)])
-        await put(bootstrap, f"{name}-countries", 1, ("c2-3", number(9)))
-        async with application(bootstrap, name, tmp_path) as app:
-            assert [key for key, _ in app.stores("countries")[0].all()] == ["c2-3"]  # type: ignore[attr-defined]
-
-    run(case)
+    await fill(bootstrap, name)
+    async with application(bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+    async with Client(bootstrap) as client:
+        await Admin(client).delete_topics([f"{name}-countries"])
+        await Admin(client).create_topics([NewTopic(f"{name}-countries", PARTITIONS, 1)])
+    await put(bootstrap, f"{name}-countries", 1, ("c2-3", number(9)))
+    async with application(bootstrap, name, tmp_path) as app:
+        assert [key for key, _ in app.stores("countries")[0].all()] == ["c2-3"]  # type: ignore[attr-defined]
 
 
-def test_its_topic_must_be_there(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+async def test_its_topic_must_be_there(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     name = new_name("global")
-
-    async def case() -> None:
-        async with Client(logd.bootstrap) as client:
-            await Admin(client).create_topics([NewTopic(f"{name}-in", 1, 1), NewTopic(f"{name}-out", 1, 1)])
-        with pytest.raises(
-            TopologyError, match=r"global table's topic 'global-[0-9]+-countries' does not exist"
-        ):
-            await application(logd.bootstrap, name, tmp_path).start()
-
-    run(case)
+    async with Client(logd.bootstrap) as client:
+        await Admin(client).create_topics([NewTopic(f"{name}-in", 1, 1), NewTopic(f"{name}-out", 1, 1)])
+    with pytest.raises(TopologyError, match=r"global table's topic 'global-[0-9]+-countries' does not exist"):
+        await application(logd.bootstrap, name, tmp_path).start()
 
 
 def test_a_checkpoint_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from streams.queries import HostInfo, KeyValueView
 from streams.runtime.status import State
 from streams.state import KeyValueStore, StoreSpec
 from streams.testing import TopologyTestDriver
-from tests.streams.running import NewName, make_topics, produce, run, start
+from tests.streams.running import NewName, make_topics, produce, start
 from tests.support.logd_process import LogdProcess
 
 
@@ -49,37 +49,33 @@ async def value_of(app: KafkaStreams, store: str, key: str) -> object:
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-def test_it_runs_is_queried_and_joins_no_group(
+async def test_it_runs_is_queried_and_joins_no_group(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
     name, bootstrap = new_name("alone"), logd.bootstrap
     settings = {"processing_guarantee": guarantee, "application_server": "127.0.0.1:7"}
-
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-g": 3, f"{name}-h": 1})
-        await produce(bootstrap, f"{name}-g", (b"a", b"one"), partition=2)
-        await produce(bootstrap, f"{name}-h", (b"b", b"four"))
-        seen: list[State] = []
-        app = start(topology(name), bootstrap, name, tmp_path, **settings)
-        app.add_state_listener(lambda new, old: seen.append(new))
-        async with app:
-            assert app.state is State.RUNNING
-            await app.wait_until_caught_up()
-            assert [await value_of(app, "kept", "a"), await value_of(app, "lengths", "b")] == ["one", 4]
-            await produce(bootstrap, f"{name}-g", (b"a", b"two"), partition=2)
-            while await value_of(app, "kept", "a") != "two":  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-            (host,) = app.metadata_for_all_streams_clients()
-            assert (host.host, host.state_store_names) == (HostInfo("127.0.0.1", 7), {"kept", "lengths"})
-            assert (app.tasks, await app.lag(), app.summary()["tasks"]) == ([], 0, [])
-            assert name not in await groups(bootstrap)
-        assert seen == [State.REBALANCING, State.RUNNING, State.PENDING_SHUTDOWN, State.NOT_RUNNING]
-        await produce(bootstrap, f"{name}-h", (b"c", b"fives"))
-        async with start(topology(name), bootstrap, name, tmp_path, **settings) as app:
-            assert await value_of(app, "kept", "a") == "two"
-            assert [await value_of(app, "lengths", key) for key in "bc"] == [4, 5]
-
-    run(case)
+    await make_topics(bootstrap, **{f"{name}-g": 3, f"{name}-h": 1})
+    await produce(bootstrap, f"{name}-g", (b"a", b"one"), partition=2)
+    await produce(bootstrap, f"{name}-h", (b"b", b"four"))
+    seen: list[State] = []
+    app = start(topology(name), bootstrap, name, tmp_path, **settings)
+    app.add_state_listener(lambda new, old: seen.append(new))
+    async with app:
+        assert app.state is State.RUNNING
+        await app.wait_until_caught_up()
+        assert [await value_of(app, "kept", "a"), await value_of(app, "lengths", "b")] == ["one", 4]
+        await produce(bootstrap, f"{name}-g", (b"a", b"two"), partition=2)
+        while await value_of(app, "kept", "a") != "two":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        (host,) = app.metadata_for_all_streams_clients()
+        assert (host.host, host.state_store_names) == (HostInfo("127.0.0.1", 7), {"kept", "lengths"})
+        assert (app.tasks, await app.lag(), app.summary()["tasks"]) == ([], 0, [])
+        assert name not in await groups(bootstrap)
+    assert seen == [State.REBALANCING, State.RUNNING, State.PENDING_SHUTDOWN, State.NOT_RUNNING]
+    await produce(bootstrap, f"{name}-h", (b"c", b"fives"))
+    async with start(topology(name), bootstrap, name, tmp_path, **settings) as app:
+        assert await value_of(app, "kept", "a") == "two"
+        assert [await value_of(app, "lengths", key) for key in "bc"] == [4, 5]
 
 
 def test_a_driver_runs_it() -> None:

@@ -11,7 +11,7 @@ import pytest
 from kafka_client import BatchProducer, Client
 from streams import StreamsBuilder, Suppressed, TimeWindows, Topology
 from tests.streams.counting import read_last
-from tests.streams.running import NewName, make_topics, run, start, until
+from tests.streams.running import NewName, make_topics, start, until
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
@@ -41,29 +41,23 @@ async def produce(bootstrap: str, name: str, *rows: tuple[bytes, int]) -> None:
 @deep
 @pytest.mark.parametrize("held_back", [False, True])
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-def test_windows_that_closed_stay_closed_after_a_restart_without_state(
+async def test_windows_that_closed_stay_closed_after_a_restart_without_state(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str, held_back: bool
 ) -> None:
     name = new_name("idle")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        # A commit that is not asked for would come too late: what a cache holds back must not wait for it.
-        settings: dict[str, Any] = {"processing_guarantee": guarantee}
-        if guarantee == "at_least_once":
-            settings["commit_interval_ms"] = 60_000
-        await produce(logd.bootstrap, name, (b"a", 3), (b"b", 4), (b"b", 5))
-        async with start(topology(name, held_back=held_back), logd.bootstrap, name, tmp_path, **settings):
-            while len(await read_last(logd.bootstrap, f"{name}-out", partitions=1)) < 2:
-                pass
-        shutil.rmtree(tmp_path)
-        await produce(logd.bootstrap, name, (b"a", 6), (b"c", 12))
-        async with start(
-            topology(name, held_back=held_back), logd.bootstrap, name, tmp_path, **settings
-        ) as app:
-            while len(told := await read_last(logd.bootstrap, f"{name}-out", partitions=1)) < 3:
-                pass
-            await until(lambda: sum(node.late_records_total for node in app.metrics().values()) == 1)
-        assert told == {b"a0": b"1", b"b0": b"2", b"c10": b"1"}
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    # A commit that is not asked for would come too late: what a cache holds back must not wait for it.
+    settings: dict[str, Any] = {"processing_guarantee": guarantee}
+    if guarantee == "at_least_once":
+        settings["commit_interval_ms"] = 60_000
+    await produce(logd.bootstrap, name, (b"a", 3), (b"b", 4), (b"b", 5))
+    async with start(topology(name, held_back=held_back), logd.bootstrap, name, tmp_path, **settings):
+        while len(await read_last(logd.bootstrap, f"{name}-out", partitions=1)) < 2:
+            pass
+    shutil.rmtree(tmp_path)
+    await produce(logd.bootstrap, name, (b"a", 6), (b"c", 12))
+    async with start(topology(name, held_back=held_back), logd.bootstrap, name, tmp_path, **settings) as app:
+        while len(told := await read_last(logd.bootstrap, f"{name}-out", partitions=1)) < 3:
+            pass
+        await until(lambda: sum(node.late_records_total for node in app.metrics().values()) == 1)
+    assert told == {b"a0": b"1", b"b0": b"2", b"c10": b"1"}

@@ -246,7 +246,9 @@ def test_nothing_is_called_before_the_brokers_confirmed_it() -> None:
     assert (watched.called, watched.watch.has_closed, watched.watch.is_due) == (1, True, False)
 
 
-def test_windows_stay_open_while_nobody_says_where_the_inputs_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_windows_stay_open_while_nobody_says_where_the_inputs_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Silent:
         def __init__(self, client: object) -> None:
             pass
@@ -267,21 +269,18 @@ def test_windows_stay_open_while_nobody_says_where_the_inputs_end(monkeypatch: p
         while ends.is_asking:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0)
 
-    async def case() -> None:
-        ends = IdleEnds(client, "group", dict)
-        await ask(ends)
-        assert asked == [], "it is not due"
-        assert watched.look(*steps(100, 1000))
-        await ask(ends)
-        assert (watched.watch.is_confirmed, watched.watch.is_due) == (False, False)
-        assert watched.look(*steps(1100, 2000))
-        await ask(ends)
-        assert watched.watch.is_confirmed
-        await ask(ends)
-        assert asked == [{TP: "latest"}] * 2, "not again what is confirmed"
-        await ends.close()
-
-    asyncio.run(case())
+    ends = IdleEnds(client, "group", dict)
+    await ask(ends)
+    assert asked == [], "it is not due"
+    assert watched.look(*steps(100, 1000))
+    await ask(ends)
+    assert (watched.watch.is_confirmed, watched.watch.is_due) == (False, False)
+    assert watched.look(*steps(1100, 2000))
+    await ask(ends)
+    assert watched.watch.is_confirmed
+    await ask(ends)
+    assert asked == [{TP: "latest"}] * 2, "not again what is confirmed"
+    await ends.close()
 
 
 def test_windows_behind_a_topic_stay_open_while_there_is_more_above_it(

@@ -53,30 +53,26 @@ def counts(app: KafkaStreams) -> dict[str, int]:
         ({"isolation_level": "read_uncommitted"}, {"kept": 2, "plain": 1, "aborted": 3}),
     ],
 )
-def test_aborted_transactions_are_not_counted(
+async def test_aborted_transactions_are_not_counted(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, settings: dict[str, Any], counted: dict[str, int]
 ) -> None:
     """A producer that failed and tried again was counted twice, and nothing could be set against it."""
     name = new_name("aborted")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        with RawClient(logd.port) as raw:
-            producer, now = TransactionalProducer(raw, name), int(time.time() * 1000)
-            producer.send(f"{name}-in", [(now, b"aborted", NUMBER, ())] * 3)
-            producer.end(commit=False)
-            raw.produce(f"{name}-in", [(now, b"plain", NUMBER, ())])
-            producer.send(f"{name}-in", [(now, b"kept", NUMBER, ())] * 2)
-            producer.end(commit=True)
-            wait_for_markers(raw, f"{name}-in")
-        async with counting(logd.bootstrap, name, tmp_path, **settings) as app:
-            await app.wait_until_caught_up()
-            assert counts(app) == counted
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    with RawClient(logd.port) as raw:
+        producer, now = TransactionalProducer(raw, name), int(time.time() * 1000)
+        producer.send(f"{name}-in", [(now, b"aborted", NUMBER, ())] * 3)
+        producer.end(commit=False)
+        raw.produce(f"{name}-in", [(now, b"plain", NUMBER, ())])
+        producer.send(f"{name}-in", [(now, b"kept", NUMBER, ())] * 2)
+        producer.end(commit=True)
+        wait_for_markers(raw, f"{name}-in")
+    async with counting(logd.bootstrap, name, tmp_path, **settings) as app:
+        await app.wait_until_caught_up()
+        assert counts(app) == counted
 
 
-def test_an_open_transaction_holds_no_other_input_up(
+async def test_an_open_transaction_holds_no_other_input_up(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """The end of an input is where it can be read to: behind it is nothing to be waited for, nor any lag."""
@@ -84,31 +80,27 @@ def test_an_open_transaction_holds_no_other_input_up(
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     merged = builder.stream(f"{name}-a").merge(builder.stream(f"{name}-b"))
     merged.group_by_key().count(store="counts")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-a": 1, f"{name}-b": 1})
-        with RawClient(logd.port) as raw:
-            producer, now = TransactionalProducer(raw, name), int(time.time() * 1000)
-            producer.send(f"{name}-a", [(now, b"open", NUMBER, ())])
-            raw.produce(f"{name}-b", [(now + 1, b"plain", NUMBER, ())])
-            async with KafkaStreams(
-                builder.build(),
-                application_id=name,
-                bootstrap_servers=logd.bootstrap,
-                state_dir=str(tmp_path),
-                poll_ms=20,
-            ) as app:
-                await app.wait_until_caught_up()
-                assert counts(app) == {"plain": 1}
-                producer.end(commit=True)
-                await until(lambda: app.summary()["records_in"] == 2)
-                await app.wait_until_caught_up()
-                assert counts(app) == {"plain": 1, "open": 1}
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-a": 1, f"{name}-b": 1})
+    with RawClient(logd.port) as raw:
+        producer, now = TransactionalProducer(raw, name), int(time.time() * 1000)
+        producer.send(f"{name}-a", [(now, b"open", NUMBER, ())])
+        raw.produce(f"{name}-b", [(now + 1, b"plain", NUMBER, ())])
+        async with KafkaStreams(
+            builder.build(),
+            application_id=name,
+            bootstrap_servers=logd.bootstrap,
+            state_dir=str(tmp_path),
+            poll_ms=20,
+        ) as app:
+            await app.wait_until_caught_up()
+            assert counts(app) == {"plain": 1}
+            producer.end(commit=True)
+            await until(lambda: app.summary()["records_in"] == 2)
+            await app.wait_until_caught_up()
+            assert counts(app) == {"plain": 1, "open": 1}
 
 
-def test_changelogs_are_restored_without_what_was_aborted(logd: LogdProcess, new_name: NewName) -> None:
+async def test_changelogs_are_restored_without_what_was_aborted(logd: LogdProcess, new_name: NewName) -> None:
     """They were written exactly once, be it by an application in Java; and then a transaction is open whose
     member is gone: exactly once it is not waited for, since all that counts is committed.
     """
@@ -116,32 +108,28 @@ def test_changelogs_are_restored_without_what_was_aborted(logd: LogdProcess, new
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("in").group_by_key().count(store="counts")
     store: Any = open_store(builder.build().stores["counts"], None)
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{changelog.topic: 1})
-        with RawClient(logd.port) as raw:
-            producer = TransactionalProducer(raw, changelog.topic)
-            for key, commit in ((b"aborted", False), (b"kept", True)):
-                producer.send(changelog.topic, [(int(time.time() * 1000), key, NUMBER, ())])
-                producer.end(commit=commit)
-            wait_for_markers(raw, changelog.topic)
-            producer.send(changelog.topic, [(int(time.time() * 1000), b"open", NUMBER, ())])
-            worker = Worker()
-            async with Client(logd.bootstrap) as client:
-                cuts, ends = await restore_stores(
-                    client,
-                    {changelog: store},
-                    {"counts": 3},
-                    worker=worker,
-                    clock=lambda: int(time.time() * 1000),
-                    exactly_once=True,
-                )
-            worker.close()
-            producer.end(commit=False)
-        assert dict(store.all()) == {"kept": 0}
-        assert (cuts, ends) == ({"counts": 3}, {"counts": 4}), "up to the last marker"
-
-    run(case)
+    await make_topics(logd.bootstrap, **{changelog.topic: 1})
+    with RawClient(logd.port) as raw:
+        producer = TransactionalProducer(raw, changelog.topic)
+        for key, commit in ((b"aborted", False), (b"kept", True)):
+            producer.send(changelog.topic, [(int(time.time() * 1000), key, NUMBER, ())])
+            producer.end(commit=commit)
+        wait_for_markers(raw, changelog.topic)
+        producer.send(changelog.topic, [(int(time.time() * 1000), b"open", NUMBER, ())])
+        worker = Worker()
+        async with Client(logd.bootstrap) as client:
+            cuts, ends = await restore_stores(
+                client,
+                {changelog: store},
+                {"counts": 3},
+                worker=worker,
+                clock=lambda: int(time.time() * 1000),
+                exactly_once=True,
+            )
+        worker.close()
+        producer.end(commit=False)
+    assert dict(store.all()) == {"kept": 0}
+    assert (cuts, ends) == ({"counts": 3}, {"counts": 4}), "up to the last marker"
 
 
 # -- offsets that are gone
@@ -158,52 +146,44 @@ def test_changelogs_are_restored_without_what_was_aborted(logd: LogdProcess, new
         ("latest", "none", 1),
     ],
 )
-def test_a_source_goes_on_where_it_says_when_its_offset_is_gone(
+async def test_a_source_goes_on_where_it_says_when_its_offset_is_gone(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, reset: Any, default: Any, read: int
 ) -> None:
     """Only the config's `auto.offset.reset` was looked at, whatever the source itself said."""
     name = new_name("gone")
     tp = TopicPartition(f"{name}-in", 0)
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{tp.topic: 1})
-        await produce(logd.bootstrap, tp.topic, *[(b"a", NUMBER)] * 3)
-        settings: dict[str, Any] = {"reset": reset, "auto_offset_reset": "earliest"}
-        async with counting(logd.bootstrap, name, tmp_path, **{**settings, "reset": "earliest"}) as app:
-            await app.wait_until_caught_up()
-        await produce(logd.bootstrap, tp.topic, *[(b"lost", NUMBER)] * 3, *[(b"there", NUMBER)] * 2)
-        async with Client(logd.bootstrap) as client:
-            await Admin(client).delete_records({tp: 6})
-        settings["auto_offset_reset"] = default
-        async with counting(logd.bootstrap, name, tmp_path, **settings) as app:
-            await until(lambda: app.tasks)
-            await until(lambda: app._loop.positions()[tp] >= 6)
-            await produce(logd.bootstrap, tp.topic, (b"new", NUMBER))
-            await app.wait_until_caught_up()
-            assert app.summary()["records_in"] == read
-
-    run(case)
+    await make_topics(logd.bootstrap, **{tp.topic: 1})
+    await produce(logd.bootstrap, tp.topic, *[(b"a", NUMBER)] * 3)
+    settings: dict[str, Any] = {"reset": reset, "auto_offset_reset": "earliest"}
+    async with counting(logd.bootstrap, name, tmp_path, **{**settings, "reset": "earliest"}) as app:
+        await app.wait_until_caught_up()
+    await produce(logd.bootstrap, tp.topic, *[(b"lost", NUMBER)] * 3, *[(b"there", NUMBER)] * 2)
+    async with Client(logd.bootstrap) as client:
+        await Admin(client).delete_records({tp: 6})
+    settings["auto_offset_reset"] = default
+    async with counting(logd.bootstrap, name, tmp_path, **settings) as app:
+        await until(lambda: app.tasks)
+        await until(lambda: app._loop.positions()[tp] >= 6)
+        await produce(logd.bootstrap, tp.topic, (b"new", NUMBER))
+        await app.wait_until_caught_up()
+        assert app.summary()["records_in"] == read
 
 
-def test_an_offset_that_is_gone_ends_an_application_that_has_no_reset(
+async def test_an_offset_that_is_gone_ends_an_application_that_has_no_reset(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     name = new_name("none")
     tp = TopicPartition(f"{name}-in", 0)
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{tp.topic: 1})
-        await produce(logd.bootstrap, tp.topic, (b"a", NUMBER))
-        async with counting(logd.bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-        await produce(logd.bootstrap, tp.topic, *[(b"lost", NUMBER)] * 3)
-        async with Client(logd.bootstrap) as client:
-            await Admin(client).delete_records({tp: 4})
-        with pytest.raises(StreamsError, match=r"offset 1, the log has 4 to 4; auto.offset.reset is none"):
-            async with counting(logd.bootstrap, name, tmp_path, auto_offset_reset="none") as app:
-                await app.wait_ended()
-
-    run(case)
+    await make_topics(logd.bootstrap, **{tp.topic: 1})
+    await produce(logd.bootstrap, tp.topic, (b"a", NUMBER))
+    async with counting(logd.bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+    await produce(logd.bootstrap, tp.topic, *[(b"lost", NUMBER)] * 3)
+    async with Client(logd.bootstrap) as client:
+        await Admin(client).delete_records({tp: 4})
+    with pytest.raises(StreamsError, match=r"offset 1, the log has 4 to 4; auto.offset.reset is none"):
+        async with counting(logd.bootstrap, name, tmp_path, auto_offset_reset="none") as app:
+            await app.wait_ended()
 
 
 # -- logs that were truncated
@@ -265,38 +245,30 @@ def test_a_truncated_input_is_read_on_from_where_it_parts_from_what_was_read(
     assert "from offset 3 on; going on at 3, what was made of records 3 to 4 stays" in caplog.text
 
 
-def test_truncation_ends_an_application_that_has_no_reset(
+async def test_truncation_ends_an_application_that_has_no_reset(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = new_name("stop")
     tp = TopicPartition(f"{name}-in", 0)
     truncations = Truncations(monkeypatch, tp)
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{tp.topic: 1})
-        await produce(logd.bootstrap, tp.topic, *[(b"a", NUMBER)] * 5)
-        async with counting(logd.bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-        truncations.at[5] = 3
-        with pytest.raises(StreamsError, match=r"truncated, from offset 3 on; auto.offset.reset is none"):
-            async with counting(logd.bootstrap, name, tmp_path, auto_offset_reset="none") as app:
-                await app.wait_ended()
-
-    run(case)
+    await make_topics(logd.bootstrap, **{tp.topic: 1})
+    await produce(logd.bootstrap, tp.topic, *[(b"a", NUMBER)] * 5)
+    async with counting(logd.bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+    truncations.at[5] = 3
+    with pytest.raises(StreamsError, match=r"truncated, from offset 3 on; auto.offset.reset is none"):
+        async with counting(logd.bootstrap, name, tmp_path, auto_offset_reset="none") as app:
+            await app.wait_ended()
 
 
-def test_commits_carry_the_leader_epoch(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+async def test_commits_carry_the_leader_epoch(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     """Without it nobody could tell, at the next start, that the log is another one."""
     name = new_name("epochs")
     tp = TopicPartition(f"{name}-in", 0)
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{tp.topic: 1, f"{name}-out": 1})
-        await produce(logd.bootstrap, tp.topic, (b"a", NUMBER))
-        async with copy(logd.bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-        async with Client(logd.bootstrap) as client, BatchProducer(client):
-            committed = (await Admin(client).list_group_offsets(name))[tp]
-        assert (committed.offset, committed.leader_epoch) == (1, 0)
-
-    run(case)
+    await make_topics(logd.bootstrap, **{tp.topic: 1, f"{name}-out": 1})
+    await produce(logd.bootstrap, tp.topic, (b"a", NUMBER))
+    async with copy(logd.bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+    async with Client(logd.bootstrap) as client, BatchProducer(client):
+        committed = (await Admin(client).list_group_offsets(name))[tp]
+    assert (committed.offset, committed.leader_epoch) == (1, 0)

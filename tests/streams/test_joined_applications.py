@@ -12,7 +12,7 @@ import pytest
 from streams import JoinWindows, StreamsBuilder, TopologyError
 from tests.streams import joining
 from tests.streams.dying import run_until_dead
-from tests.streams.running import NewName, run
+from tests.streams.running import NewName
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
@@ -47,39 +47,35 @@ def joined_rows(rows: list[tuple[str, str, Any, int]]) -> dict[str, Any]:
 @depth.deep
 @pytest.mark.parametrize("fresh_state", [False, True], ids=["state kept", "state gone"])
 @pytest.mark.parametrize("at", ["positions to be committed:2", "batch sent:10"])
-def test_joins_are_exact_when_killed_in_a_commit(
+async def test_joins_are_exact_when_killed_in_a_commit(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, at: str, fresh_state: bool
 ) -> None:
     prefix, bootstrap = new_name("joins"), logd.bootstrap
     # No deletions: at least once, one may go unsaid. Where a key came and went after the last commit, its
     # table has nothing to tell of it, but the commit in which it died had told of it already.
     events, rows = joining.make_events(400, seed=3), [row for row in random_rows(4) if row[2] is not None]
+    await joining.prepare(bootstrap, prefix)
+    await joining.put_events(bootstrap, prefix, events)
+    await joining.put(bootstrap, prefix, rows)
+    arguments = (bootstrap, prefix, str(tmp_path / "a"))
+    await asyncio.to_thread(run_until_dead, joining.__name__, at, tmp_path / "log", *arguments)
+    state = tmp_path / ("b" if fresh_state else "a")
+    await catch_up(bootstrap, prefix, state)
+    await joining.close_windows(bootstrap, prefix)
+    await catch_up(bootstrap, prefix, state)
 
-    async def case() -> None:
-        await joining.prepare(bootstrap, prefix)
-        await joining.put_events(bootstrap, prefix, events)
-        await joining.put(bootstrap, prefix, rows)
-        arguments = (bootstrap, prefix, str(tmp_path / "a"))
-        await asyncio.to_thread(run_until_dead, joining.__name__, at, tmp_path / "log", *arguments)
-        state = tmp_path / ("b" if fresh_state else "a")
-        await catch_up(bootstrap, prefix, state)
-        await joining.close_windows(bootstrap, prefix)
-        await catch_up(bootstrap, prefix, state)
-
-        pairs = await joining.read(bootstrap, prefix, "pairs")
-        found = {(key, *value, timestamp) for key, value, timestamp in pairs if not key.startswith("end")}
-        expected = set(joining.expected_pairs(events))
-        # As in Kafka Streams a record that comes after its window goes out by itself at once, though it may
-        # meet one within the grace; how late records are depends on the order in which partitions are read.
-        assert found >= expected
-        assert {each for each in found if None not in each} == {each for each in expected if None not in each}
-        last = {key: value for key, value, _ in await joining.read(bootstrap, prefix, "bought")}
-        assert {key: value for key, value in last.items() if value is not None} == joined_rows(rows)
-
-    run(case)
+    pairs = await joining.read(bootstrap, prefix, "pairs")
+    found = {(key, *value, timestamp) for key, value, timestamp in pairs if not key.startswith("end")}
+    expected = set(joining.expected_pairs(events))
+    # As in Kafka Streams a record that comes after its window goes out by itself at once, though it may
+    # meet one within the grace; how late records are depends on the order in which partitions are read.
+    assert found >= expected
+    assert {each for each in found if None not in each} == {each for each in expected if None not in each}
+    last = {key: value for key, value, _ in await joining.read(bootstrap, prefix, "bought")}
+    assert {key: value for key, value in last.items() if value is not None} == joined_rows(rows)
 
 
-def test_topics_that_are_joined_need_the_same_number_of_partitions(
+async def test_topics_that_are_joined_need_the_same_number_of_partitions(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = new_name("joins")
@@ -88,11 +84,7 @@ def test_topics_that_are_joined_need_the_same_number_of_partitions(
     left, right = builder.stream(f"{prefix}-orders"), builder.stream(f"{prefix}-customers")
     left.join(right, lambda one, other: one, windows=windows).to(f"{prefix}-pairs")
     topology = builder.build()
-
-    async def case() -> None:
-        await joining.prepare(logd.bootstrap, prefix)
-        monkeypatch.setattr(joining, "topology", lambda prefix: topology)
-        with pytest.raises(TopologyError, match=f"'{prefix}-orders' has 2, '{prefix}-customers' has 3"):
-            await joining.application(logd.bootstrap, prefix, tmp_path).start()
-
-    run(case)
+    await joining.prepare(logd.bootstrap, prefix)
+    monkeypatch.setattr(joining, "topology", lambda prefix: topology)
+    with pytest.raises(TopologyError, match=f"'{prefix}-orders' has 2, '{prefix}-customers' has 3"):
+        await joining.application(logd.bootstrap, prefix, tmp_path).start()

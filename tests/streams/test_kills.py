@@ -101,32 +101,28 @@ def test_counts_are_exact_over_kills_of_the_broker(tmp_path: Path, new_name: Cal
 
 
 @depth.deep
-def test_a_strangers_changelog_records_are_undone(
+async def test_a_strangers_changelog_records_are_undone(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:
     """A member that lost a task and does not know writes its last commit: the owner notices, and restores."""
     prefix = new_name("stranger")
     events = counting.make_events(3000, keys=50)
-
-    async def run() -> None:
-        await counting.prepare(logd.bootstrap, prefix, events)
-        app = counting.application(logd.bootstrap, prefix, str(tmp_path / "state"), pause=5e-5)
-        async with (
-            app,
-            asyncio.timeout(60),
-            Client(logd.bootstrap) as client,
-            BatchProducer(client) as producer,
-        ):
-            while app.state is not State.RUNNING or app.summary()["records_in"] < 500:  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
-            for partition in range(counting.PARTITIONS):
-                wrong = (1, b"key-1", Json(dict).serialize({"sum": -1, "seen": []}), ())
-                await (await producer.send(f"{prefix}-app-totals-changelog", partition, [wrong]))
-            await app.wait_until_caught_up()
-            assert counting.contents(app)[1] == counting.expected(events)[1]
-        await assert_exact(logd.bootstrap, prefix, tmp_path / "elsewhere", events)
-
-    asyncio.run(run())
+    await counting.prepare(logd.bootstrap, prefix, events)
+    app = counting.application(logd.bootstrap, prefix, str(tmp_path / "state"), pause=5e-5)
+    async with (
+        app,
+        asyncio.timeout(60),
+        Client(logd.bootstrap) as client,
+        BatchProducer(client) as producer,
+    ):
+        while app.state is not State.RUNNING or app.summary()["records_in"] < 500:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        for partition in range(counting.PARTITIONS):
+            wrong = (1, b"key-1", Json(dict).serialize({"sum": -1, "seen": []}), ())
+            await (await producer.send(f"{prefix}-app-totals-changelog", partition, [wrong]))
+        await app.wait_until_caught_up()
+        assert counting.contents(app)[1] == counting.expected(events)[1]
+    await assert_exact(logd.bootstrap, prefix, tmp_path / "elsewhere", events)
 
 
 EARLY = ("batch to be sent:1", "batch sent:2", "positions to be committed:1", "positions committed:1")

@@ -153,17 +153,13 @@ def cases() -> Iterator[Case]:
 
 @depth.deep
 @pytest.mark.parametrize("guarantee", depth.first(1, ["at_least_once", "exactly_once_v2"]))
-def test_a_sample_is_kafkas(
+async def test_a_sample_is_kafkas(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch, guarantee: Any
 ) -> None:
     chosen = [case for case in cases() if case.name in SAMPLE]
     assert len(chosen) == len(SAMPLE)
     settings = {"processing_guarantee": guarantee}
-
-    async def whole() -> None:
-        await play_step_by_step(logd.bootstrap, new_name("live"), tmp_path, chosen, monkeypatch, **settings)
-
-    run(whole)
+    await play_step_by_step(logd.bootstrap, new_name("live"), tmp_path, chosen, monkeypatch, **settings)
 
 
 @depth.deep
@@ -180,42 +176,30 @@ def test_all_are_kafkas_step_by_step(
 
 @depth.deep
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
-def test_versioned_tables_are_kafkas_step_by_step(
+async def test_versioned_tables_are_kafkas_step_by_step(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch, guarantee: Any
 ) -> None:
     chosen, settings = list(map(versioned, VERSIONED)), {"processing_guarantee": guarantee}
-
-    async def whole() -> None:
-        await play_step_by_step(logd.bootstrap, new_name("live"), tmp_path, chosen, monkeypatch, **settings)
-
-    run(whole)
+    await play_step_by_step(logd.bootstrap, new_name("live"), tmp_path, chosen, monkeypatch, **settings)
 
 
 @pytest.mark.parametrize("guarantee", depth.first(1, ["exactly_once_v2", "at_least_once"]))
-def test_those_with_one_input_are_kafkas_at_once(
+async def test_those_with_one_input_are_kafkas_at_once(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: Any
 ) -> None:
     everything = itertools.chain(cases(), map(versioned, VERSIONED))
     fitting = [case for case in everything if case.fits_at_once]
     settings = {"processing_guarantee": guarantee}
-
-    async def whole() -> None:
-        for number, chosen in enumerate(together(fitting)):
-            folder = tmp_path / str(number)
-            await play_at_once(logd.bootstrap, new_name("live"), folder, chosen, **settings)
-
-    run(whole)
+    for number, chosen in enumerate(together(fitting)):
+        folder = tmp_path / str(number)
+        await play_at_once(logd.bootstrap, new_name("live"), folder, chosen, **settings)
 
 
 @depth.deep
-def test_some_of_kafkas_own_scenarios_are_theirs_at_once(
+async def test_some_of_kafkas_own_scenarios_are_theirs_at_once(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     some = itertools.chain(itertools.islice(published(), 0, None, 3), map(windows, KAFKAS_WINDOWS[::3]))
     chosen = [case for case in some if case.fits_at_once]
     assert len(chosen) > 30
-
-    async def whole() -> None:
-        await play_at_once(logd.bootstrap, new_name("live"), tmp_path, chosen)
-
-    run(whole)
+    await play_at_once(logd.bootstrap, new_name("live"), tmp_path, chosen)

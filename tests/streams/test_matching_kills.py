@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.streams import matching
-from tests.streams.running import NewName, run
+from tests.streams.running import NewName
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.tracebacks import assert_no_tracebacks
@@ -41,7 +41,9 @@ def killed(log: Path, *arguments: str, after: float) -> None:
 
 @depth.deep
 @pytest.mark.parametrize("seed", [0, 1])
-def test_output_is_exact_over_kills(logd: LogdProcess, tmp_path: Path, new_name: NewName, seed: int) -> None:
+async def test_output_is_exact_over_kills(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, seed: int
+) -> None:
     dice = random.Random(seed)
     prefix, state, log = new_name("matching"), tmp_path / "state", tmp_path / "streams.log"
     events = matching.make_events(1_500, seed=seed)
@@ -50,12 +52,8 @@ def test_output_is_exact_over_kills(logd: LogdProcess, tmp_path: Path, new_name:
         killed(log, logd.bootstrap, prefix, str(state), after=dice.uniform(0.02, 0.2))
         if turn == seed:
             shutil.rmtree(state)  # what is left is the changelogs
-
-    async def finish() -> None:
-        async with matching.application(logd.bootstrap, prefix, str(state)) as app:
-            await app.wait_until_caught_up()
-        found, expected = await matching.written(logd.bootstrap, prefix), matching.expected(prefix, rows)
-        for output, one, other in zip(matching.OUTPUTS, found, expected, strict=True):
-            assert one == other, output
-
-    run(finish)
+    async with matching.application(logd.bootstrap, prefix, str(state)) as app:
+        await app.wait_until_caught_up()
+    found, expected = await matching.written(logd.bootstrap, prefix), matching.expected(prefix, rows)
+    for output, one, other in zip(matching.OUTPUTS, found, expected, strict=True):
+        assert one == other, output

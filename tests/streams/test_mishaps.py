@@ -27,7 +27,7 @@ from tests.support.logd_process import LogdProcess
 # -- inputs that change
 
 
-def test_an_input_made_anew_is_read_from_its_start(
+async def test_an_input_made_anew_is_read_from_its_start(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """Its committed position lies beyond its end; once the application runs meanwhile, once it does not."""
@@ -39,26 +39,21 @@ def test_an_input_made_anew_is_read_from_its_start(
         await make_topics(logd.bootstrap, **{f"{name}-in": 1})
         await produce(logd.bootstrap, f"{name}-in", *((key, bytes(8)) for key in keys))
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        await produce(logd.bootstrap, f"{name}-in", *((b"%d" % n, bytes(8)) for n in range(9)))
-        async with copy(logd.bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-            await remake(b"a", b"b", b"c")
-            await until(lambda: app.metrics()["sink"].process_total == 12)
-            await app.wait_until_caught_up()
-        await remake(b"d")
-        async with copy(logd.bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-            assert app.summary()["records_in"] == 1
-        assert set(b"abcd") <= {
-            key[0] for key in await read_last(logd.bootstrap, f"{name}-out", partitions=1)
-        }
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    await produce(logd.bootstrap, f"{name}-in", *((b"%d" % n, bytes(8)) for n in range(9)))
+    async with copy(logd.bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+        await remake(b"a", b"b", b"c")
+        await until(lambda: app.metrics()["sink"].process_total == 12)
+        await app.wait_until_caught_up()
+    await remake(b"d")
+    async with copy(logd.bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+        assert app.summary()["records_in"] == 1
+    assert set(b"abcd") <= {key[0] for key in await read_last(logd.bootstrap, f"{name}-out", partitions=1)}
 
 
-def test_state_outlives_its_inputs(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+async def test_state_outlives_its_inputs(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     """An input made anew, then another topology, in which the store's records come another way."""
     name = new_name("outlives")
 
@@ -76,19 +71,16 @@ def test_state_outlives_its_inputs(logd: LogdProcess, tmp_path: Path, new_name: 
             await app.wait_until_caught_up()
             return [dict(store.all()) for store in app.stores("counts")]
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        assert await counted("1") == [{"a": 1, "b": 1}]
-        async with Client(logd.bootstrap) as client:
-            await Admin(client).delete_topics([f"{name}-in"])
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        assert await counted("1") == [{"a": 2, "b": 2}]
-        assert await counted("lost", mapped=True) == [{"a": 3, "b": 3}]
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    assert await counted("1") == [{"a": 1, "b": 1}]
+    async with Client(logd.bootstrap) as client:
+        await Admin(client).delete_topics([f"{name}-in"])
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    assert await counted("1") == [{"a": 2, "b": 2}]
+    assert await counted("lost", mapped=True) == [{"a": 3, "b": 3}]
 
 
-def test_state_from_before_a_reset_does_not_count(
+async def test_state_from_before_a_reset_does_not_count(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """Reset and run elsewhere, the application has a new changelog that is longer than what this folder's
@@ -103,65 +95,56 @@ def test_state_from_before_a_reset_does_not_count(
             await app.wait_until_caught_up()
             return [dict(store.all()) for store in app.stores("counts")]
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
-        assert await counted("stale") == [{"a": 1}]
-        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)), (b"b", bytes(8)))
-        async with Client(logd.bootstrap) as client:
-            await Admin(client).delete_groups([name])
-            await Admin(client).delete_topics([f"{name}-counts-changelog"])
-        assert await counted("fresh") == [{"a": 2, "b": 1}]
-        assert await counted("stale") == [{"a": 2, "b": 1}]
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+    assert await counted("stale") == [{"a": 1}]
+    await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)), (b"b", bytes(8)))
+    async with Client(logd.bootstrap) as client:
+        await Admin(client).delete_groups([name])
+        await Admin(client).delete_topics([f"{name}-counts-changelog"])
+    assert await counted("fresh") == [{"a": 2, "b": 1}]
+    assert await counted("stale") == [{"a": 2, "b": 1}]
 
 
-def test_new_partitions_of_an_input_are_read(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+async def test_new_partitions_of_an_input_are_read(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
     name = new_name("more")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        async with (
-            copy(logd.bootstrap, name, tmp_path, metadata_max_age_ms=50) as app,
-            Client(logd.bootstrap) as client,
-            BatchProducer(client) as producer,
-        ):
-            await app.wait_until_caught_up()
-            await Admin(client).create_partitions({f"{name}-in": 3})
-            await producer.send(f"{name}-in", 2, [(7, b"late", bytes(8), ())])
-            await until(lambda: app.summary()["records_in"] == 1)
-            assert len(app.tasks) == 3
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    async with (
+        copy(logd.bootstrap, name, tmp_path, metadata_max_age_ms=50) as app,
+        Client(logd.bootstrap) as client,
+        BatchProducer(client) as producer,
+    ):
+        await app.wait_until_caught_up()
+        await Admin(client).create_partitions({f"{name}-in": 3})
+        await producer.send(f"{name}-in", 2, [(7, b"late", bytes(8), ())])
+        await until(lambda: app.summary()["records_in"] == 1)
+        assert len(app.tasks) == 3
 
 
-def test_new_partitions_end_an_application_with_state(
+async def test_new_partitions_end_an_application_with_state(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """Its keys would be in other partitions from now on: it says so, and does not go on without them."""
     name = new_name("keyed")
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream(f"{name}-in").group_by_key().count(store="counts")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        with pytest.raises(StreamsError, match=r"counts-changelog' has 1 partitions, the inputs need 2"):
-            async with (
-                start(builder.build(), logd.bootstrap, name, tmp_path, metadata_max_age_ms=50) as app,
-                Client(logd.bootstrap) as client,
-            ):
-                await app.wait_until_caught_up()
-                await Admin(client).create_partitions({f"{name}-in": 2})
-                await app.wait_ended()
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    with pytest.raises(StreamsError, match=r"counts-changelog' has 1 partitions, the inputs need 2"):
+        async with (
+            start(builder.build(), logd.bootstrap, name, tmp_path, metadata_max_age_ms=50) as app,
+            Client(logd.bootstrap) as client,
+        ):
+            await app.wait_until_caught_up()
+            await Admin(client).create_partitions({f"{name}-in": 2})
+            await app.wait_ended()
 
 
 # -- commits at bad moments
 
 
-def test_what_an_exception_leaves_half_done_is_not_committed(
+async def test_what_an_exception_leaves_half_done_is_not_committed(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """The group rebalances just as a record, counted already, makes the next node fail."""
@@ -180,22 +163,19 @@ def test_what_an_exception_leaves_half_done_is_not_committed(
         counts.count(store=Materialized(name="counts", caching=False)).to_stream().foreach(fail)
         return builder.build()
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        await produce(logd.bootstrap, f"{name}-in", *[(b"a", bytes(8))] * 5)
-        with pytest.raises(StreamsError, match=r"node KSTREAM-FOREACH-.*RuntimeError: of the user's"):
-            async with start(topology(True), logd.bootstrap, name, tmp_path) as app:
-                await until(inside.is_set)
-                rebalancing = asyncio.create_task(app._loop.revoked())
-                await asyncio.sleep(0)
-                go_on.set()
-                await rebalancing
-                await app.wait_ended()
-        async with start(topology(False), logd.bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-            assert dict(app.stores("counts")[0].all()) == {"a": 5}  # type: ignore[attr-defined]
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    await produce(logd.bootstrap, f"{name}-in", *[(b"a", bytes(8))] * 5)
+    with pytest.raises(StreamsError, match=r"node KSTREAM-FOREACH-.*RuntimeError: of the user's"):
+        async with start(topology(True), logd.bootstrap, name, tmp_path) as app:
+            await until(inside.is_set)
+            rebalancing = asyncio.create_task(app._loop.revoked())
+            await asyncio.sleep(0)
+            go_on.set()
+            await rebalancing
+            await app.wait_ended()
+    async with start(topology(False), logd.bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+        assert dict(app.stores("counts")[0].all()) == {"a": 5}  # type: ignore[attr-defined]
 
 
 @deep
@@ -245,7 +225,7 @@ def test_at_least_once_a_revoke_is_over_in_time(
     run(case, 40)
 
 
-def test_output_that_waits_for_room_at_the_end_is_not_lost(
+async def test_output_that_waits_for_room_at_the_end_is_not_lost(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signal comes while the producer's buffer is full: the input is not committed without its output."""
@@ -258,28 +238,25 @@ def test_output_that_waits_for_room_at_the_end_is_not_lost(
             await drained.wait()
         return await original(self, topic, *rest)
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)), (b"b", bytes(8)))
-        monkeypatch.setattr(BatchProducer, "send", send)
-        app = copy(logd.bootstrap, name, tmp_path)
-        await app.start()
-        await full.wait()
-        closing = asyncio.create_task(app.close())
-        await asyncio.wait([closing], timeout=0.05)
-        drained.set()
-        await closing
-        monkeypatch.undo()
-        async with copy(logd.bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-        assert set(await read_last(logd.bootstrap, f"{name}-out", partitions=1)) == {b"a", b"b"}
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)), (b"b", bytes(8)))
+    monkeypatch.setattr(BatchProducer, "send", send)
+    app = copy(logd.bootstrap, name, tmp_path)
+    await app.start()
+    await full.wait()
+    closing = asyncio.create_task(app.close())
+    await asyncio.wait([closing], timeout=0.05)
+    drained.set()
+    await closing
+    monkeypatch.undo()
+    async with copy(logd.bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+    assert set(await read_last(logd.bootstrap, f"{name}-out", partitions=1)) == {b"a", b"b"}
 
 
 @deep
 @pytest.mark.parametrize(("inputs", "others"), [("ab", "a"), ("a", "b")])
-def test_an_instance_with_another_topology_says_so(
+async def test_an_instance_with_another_topology_says_so(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, inputs: str, others: str
 ) -> None:
     """By the tasks' numbers alone it would not be noticed: half of each input would stay unread."""
@@ -291,23 +268,20 @@ def test_an_instance_with_another_topology_says_so(
             builder.stream(f"{name}-{each}").foreach(lambda key, value: None)
         return builder.build()
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-a": 2, f"{name}-b": 2})
-        settings: dict[str, Any] = {"heartbeat_interval_ms": 50}
-        async with start(topology(inputs), logd.bootstrap, name, tmp_path / "1", **settings) as first:
-            await first.wait_until_caught_up()
-            with pytest.raises(StreamsError, match=f"application '{name}' runs another topology"):
-                async with start(topology(others), logd.bootstrap, name, tmp_path / "2") as second:
-                    await second.wait_ended()
-            await until(lambda: len(first.tasks) == 2 * len(inputs))
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-a": 2, f"{name}-b": 2})
+    settings: dict[str, Any] = {"heartbeat_interval_ms": 50}
+    async with start(topology(inputs), logd.bootstrap, name, tmp_path / "1", **settings) as first:
+        await first.wait_until_caught_up()
+        with pytest.raises(StreamsError, match=f"application '{name}' runs another topology"):
+            async with start(topology(others), logd.bootstrap, name, tmp_path / "2") as second:
+                await second.wait_ended()
+        await until(lambda: len(first.tasks) == 2 * len(inputs))
 
 
 # -- restores
 
 
-def test_a_restore_that_a_broker_breaks_off_is_begun_again(
+async def test_a_restore_that_a_broker_breaks_off_is_begun_again(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, original, errors = new_name("retry"), TaskOpener.open, [ConnectionClosed("gone"), None]
@@ -317,19 +291,16 @@ def test_a_restore_that_a_broker_breaks_off_is_begun_again(
             raise error
         return await original(self, *args)
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
-        monkeypatch.setattr(TaskOpener, "open", open_)
-        async with copy(logd.bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-            assert app.summary()["records_in"] == 1
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+    monkeypatch.setattr(TaskOpener, "open", open_)
+    async with copy(logd.bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+        assert app.summary()["records_in"] == 1
 
 
 @deep
-def test_a_restore_is_broken_off_by_the_end(
+async def test_a_restore_is_broken_off_by_the_end(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, restoring = new_name("endless"), asyncio.Event()
@@ -338,17 +309,14 @@ def test_a_restore_is_broken_off_by_the_end(
         restoring.set()
         await asyncio.Event().wait()
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        monkeypatch.setattr(TaskOpener, "open", open_)
-        async with copy(logd.bootstrap, name, tmp_path) as app:
-            await restoring.wait()
-        assert app.state is State.NOT_RUNNING
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    monkeypatch.setattr(TaskOpener, "open", open_)
+    async with copy(logd.bootstrap, name, tmp_path) as app:
+        await restoring.wait()
+    assert app.state is State.NOT_RUNNING
 
 
-def test_the_worker_is_waited_for_however_often_it_is_cancelled() -> None:
+async def test_the_worker_is_waited_for_however_often_it_is_cancelled() -> None:
     """A task's stores are closed behind it: whatever works there must have ended."""
     inside, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
@@ -357,48 +325,41 @@ def test_the_worker_is_waited_for_however_often_it_is_cancelled() -> None:
         go_on.wait(30)
         ended.set()
 
-    async def case() -> None:
-        worker = Worker()
-        running = asyncio.create_task(worker.run(work))
-        await until(inside.is_set)
-        for _ in range(3):
-            running.cancel()
-            await asyncio.wait([running], timeout=0.01)
-        assert not running.done()
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        assert ended.is_set()
-        worker.close()
-
-    run(case)
+    worker = Worker()
+    running = asyncio.create_task(worker.run(work))
+    await until(inside.is_set)
+    for _ in range(3):
+        running.cancel()
+        await asyncio.wait([running], timeout=0.01)
+    assert not running.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert ended.is_set()
+    worker.close()
 
 
 # -- starts and ends
 
 
 @deep
-def test_a_state_folder_deleted_under_an_application_costs_a_restore(
+async def test_a_state_folder_deleted_under_an_application_costs_a_restore(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     name = new_name("deleted")
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream(f"{name}-in").group_by_key().count(store="counts")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        for seen in (1, 2):
-            await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
-            async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
-                await app.wait_until_caught_up()
-                assert dict(app.stores("counts")[0].all()) == {"a": seen}  # type: ignore[attr-defined]
-                shutil.rmtree(tmp_path)
-        assert app.state is State.NOT_RUNNING
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    for seen in (1, 2):
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+        async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
+            await app.wait_until_caught_up()
+            assert dict(app.stores("counts")[0].all()) == {"a": seen}  # type: ignore[attr-defined]
+            shutil.rmtree(tmp_path)
+    assert app.state is State.NOT_RUNNING
 
 
-def test_a_coordinator_that_does_not_answer_holds_no_close_up(
+async def test_a_coordinator_that_does_not_answer_holds_no_close_up(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = new_name("leave")
@@ -406,40 +367,33 @@ def test_a_coordinator_that_does_not_answer_holds_no_close_up(
     async def leave(self: Membership, reason: str) -> None:
         await asyncio.Event().wait()
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        async with copy(logd.bootstrap, name, tmp_path) as app:
-            await app.wait_until_caught_up()
-            monkeypatch.setattr(Membership, "leave", leave)
-            monkeypatch.setattr("kafka_client.group.group.LEAVE_SECONDS", 0.01)
-        assert app.state is State.NOT_RUNNING
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    async with copy(logd.bootstrap, name, tmp_path) as app:
+        await app.wait_until_caught_up()
+        monkeypatch.setattr(Membership, "leave", leave)
+        monkeypatch.setattr("kafka_client.group.group.LEAVE_SECONDS", 0.01)
+    assert app.state is State.NOT_RUNNING
 
 
-def test_a_start_without_a_broker_is_ended_by_a_signal(tmp_path: Path) -> None:
+async def test_a_start_without_a_broker_is_ended_by_a_signal(tmp_path: Path) -> None:
     """Well before the client's own patience is over."""
+    stop = asyncio.Event()
+    connections: list[asyncio.StreamWriter] = []
 
-    async def case() -> None:
-        stop = asyncio.Event()
-        connections: list[asyncio.StreamWriter] = []
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        stop.set()
 
-        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            connections.append(writer)
-            stop.set()
-
-        silent = await asyncio.start_server(accept, "127.0.0.1", 0)
-        port = silent.sockets[0].getsockname()[1]
-        app = copy(f"127.0.0.1:{port}", "early", tmp_path)
-        async with asyncio.timeout(10):
-            await app.run_until(stop)
-        assert app.state is State.CREATED
-        for writer in connections:
-            writer.close()
-            await writer.wait_closed()
-        silent.close()
-
-    run(case)
+    silent = await asyncio.start_server(accept, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    app = copy(f"127.0.0.1:{port}", "early", tmp_path)
+    async with asyncio.timeout(10):
+        await app.run_until(stop)
+    assert app.state is State.CREATED
+    for writer in connections:
+        writer.close()
+        await writer.wait_closed()
+    silent.close()
 
 
 def test_a_state_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -100,54 +100,44 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(test())  # type: ignore[arg-type]
 
 
-def test_acknowledged_sends_are_let_go_as_they_come() -> None:
+async def test_acknowledged_sends_are_let_go_as_they_come() -> None:
     """Each was kept until the next commit, which may be half a minute or an hour away."""
-
-    async def test() -> None:
-        application = Application()
-        for offset in range(20 * SETTLED_AT):
-            (ack,) = await application.send()
-            ack.set_result(offset)
-            assert application.output.sends < SETTLED_AT
-        await application.settle()
-        assert application.output.sends == 0
-
-    run(test)
+    application = Application()
+    for offset in range(20 * SETTLED_AT):
+        (ack,) = await application.send()
+        ack.set_result(offset)
+        assert application.output.sends < SETTLED_AT
+    await application.settle()
+    assert application.output.sends == 0
 
 
-def test_those_on_their_way_are_kept_and_looked_at_no_more_often_than_they_double() -> None:
-    async def test() -> None:
-        application = Application()
-        first, *others = await application.send(5 * SETTLED_AT)
-        assert application.output.sends == 5 * SETTLED_AT
-        for ack in others:
-            ack.set_result(0)
-        while application.output.sends > SETTLED_AT:
-            (ack,) = await application.send()
-            ack.set_result(0)
-        committing = asyncio.create_task(application.settle())
-        await asyncio.sleep(0)
-        assert not committing.done(), "the first one is still on its way"
-        first.set_result(0)
-        await committing
-
-    run(test)
+async def test_those_on_their_way_are_kept_and_looked_at_no_more_often_than_they_double() -> None:
+    application = Application()
+    first, *others = await application.send(5 * SETTLED_AT)
+    assert application.output.sends == 5 * SETTLED_AT
+    for ack in others:
+        ack.set_result(0)
+    while application.output.sends > SETTLED_AT:
+        (ack,) = await application.send()
+        ack.set_result(0)
+    committing = asyncio.create_task(application.settle())
+    await asyncio.sleep(0)
+    assert not committing.done(), "the first one is still on its way"
+    first.set_result(0)
+    await committing
 
 
 @deep
-def test_a_commit_is_due_where_too_many_are_not_settled() -> None:
-    async def test() -> None:
-        application = Application()
-        acks = await application.send(SENDS_MAX - 1)
-        assert not application.output.is_full
-        acks += await application.send()
-        assert application.output.is_full
-        for ack in acks:
-            ack.set_result(0)
-        await application.settle()
-        assert not application.output.is_full
-
-    run(test)
+async def test_a_commit_is_due_where_too_many_are_not_settled() -> None:
+    application = Application()
+    acks = await application.send(SENDS_MAX - 1)
+    assert not application.output.is_full
+    acks += await application.send()
+    assert application.output.is_full
+    for ack in acks:
+        ack.set_result(0)
+    await application.settle()
+    assert not application.output.is_full
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -192,20 +182,17 @@ def test_what_became_of_them_is_the_same_for_the_commit(seed: int, monkeypatch: 
     run(test)
 
 
-def test_a_refusal_that_came_long_before_the_commit_fails_it() -> None:
-    async def test() -> None:
-        application = Application(lambda _: "fail")
-        for number in range(3 * SETTLED_AT):
-            (ack,) = await application.send()
-            if number == 5:
-                ack.set_exception(TOO_LARGE)
-            else:
-                ack.set_result(0)
-        assert not application.told
-        with pytest.raises(SerializationError, match="not accepted"):
-            await application.settle()
-
-    run(test)
+async def test_a_refusal_that_came_long_before_the_commit_fails_it() -> None:
+    application = Application(lambda _: "fail")
+    for number in range(3 * SETTLED_AT):
+        (ack,) = await application.send()
+        if number == 5:
+            ack.set_exception(TOO_LARGE)
+        else:
+            ack.set_result(0)
+    assert not application.told
+    with pytest.raises(SerializationError, match="not accepted"):
+        await application.settle()
 
 
 # -- what the handler is told, and its dead letters
@@ -217,83 +204,65 @@ def told(context: ErrorContext) -> tuple[Any, ...]:
     return context.key, context.value, context.headers, context.timestamp
 
 
-def test_the_handler_is_told_each_record_that_the_broker_refuses() -> None:
-    async def test() -> None:
-        application = Application(rows=ROWS)
-        (ack,) = await application.send()
-        ack.set_exception(KafkaError(ErrorCode.INVALID_TIMESTAMP))
-        await application.settle()
-        assert list(map(told, application.contexts)) == [
-            (key, value, headers, timestamp) for timestamp, key, value, headers in ROWS
-        ]
-        assert {
-            (each.node, each.task_id, each.topic, each.partition, each.offset)
-            for each in application.contexts
-        } == {("sink", "0_1", "t", 0, -1)}
-        assert application.output.dropped == 3
-
-    run(test)
+async def test_the_handler_is_told_each_record_that_the_broker_refuses() -> None:
+    application = Application(rows=ROWS)
+    (ack,) = await application.send()
+    ack.set_exception(KafkaError(ErrorCode.INVALID_TIMESTAMP))
+    await application.settle()
+    assert list(map(told, application.contexts)) == [
+        (key, value, headers, timestamp) for timestamp, key, value, headers in ROWS
+    ]
+    assert {
+        (each.node, each.task_id, each.topic, each.partition, each.offset) for each in application.contexts
+    } == {("sink", "0_1", "t", 0, -1)}
+    assert application.output.dropped == 3
 
 
-def test_the_handler_is_told_the_record_that_is_too_large_to_be_sent() -> None:
-    async def test() -> None:
-        producer = Producer(refuses=lambda record: len(record[2]) > 5)
-        application = Application(producer=producer, rows=ROWS)
-        await application.send()
-        assert list(map(told, application.contexts)) == [(b"b", b"far too large", (), 6)]
-        assert [record for _, _, records in producer.sent for record in records] == [ROWS[0], ROWS[2]]
-
-    run(test)
+async def test_the_handler_is_told_the_record_that_is_too_large_to_be_sent() -> None:
+    producer = Producer(refuses=lambda record: len(record[2]) > 5)
+    application = Application(producer=producer, rows=ROWS)
+    await application.send()
+    assert list(map(told, application.contexts)) == [(b"b", b"far too large", (), 6)]
+    assert [record for _, _, records in producer.sent for record in records] == [ROWS[0], ROWS[2]]
 
 
-def test_records_are_let_go_once_they_are_acknowledged() -> None:
+async def test_records_are_let_go_once_they_are_acknowledged() -> None:
     """They are kept for the handler only, and the next commit may be far away."""
-
-    async def test() -> None:
-        application = Application()
-        acks = await application.send(2)
-        sent = application.output.take_sent()
-        acks[0].set_result(0)
-        acks[1].set_exception(TOO_LARGE)
-        await asyncio.sleep(0)
-        assert [len(each.records) for each in sent] == [0, 1]
-        assert application.produced == {"t": 1}, "the metric counts what the broker has"
-        await application.output.settle(sent)
-
-    run(test)
+    application = Application()
+    acks = await application.send(2)
+    sent = application.output.take_sent()
+    acks[0].set_result(0)
+    acks[1].set_exception(TOO_LARGE)
+    await asyncio.sleep(0)
+    assert [len(each.records) for each in sent] == [0, 1]
+    assert application.produced == {"t": 1}, "the metric counts what the broker has"
+    await application.output.settle(sent)
 
 
-def test_dead_letters_are_acknowledged_before_the_commit() -> None:
-    async def test() -> None:
-        application = Application(dead_letter_topic="dead")
-        (ack,) = await application.send()
-        ack.set_exception(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
-        committing = asyncio.create_task(application.settle())
-        await until(lambda: len(application.producer.acks) > 1)
-        topic, partition, ((_, key, value, headers),) = application.producer.sent[1]
-        assert (topic, partition, key, value) == ("dead", 2, b"k", b"v")
-        assert dict(headers)["__streams.errors.topic"] == b"t"
-        await asyncio.sleep(0)
-        assert not committing.done(), "the letter is still on its way"
-        application.producer.acks[1].set_result(0)
-        await committing
-
-    run(test)
+async def test_dead_letters_are_acknowledged_before_the_commit() -> None:
+    application = Application(dead_letter_topic="dead")
+    (ack,) = await application.send()
+    ack.set_exception(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
+    committing = asyncio.create_task(application.settle())
+    await until(lambda: len(application.producer.acks) > 1)
+    topic, partition, ((_, key, value, headers),) = application.producer.sent[1]
+    assert (topic, partition, key, value) == ("dead", 2, b"k", b"v")
+    assert dict(headers)["__streams.errors.topic"] == b"t"
+    await asyncio.sleep(0)
+    assert not committing.done(), "the letter is still on its way"
+    application.producer.acks[1].set_result(0)
+    await committing
 
 
-def test_dead_letters_for_what_is_too_large_to_be_sent_go_with_the_same_commit() -> None:
+async def test_dead_letters_for_what_is_too_large_to_be_sent_go_with_the_same_commit() -> None:
     letter = DeadLetter(topic="late", key=b"b", value=b"", timestamp=1)
     response = ErrorResponse(answer="continue", dead_letters=(letter,))
-
-    async def test() -> None:
-        producer = Producer(refuses=lambda record: len(record[2]) > 5)
-        application = Application(lambda _: response, producer=producer, rows=ROWS)
-        await application.send()
-        assert producer.sent[1] == ("late", 1, [(1, b"b", b"", ())])
-        sent = application.output.take_sent()
-        assert [each.topic for each in sent] == ["t", "late", "t"]
-
-    run(test)
+    producer = Producer(refuses=lambda record: len(record[2]) > 5)
+    application = Application(lambda _: response, producer=producer, rows=ROWS)
+    await application.send()
+    assert producer.sent[1] == ("late", 1, [(1, b"b", b"", ())])
+    sent = application.output.take_sent()
+    assert [each.topic for each in sent] == ["t", "late", "t"]
 
 
 @pytest.mark.parametrize("by_broker", [True, False])
@@ -319,14 +288,10 @@ def test_a_dead_letter_that_is_refused_is_not_asked_about_again(
     assert "dead: 1 dead letters are refused themselves, and left out" in caplog.text
 
 
-def test_a_dead_letter_for_a_topic_that_does_not_exist_fails_the_commit() -> None:
+async def test_a_dead_letter_for_a_topic_that_does_not_exist_fails_the_commit() -> None:
     letter = DeadLetter(topic="nowhere", key=b"b", value=b"", timestamp=1)
-
-    async def test() -> None:
-        application = Application(lambda _: ErrorResponse(answer="continue", dead_letters=(letter,)))
-        (ack,) = await application.send()
-        ack.set_exception(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
-        with pytest.raises(StreamsError, match="'nowhere' does not exist"):
-            await application.settle()
-
-    run(test)
+    application = Application(lambda _: ErrorResponse(answer="continue", dead_letters=(letter,)))
+    (ack,) = await application.send()
+    ack.set_exception(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
+    with pytest.raises(StreamsError, match="'nowhere' does not exist"):
+        await application.settle()

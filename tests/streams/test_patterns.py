@@ -43,115 +43,97 @@ async def until_results(bootstrap: str, name: str, wanted: dict[str, str]) -> No
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-def test_topics_that_match_are_read_also_those_made_later(
+async def test_topics_that_match_are_read_also_those_made_later(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
     name, bootstrap = new_name("pattern"), logd.bootstrap
     settings = {"processing_guarantee": guarantee}
-
-    async def case() -> None:
-        await make_topics(
-            bootstrap, **{f"{name}-1": 2, f"{name}-2": 1, f"{name}-out": 1, f"{name}-1-other": 1}
-        )
+    await make_topics(bootstrap, **{f"{name}-1": 2, f"{name}-2": 1, f"{name}-out": 1, f"{name}-1-other": 1})
+    await produce(bootstrap, f"{name}-1", (b"a", b""), partition=1)
+    await produce(bootstrap, f"{name}-2", (b"b", b""))
+    await produce(bootstrap, f"{name}-1-other", (b"never", b""))
+    async with begin(counts(name), bootstrap, name, tmp_path, **settings) as app:
+        await until_results(bootstrap, name, {"a": "1", "b": "1"})
+        assert [str(id) for id in app.tasks] == ["0_0", "0_1"]
+        await make_topics(bootstrap, **{f"{name}-3": 2})
+        await produce(bootstrap, f"{name}-3", (b"b", b""), (b"c", b""), partition=0)
+        await produce(bootstrap, f"{name}-3", (b"a", b""), partition=1)
         await produce(bootstrap, f"{name}-1", (b"a", b""), partition=1)
-        await produce(bootstrap, f"{name}-2", (b"b", b""))
-        await produce(bootstrap, f"{name}-1-other", (b"never", b""))
-        async with begin(counts(name), bootstrap, name, tmp_path, **settings) as app:
-            await until_results(bootstrap, name, {"a": "1", "b": "1"})
-            assert [str(id) for id in app.tasks] == ["0_0", "0_1"]
-            await make_topics(bootstrap, **{f"{name}-3": 2})
-            await produce(bootstrap, f"{name}-3", (b"b", b""), (b"c", b""), partition=0)
-            await produce(bootstrap, f"{name}-3", (b"a", b""), partition=1)
-            await produce(bootstrap, f"{name}-1", (b"a", b""), partition=1)
-            await until_results(bootstrap, name, {"a": "3", "b": "2", "c": "1"})
-            await app.wait_until_caught_up()
-            assert app.state is State.RUNNING
-        await produce(bootstrap, f"{name}-3", (b"c", b""))
-        async with begin(counts(name), bootstrap, name, tmp_path, **settings):
-            await until_results(bootstrap, name, {"a": "3", "b": "2", "c": "2"})
-
-    run(case)
+        await until_results(bootstrap, name, {"a": "3", "b": "2", "c": "1"})
+        await app.wait_until_caught_up()
+        assert app.state is State.RUNNING
+    await produce(bootstrap, f"{name}-3", (b"c", b""))
+    async with begin(counts(name), bootstrap, name, tmp_path, **settings):
+        await until_results(bootstrap, name, {"a": "3", "b": "2", "c": "2"})
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 @pytest.mark.parametrize("looks_ms", [100, 600_000])
-def test_a_topic_that_is_deleted_is_read_no_more(
+async def test_a_topic_that_is_deleted_is_read_no_more(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, looks_ms: int, guarantee: str
 ) -> None:
     """Also where fetching or committing hears of it first."""
     name, bootstrap = new_name("pattern"), logd.bootstrap
     settings = {"metadata_max_age_ms": looks_ms, "processing_guarantee": guarantee}
-
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-1": 1, f"{name}-2": 1, f"{name}-out": 1})
-        await produce(bootstrap, f"{name}-2", (b"b", b""))
-        async with begin(counts(name), bootstrap, name, tmp_path, **settings) as app:
-            await until_results(bootstrap, name, {"b": "1"})
-            async with Client(bootstrap) as client:
-                await Admin(client).delete_topics([f"{name}-2"])
-            await produce(bootstrap, f"{name}-1", (b"a", b""))
-            await until(lambda: {tp.topic for tp in app._loop.positions()} == {f"{name}-1"})
-            await produce(bootstrap, f"{name}-1", (b"b", b""))
-            await until_results(bootstrap, name, {"a": "1", "b": "2"})
-            assert app.state is State.RUNNING
-
-    run(case)
+    await make_topics(bootstrap, **{f"{name}-1": 1, f"{name}-2": 1, f"{name}-out": 1})
+    await produce(bootstrap, f"{name}-2", (b"b", b""))
+    async with begin(counts(name), bootstrap, name, tmp_path, **settings) as app:
+        await until_results(bootstrap, name, {"b": "1"})
+        async with Client(bootstrap) as client:
+            await Admin(client).delete_topics([f"{name}-2"])
+        await produce(bootstrap, f"{name}-1", (b"a", b""))
+        await until(lambda: {tp.topic for tp in app._loop.positions()} == {f"{name}-1"})
+        await produce(bootstrap, f"{name}-1", (b"b", b""))
+        await until_results(bootstrap, name, {"a": "1", "b": "2"})
+        assert app.state is State.RUNNING
 
 
-def test_two_instances_share_what_is_made_later(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+async def test_two_instances_share_what_is_made_later(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
     name, bootstrap = new_name("pattern"), logd.bootstrap
     topology = counts(name)
-
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-1": 2, f"{name}-out": 1})
-        async with (
-            begin(topology, bootstrap, name, tmp_path / "one") as one,
-            begin(topology, bootstrap, name, tmp_path / "two") as two,
-        ):
-            await until(lambda: len(one.tasks) == len(two.tasks) == 1)
-            await make_topics(bootstrap, **{f"{name}-2": 2})
-            await produce(bootstrap, f"{name}-2", (b"a", b""), partition=0)
-            await produce(bootstrap, f"{name}-2", (b"b", b""), partition=1)
-            await until_results(bootstrap, name, {"a": "1", "b": "1"})
-            assert len(one.tasks) == len(two.tasks) == 1
-
-    run(case)
+    await make_topics(bootstrap, **{f"{name}-1": 2, f"{name}-out": 1})
+    async with (
+        begin(topology, bootstrap, name, tmp_path / "one") as one,
+        begin(topology, bootstrap, name, tmp_path / "two") as two,
+    ):
+        await until(lambda: len(one.tasks) == len(two.tasks) == 1)
+        await make_topics(bootstrap, **{f"{name}-2": 2})
+        await produce(bootstrap, f"{name}-2", (b"a", b""), partition=0)
+        await produce(bootstrap, f"{name}-2", (b"b", b""), partition=1)
+        await until_results(bootstrap, name, {"a": "1", "b": "1"})
+        assert len(one.tasks) == len(two.tasks) == 1
 
 
-def test_it_waits_for_a_topic_that_matches(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+async def test_it_waits_for_a_topic_that_matches(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
     name, bootstrap = new_name("pattern"), logd.bootstrap
-
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-out": 1})
-        async with begin(counts(name), bootstrap, name, tmp_path) as app:
-            await until(lambda: app.state is State.RUNNING)
-            await app.wait_until_caught_up()
-            assert app.tasks == []
-            await make_topics(bootstrap, **{f"{name}-1": 1})
-            await produce(bootstrap, f"{name}-1", (b"a", b""))
-            await until_results(bootstrap, name, {"a": "1"})
-
-    run(case)
+    await make_topics(bootstrap, **{f"{name}-out": 1})
+    async with begin(counts(name), bootstrap, name, tmp_path) as app:
+        await until(lambda: app.state is State.RUNNING)
+        await app.wait_until_caught_up()
+        assert app.tasks == []
+        await make_topics(bootstrap, **{f"{name}-1": 1})
+        await produce(bootstrap, f"{name}-1", (b"a", b""))
+        await until_results(bootstrap, name, {"a": "1"})
 
 
-def test_the_applications_own_topics_do_not_match(
+async def test_the_applications_own_topics_do_not_match(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     name, bootstrap = new_name("pattern"), logd.bootstrap
     topology = counts(name, f"{name}-.*(?<!-out)")
-
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-1": 1, f"{name}-out": 1})
-        await produce(bootstrap, f"{name}-1", (b"a", b""))
-        async with begin(topology, bootstrap, name, tmp_path):
-            await until_results(bootstrap, name, {"a": "1"})
-        async with begin(topology, bootstrap, name, tmp_path) as app:
-            await until(lambda: bool(app.tasks))
-            await app.wait_until_caught_up()
-            assert {tp.topic for tp in await app.lags()} == {f"{name}-1"}
-        assert await results(bootstrap, name) == {"a": "1"}
-
-    run(case)
+    await make_topics(bootstrap, **{f"{name}-1": 1, f"{name}-out": 1})
+    await produce(bootstrap, f"{name}-1", (b"a", b""))
+    async with begin(topology, bootstrap, name, tmp_path):
+        await until_results(bootstrap, name, {"a": "1"})
+    async with begin(topology, bootstrap, name, tmp_path) as app:
+        await until(lambda: bool(app.tasks))
+        await app.wait_until_caught_up()
+        assert {tp.topic for tp in await app.lags()} == {f"{name}-1"}
+    assert await results(bootstrap, name) == {"a": "1"}
 
 
 def test_a_topic_of_two_patterns_ends_the_application(
@@ -179,24 +161,20 @@ def test_a_topic_of_two_patterns_ends_the_application(
         run(case)
 
 
-def test_partitions_that_one_of_two_inputs_gets_later_are_read(
+async def test_partitions_that_one_of_two_inputs_gets_later_are_read(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """A task that runs, and has one input, is given the other one too."""
     name, bootstrap = new_name("grown"), logd.bootstrap
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     builder.stream([f"{name}-1", f"{name}-2"]).to(f"{name}-out")
-
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-1": 2, f"{name}-2": 1, f"{name}-out": 1})
-        async with begin(builder.build(), bootstrap, name, tmp_path) as app:
-            await until(lambda: len(app.tasks) == 2)
-            async with Client(bootstrap) as client:
-                await Admin(client).create_partitions({f"{name}-2": 2})
-            await produce(bootstrap, f"{name}-2", (b"a", b"late"), partition=1)
-            await until_results(bootstrap, name, {"a": "late"})
-
-    run(case)
+    await make_topics(bootstrap, **{f"{name}-1": 2, f"{name}-2": 1, f"{name}-out": 1})
+    async with begin(builder.build(), bootstrap, name, tmp_path) as app:
+        await until(lambda: len(app.tasks) == 2)
+        async with Client(bootstrap) as client:
+            await Admin(client).create_partitions({f"{name}-2": 2})
+        await produce(bootstrap, f"{name}-2", (b"a", b"late"), partition=1)
+        await until_results(bootstrap, name, {"a": "late"})
 
 
 # -- without a broker

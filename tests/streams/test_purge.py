@@ -65,7 +65,7 @@ def counted(app: KafkaStreams) -> dict[str, int]:
 
 
 @deep
-def test_what_is_committed_is_deleted_and_counted_once(
+async def test_what_is_committed_is_deleted_and_counted_once(
     bootstrap: str, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Never before it is committed, and never of a topic of the user's."""
@@ -81,53 +81,48 @@ def test_what_is_committed_is_deleted_and_counted_once(
         assert all(committed[tp].offset >= offset for tp, offset in before.items())
         return await original(self, before)
 
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-in": 1})
-        monkeypatch.setattr(Admin, "delete_records", delete_records)
-        for turn in (1, 2):
-            await produce(bootstrap, f"{name}-in", *rows)
-            folder = tmp_path / str(turn)  # the second time there is the changelog alone
-            settings = {"repartition_purge_interval_ms": 1, "commit_interval_ms": 20}
-            async with start(counts(name), bootstrap, name, folder, **settings) as app:
-                await app.wait_until_caught_up()
-                await purged(bootstrap, name)
-                assert counted(app) == {"a": turn * COUNT // 2, "b": turn * COUNT // 2}
-        assert await offset(bootstrap, TopicPartition(f"{name}-in", 0), "earliest") == 0
-        assert asked
-
-    run(case)
+    await make_topics(bootstrap, **{f"{name}-in": 1})
+    monkeypatch.setattr(Admin, "delete_records", delete_records)
+    for turn in (1, 2):
+        await produce(bootstrap, f"{name}-in", *rows)
+        folder = tmp_path / str(turn)  # the second time there is the changelog alone
+        settings = {"repartition_purge_interval_ms": 1, "commit_interval_ms": 20}
+        async with start(counts(name), bootstrap, name, folder, **settings) as app:
+            await app.wait_until_caught_up()
+            await purged(bootstrap, name)
+            assert counted(app) == {"a": turn * COUNT // 2, "b": turn * COUNT // 2}
+    assert await offset(bootstrap, TopicPartition(f"{name}-in", 0), "earliest") == 0
+    assert asked
 
 
 @deep
-def test_what_expired_is_deleted_of_a_changelog(bootstrap: str, tmp_path: Path, new_name: NewName) -> None:
+async def test_what_expired_is_deleted_of_a_changelog(
+    bootstrap: str, tmp_path: Path, new_name: NewName
+) -> None:
     """With the log start behind it the changelog has all that is needed, also where there is nothing else."""
     name = new_name("expired")
     builder = StreamsBuilder(key_serde=str, value_serde=bytes)
     grouped = builder.stream(f"{name}-in").group_by_key()
     grouped.windowed_by(TimeWindows(10_000)).count(store="counts")
     changelog = TopicPartition(f"{name}-counts-changelog", 0)
-
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-in": 1})
-        for turn in (1, 2):
-            settings = {"repartition_purge_interval_ms": 1, "commit_interval_ms": 20}
-            async with start(builder.build(), bootstrap, name, tmp_path / str(turn), **settings) as app:
-                for minute in range(10 * turn, 10 * turn + 10):
-                    await send(bootstrap, f"{name}-in", ("a", minute * 60_000), ("a", minute * 60_000 + 1))
-                    await app.wait_until_caught_up()
-                while not await offset(bootstrap, changelog, "earliest"):
-                    pass
-                store: Any = app.stores("counts")[0]
-                counts = {key.window.start // 60_000: count for key, count in store.all()}
-        last = max(counts)
-        async with start(builder.build(), bootstrap, name, tmp_path / "nothing") as app:
-            await send(bootstrap, f"{name}-in", ("a", last * 60_000 + 2))
-            await app.wait_until_caught_up()
-            store = app.stores("counts")[0]
-            assert {key.window.start // 60_000: count for key, count in store.all()} == {last: 3}
-        assert await offset(bootstrap, changelog, "earliest") > 5
-
-    run(case)
+    await make_topics(bootstrap, **{f"{name}-in": 1})
+    for turn in (1, 2):
+        settings = {"repartition_purge_interval_ms": 1, "commit_interval_ms": 20}
+        async with start(builder.build(), bootstrap, name, tmp_path / str(turn), **settings) as app:
+            for minute in range(10 * turn, 10 * turn + 10):
+                await send(bootstrap, f"{name}-in", ("a", minute * 60_000), ("a", minute * 60_000 + 1))
+                await app.wait_until_caught_up()
+            while not await offset(bootstrap, changelog, "earliest"):
+                pass
+            store: Any = app.stores("counts")[0]
+            counts = {key.window.start // 60_000: count for key, count in store.all()}
+    last = max(counts)
+    async with start(builder.build(), bootstrap, name, tmp_path / "nothing") as app:
+        await send(bootstrap, f"{name}-in", ("a", last * 60_000 + 2))
+        await app.wait_until_caught_up()
+        store = app.stores("counts")[0]
+        assert {key.window.start // 60_000: count for key, count in store.all()} == {last: 3}
+    assert await offset(bootstrap, changelog, "earliest") > 5
 
 
 def test_a_changelog_that_may_not_be_deleted_from_is_told_of_once(
@@ -237,22 +232,18 @@ def test_one_purge_at_a_time_every_interval(monkeypatch: pytest.MonkeyPatch) -> 
     run(case)
 
 
-def test_a_repartition_topic_is_read_from_its_start(
+async def test_a_repartition_topic_is_read_from_its_start(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """Killed after it had written there and before it had read there, with auto.offset.reset latest, the
     application began behind its own records.
     """
     name = new_name("latest")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        for _ in range(2):
-            async with start(counts(name), logd.bootstrap, name, tmp_path, auto_offset_reset="latest") as app:
-                await app.wait_until_caught_up()
-                found = counted(app)
-            if not found:
-                await produce(logd.bootstrap, repartition(name).topic, (b"a", bytes(8)))
-        assert found == {"a": 1}
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+    for _ in range(2):
+        async with start(counts(name), logd.bootstrap, name, tmp_path, auto_offset_reset="latest") as app:
+            await app.wait_until_caught_up()
+            found = counted(app)
+        if not found:
+            await produce(logd.bootstrap, repartition(name).topic, (b"a", bytes(8)))
+    assert found == {"a": 1}

@@ -25,7 +25,7 @@ from streams.http.forwarding import HOP
 from streams.queries import FailureReason, HostInfo, KeyQuery, Position, PositionBound
 from tests.streams import querying
 from tests.streams.querying import PARTITIONS, application
-from tests.streams.running import NewName, make_topics, run, until
+from tests.streams.running import NewName, make_topics, until
 from tests.streams.test_http import client
 from tests.streams.test_queries import send
 from tests.support import depth
@@ -83,34 +83,28 @@ def are_known(app: KafkaStreams) -> bool:
 
 
 @depth.deep
-def test_either_instance_answers_for_every_key(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+async def test_either_instance_answers_for_every_key(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
     name = new_name("either")
-
-    async def case() -> None:
-        async with two(logd, name, tmp_path) as (first, second):
-            for one, other in ((first, second), (second, first)):
-                async with client(one) as http:
-                    assert await counts(http) == dict.fromkeys(KEYS, 1)
-                    there = next(key for key in KEYS if is_at(one, key, other.host))
-                    answer = await http.get(f"/stores/counts/{there}")
-                    assert answer.json()["answered_by"] == str(other.host)
-                    for refused in (
-                        await http.get(f"/stores/counts/{there}?local=true"),
-                        await http.get(f"/stores/counts/{there}", headers={HOP: "somebody"}),
-                    ):
-                        assert (refused.status_code, refused.json()["reason"]) == (503, "NOT_ACTIVE")
-                    scan = (await http.get("/stores/counts?limit=1000")).json()
-                    assert sorted(row["key"] for row in scan["rows"]) == sorted(KEYS)
-                    assert set(scan["answered_by"]) == {str(first.host), str(second.host)}
-                    here = (await http.get("/stores/counts?limit=1000&local=true")).json()
-                    assert {row["key"] for row in here["rows"]} == {
-                        k for k in KEYS if is_at(one, k, one.host)
-                    }
-                    assert await pages(http, limit=5) == sorted(
-                        KEYS, key=lambda key: (partition_of(key), key)
-                    )
-
-    run(case)
+    async with two(logd, name, tmp_path) as (first, second):
+        for one, other in ((first, second), (second, first)):
+            async with client(one) as http:
+                assert await counts(http) == dict.fromkeys(KEYS, 1)
+                there = next(key for key in KEYS if is_at(one, key, other.host))
+                answer = await http.get(f"/stores/counts/{there}")
+                assert answer.json()["answered_by"] == str(other.host)
+                for refused in (
+                    await http.get(f"/stores/counts/{there}?local=true"),
+                    await http.get(f"/stores/counts/{there}", headers={HOP: "somebody"}),
+                ):
+                    assert (refused.status_code, refused.json()["reason"]) == (503, "NOT_ACTIVE")
+                scan = (await http.get("/stores/counts?limit=1000")).json()
+                assert sorted(row["key"] for row in scan["rows"]) == sorted(KEYS)
+                assert set(scan["answered_by"]) == {str(first.host), str(second.host)}
+                here = (await http.get("/stores/counts?limit=1000&local=true")).json()
+                assert {row["key"] for row in here["rows"]} == {k for k in KEYS if is_at(one, k, one.host)}
+                assert await pages(http, limit=5) == sorted(KEYS, key=lambda key: (partition_of(key), key))
 
 
 def is_at(app: KafkaStreams, key: str, host: HostInfo | None) -> bool:
@@ -131,49 +125,45 @@ async def pages(http: httpx.AsyncClient, *, limit: int) -> list[str]:
 
 @depth.deep
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_copies_answer_where_they_will_do(
+async def test_copies_answer_where_they_will_do(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
     name = new_name("copies")
+    async with two(logd, name, tmp_path, processing_guarantee=guarantee) as (first, second):
+        key = next(key for key in KEYS if is_at(first, key, second.host))
+        tp = (f"{name}-in", partition_of(key))
+        last = sum(partition_of(each) == tp[1] for each in KEYS) - 1
+        copied = PositionBound.at(Position().with_offset(*tp, last))
+        await until_copied(first, key, copied)
+        view: Any = first.store("counts", partition=tp[1])
+        with pytest.raises(InvalidStateStore, match=r"not in this instance.*stale=True"):
+            await view.get(key)
+        stale: Any = first.store("counts", partition=tp[1], stale=True)
+        assert await stale.get(key) == 1
+        refused = (await first.query("counts", KeyQuery(key), require_active=True)).partition_results
+        assert refused[tp[1]].failure is FailureReason.NOT_ACTIVE
+        beyond = PositionBound.at(Position().with_offset(*tp, last + 1))
+        results = (await first.query("counts", KeyQuery(key), position_bound=beyond)).partition_results
+        assert results[tp[1]].failure is FailureReason.NOT_UP_TO_BOUND
+        assert (results[tp[1]].active, results[tp[1]].position.offset(*tp)) == (False, last)
+        await send(logd.bootstrap, tp[0], (key, 9), partition=tp[1])
+        await until_copied(first, key, beyond)
+        assert await stale.get(key) == 2
 
-    async def case() -> None:
-        async with two(logd, name, tmp_path, processing_guarantee=guarantee) as (first, second):
-            key = next(key for key in KEYS if is_at(first, key, second.host))
-            tp = (f"{name}-in", partition_of(key))
-            last = sum(partition_of(each) == tp[1] for each in KEYS) - 1
-            copied = PositionBound.at(Position().with_offset(*tp, last))
-            await until_copied(first, key, copied)
-            view: Any = first.store("counts", partition=tp[1])
-            with pytest.raises(InvalidStateStore, match=r"not in this instance.*stale=True"):
-                await view.get(key)
-            stale: Any = first.store("counts", partition=tp[1], stale=True)
-            assert await stale.get(key) == 1
-            refused = (await first.query("counts", KeyQuery(key), require_active=True)).partition_results
-            assert refused[tp[1]].failure is FailureReason.NOT_ACTIVE
-            beyond = PositionBound.at(Position().with_offset(*tp, last + 1))
-            results = (await first.query("counts", KeyQuery(key), position_bound=beyond)).partition_results
-            assert results[tp[1]].failure is FailureReason.NOT_UP_TO_BOUND
-            assert (results[tp[1]].active, results[tp[1]].position.offset(*tp)) == (False, last)
-            await send(logd.bootstrap, tp[0], (key, 9), partition=tp[1])
-            await until_copied(first, key, beyond)
-            assert await stale.get(key) == 2
-
-            # The other one works on, but nobody reaches it.
-            gone = str(second.host)
-            await second._close_view()
-            async with client(first) as http:
-                refusal = await http.get(f"/stores/counts/{key}")
-                assert refusal.status_code == 503
-                assert f"{gone} does not answer" in refusal.json()["message"]
-                assert "stale=true" in refusal.json()["message"]
-                answer = (await http.get(f"/stores/counts/{key}?stale=true")).json()
-                assert (answer["value"], answer["active"]) == (2, False)
-                assert answer["answered_by"] == str(first.host)
-                bound = json.dumps({tp[0]: {tp[1]: last + 9}})
-                params = {"stale": "true", "position": bound}
-                assert (await http.get(f"/stores/counts/{key}", params=params)).status_code == 503
-
-    run(case)
+        # The other one works on, but nobody reaches it.
+        gone = str(second.host)
+        await second._close_view()
+        async with client(first) as http:
+            refusal = await http.get(f"/stores/counts/{key}")
+            assert refusal.status_code == 503
+            assert f"{gone} does not answer" in refusal.json()["message"]
+            assert "stale=true" in refusal.json()["message"]
+            answer = (await http.get(f"/stores/counts/{key}?stale=true")).json()
+            assert (answer["value"], answer["active"]) == (2, False)
+            assert answer["answered_by"] == str(first.host)
+            bound = json.dumps({tp[0]: {tp[1]: last + 9}})
+            params = {"stale": "true", "position": bound}
+            assert (await http.get(f"/stores/counts/{key}", params=params)).status_code == 503
 
 
 async def until_copied(app: KafkaStreams, key: str, bound: PositionBound) -> None:
@@ -205,7 +195,7 @@ async def address_of(process: subprocess.Popen[bytes]) -> HostInfo:
 
 
 @depth.deep
-def test_the_copy_answers_for_one_that_was_killed(
+async def test_the_copy_answers_for_one_that_was_killed(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """Until the group notices, its tasks run nowhere; then they run here, with all that they had counted."""
@@ -230,12 +220,9 @@ def test_the_copy_answers_for_one_that_was_killed(
             await until(lambda: len(first.tasks) == PARTITIONS)
             assert await counts(http) == dict.fromkeys(KEYS, 1)
 
-    async def whole() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS})
-        await send_keys(logd.bootstrap, name)
-        async with application(logd.bootstrap, name, str(tmp_path / "first")) as first:
-            await first.wait_until_caught_up()
-            with started(logd.bootstrap, name, tmp_path / "second") as other:
-                await case(other, first)
-
-    run(whole)
+    await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS})
+    await send_keys(logd.bootstrap, name)
+    async with application(logd.bootstrap, name, str(tmp_path / "first")) as first:
+        await first.wait_until_caught_up()
+        with started(logd.bootstrap, name, tmp_path / "second") as other:
+            await case(other, first)

@@ -122,34 +122,30 @@ def hold_up_restores(monkeypatch: pytest.MonkeyPatch, partition: int) -> asyncio
 
 
 @depth.deep
-def test_a_task_goes_on_while_another_is_restored(
+async def test_a_task_goes_on_while_another_is_restored(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, diary = new_name("beside"), Diary()
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
-        await send(logd.bootstrap, name, 1, *"abc")
-        async with start(counts(name), logd.bootstrap, name, tmp_path / "1") as app:
-            await app.wait_until_caught_up()
-        go_on = hold_up_restores(monkeypatch, 1)
-        app = start(counts(name), logd.bootstrap, name, tmp_path / "2")
-        app.add_restore_listener(diary)
-        async with app:
-            await until(lambda: len(app.tasks) == PARTITIONS - 1)  # They have nothing to restore.
-            await send(logd.bootstrap, name, 0, *"xyy")
-            await until(lambda: app.summary()["records_in"] == 3)
-            assert app.state is State.REBALANCING
-            assert app.summary()["restoring"] == {"0_1": {"restored": 0, "remaining": 3}}
-            assert "counts-1 from 0 to 3" in diary.lines
-            assert "counts-0 done with 0" in diary.lines
-            go_on.set()
-            await app.wait_until_caught_up()
-            assert app.summary()["restoring"] == {}
-            assert diary.lines[-2:] == ["counts-1 3 at 3", "counts-1 done with 3"]
-            assert len(counted(app)) == 5
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
+    await send(logd.bootstrap, name, 1, *"abc")
+    async with start(counts(name), logd.bootstrap, name, tmp_path / "1") as app:
+        await app.wait_until_caught_up()
+    go_on = hold_up_restores(monkeypatch, 1)
+    app = start(counts(name), logd.bootstrap, name, tmp_path / "2")
+    app.add_restore_listener(diary)
+    async with app:
+        await until(lambda: len(app.tasks) == PARTITIONS - 1)  # They have nothing to restore.
+        await send(logd.bootstrap, name, 0, *"xyy")
+        await until(lambda: app.summary()["records_in"] == 3)
+        assert app.state is State.REBALANCING
+        assert app.summary()["restoring"] == {"0_1": {"restored": 0, "remaining": 3}}
+        assert "counts-1 from 0 to 3" in diary.lines
+        assert "counts-0 done with 0" in diary.lines
+        go_on.set()
+        await app.wait_until_caught_up()
+        assert app.summary()["restoring"] == {}
+        assert diary.lines[-2:] == ["counts-1 3 at 3", "counts-1 done with 3"]
+        assert len(counted(app)) == 5
 
 
 def let_restores_go_by_batches(monkeypatch: pytest.MonkeyPatch) -> dict[int, asyncio.Event]:
@@ -204,24 +200,20 @@ def test_restores_go_on_side_by_side_while_another_task_works(
     run(case, 30)
 
 
-def test_a_restore_that_is_broken_off_is_told_and_gone_on_with(
+async def test_a_restore_that_is_broken_off_is_told_and_gone_on_with(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, diary = new_name("broken"), Diary()
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        await send(logd.bootstrap, name, 0, *"abc")
-        async with start(counts(name), logd.bootstrap, name, tmp_path / "1") as app:
-            await app.wait_until_caught_up()
-        hold_up_restores(monkeypatch, 0)
-        app = start(counts(name), logd.bootstrap, name, tmp_path / "2")
-        app.add_restore_listener(diary)
-        async with app:
-            await until(lambda: bool(diary.lines))
-        assert diary.lines == ["counts-0 from 0 to 3", "counts-0 suspended at 0"]
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    await send(logd.bootstrap, name, 0, *"abc")
+    async with start(counts(name), logd.bootstrap, name, tmp_path / "1") as app:
+        await app.wait_until_caught_up()
+    hold_up_restores(monkeypatch, 0)
+    app = start(counts(name), logd.bootstrap, name, tmp_path / "2")
+    app.add_restore_listener(diary)
+    async with app:
+        await until(lambda: bool(diary.lines))
+    assert diary.lines == ["counts-0 from 0 to 3", "counts-0 suspended at 0"]
 
 
 # -- rebalances
@@ -241,47 +233,43 @@ def hold_up_rebalances(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_tasks_that_stay_go_on_through_a_rebalance(
+async def test_tasks_that_stay_go_on_through_a_rebalance(
     bootstrap: str, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch, guarantee: str
 ) -> None:
     name, go_on = new_name("cooperative"), hold_up_rebalances(monkeypatch)
     settings = SETTINGS | {"processing_guarantee": guarantee}
-
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
-        topology = counts(name)
-        async with start(topology, bootstrap, name, tmp_path / "1", **settings) as first:
+    await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
+    topology = counts(name)
+    async with start(topology, bootstrap, name, tmp_path / "1", **settings) as first:
+        await send_everywhere(bootstrap, name, "a")
+        await first.wait_until_caught_up()
+        before, created = dict(first._loop.tasks), first._loop.told.tasks_created
+        go_on.clear()
+        async with start(topology, bootstrap, name, tmp_path / "2", **settings) as second:
+            await until(lambda: first._member.is_joining)
+            await send_everywhere(bootstrap, name, "a", "b")
+            await until(lambda: first.summary()["records_in"] == 3 * PARTITIONS)
+            assert first._member.is_joining, "all of that was during the rebalance"
+            assert first.state is State.RUNNING
+            go_on.set()
+            await until(lambda: len(second.tasks) == 2 and first.state is State.RUNNING)
+            assert {id: first._loop.tasks[id] for id in first.tasks}.items() <= before.items()
+            assert len(first.tasks) == 2
+            assert first._loop.told.tasks_created == created
             await send_everywhere(bootstrap, name, "a")
             await first.wait_until_caught_up()
-            before, created = dict(first._loop.tasks), first._loop.told.tasks_created
-            go_on.clear()
-            async with start(topology, bootstrap, name, tmp_path / "2", **settings) as second:
-                await until(lambda: first._member.is_joining)
-                await send_everywhere(bootstrap, name, "a", "b")
-                await until(lambda: first.summary()["records_in"] == 3 * PARTITIONS)
-                assert first._member.is_joining, "all of that was during the rebalance"
-                assert first.state is State.RUNNING
-                go_on.set()
-                await until(lambda: len(second.tasks) == 2 and first.state is State.RUNNING)
-                assert {id: first._loop.tasks[id] for id in first.tasks}.items() <= before.items()
-                assert len(first.tasks) == 2
-                assert first._loop.told.tasks_created == created
-                await send_everywhere(bootstrap, name, "a")
-                await first.wait_until_caught_up()
-                await second.wait_until_caught_up()
-                both = counted(first, second)
-            await until(lambda: len(first.tasks) == PARTITIONS)
-            assert first._loop.told.tasks_created == created + 2
-            await first.wait_until_caught_up()
-            assert counted(first) == both
-            tasks = [TaskId(0, partition) for partition in range(PARTITIONS)]
-            assert both == {("a", id): 3 for id in tasks} | {("b", id): 1 for id in tasks}
-
-    run(case)
+            await second.wait_until_caught_up()
+            both = counted(first, second)
+        await until(lambda: len(first.tasks) == PARTITIONS)
+        assert first._loop.told.tasks_created == created + 2
+        await first.wait_until_caught_up()
+        assert counted(first) == both
+        tasks = [TaskId(0, partition) for partition in range(PARTITIONS)]
+        assert both == {("a", id): 3 for id in tasks} | {("b", id): 1 for id in tasks}
 
 
 @depth.deep
-def test_a_static_member_that_is_back_in_time_costs_the_others_nothing(
+async def test_a_static_member_that_is_back_in_time_costs_the_others_nothing(
     bootstrap: str, tmp_path: Path, new_name: NewName
 ) -> None:
     name, diary = new_name("static"), Diary()
@@ -290,25 +278,22 @@ def test_a_static_member_that_is_back_in_time_costs_the_others_nothing(
         settings = SETTINGS | {"group_instance_id": f"instance-{number}"}
         return start(counts(name), bootstrap, name, tmp_path / str(number), **settings)
 
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
-        await send_everywhere(bootstrap, name, *"abc")
-        async with instance(1) as first:
-            async with instance(2) as second:
-                await until(lambda: len(first.tasks) == len(second.tasks) == 2)
-                await second.wait_until_caught_up()
-                tasks, generation = second.tasks, second._member.generation
-                running = dict(first._loop.tasks)
-            again = instance(2)
-            again.add_restore_listener(diary)
-            async with again:
-                await again.wait_until_caught_up()
-                assert again.tasks == tasks
-                assert set(diary.totals.values()) == {0}, "its own disk has it all"
-                assert again._member.generation == first._member.generation == generation
-                assert first._loop.tasks == running
-
-    run(case)
+    await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
+    await send_everywhere(bootstrap, name, *"abc")
+    async with instance(1) as first:
+        async with instance(2) as second:
+            await until(lambda: len(first.tasks) == len(second.tasks) == 2)
+            await second.wait_until_caught_up()
+            tasks, generation = second.tasks, second._member.generation
+            running = dict(first._loop.tasks)
+        again = instance(2)
+        again.add_restore_listener(diary)
+        async with again:
+            await again.wait_until_caught_up()
+            assert again.tasks == tasks
+            assert set(diary.totals.values()) == {0}, "its own disk has it all"
+            assert again._member.generation == first._member.generation == generation
+            assert first._loop.tasks == running
 
 
 # -- standbys and warm-ups
@@ -322,36 +307,32 @@ def standbys_are_level(app: KafkaStreams, count: int, records: int) -> bool:
 
 @depth.deep
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_a_standby_takes_over_with_nothing_left_to_restore(
+async def test_a_standby_takes_over_with_nothing_left_to_restore(
     bootstrap: str, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
     name, diary = new_name("standby"), Diary()
     settings = SETTINGS | {"num_standby_replicas": 1, "processing_guarantee": guarantee}
-
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
-        topology = counts(name)
-        second = start(topology, bootstrap, name, tmp_path / "2", **settings)
-        second.add_restore_listener(diary)
-        async with start(topology, bootstrap, name, tmp_path / "1", **settings) as first, second:
-            await until(lambda: len(first.tasks) == len(second.tasks) == 2)
-            await until(lambda: second.standby_tasks == first.tasks and first.standby_tasks == second.tasks)
-            await send_everywhere(bootstrap, name, *"abcdefgh")
-            await first.wait_until_caught_up()
-            await second.wait_until_caught_up()
-            await until(lambda: standbys_are_level(second, 2, 16))
-            assert second.summary()["standby_tasks"] == [str(id) for id in first.tasks]
-            taken, before = first.tasks, counted(first)
-            diary.totals.clear()
-            await first.close()
-            await until(lambda: len(second.tasks) == PARTITIONS)
-            assert diary.totals == {id.partition: 0 for id in taken}
-            assert before.items() <= counted(second).items()
-
-    run(case)
+    await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
+    topology = counts(name)
+    second = start(topology, bootstrap, name, tmp_path / "2", **settings)
+    second.add_restore_listener(diary)
+    async with start(topology, bootstrap, name, tmp_path / "1", **settings) as first, second:
+        await until(lambda: len(first.tasks) == len(second.tasks) == 2)
+        await until(lambda: second.standby_tasks == first.tasks and first.standby_tasks == second.tasks)
+        await send_everywhere(bootstrap, name, *"abcdefgh")
+        await first.wait_until_caught_up()
+        await second.wait_until_caught_up()
+        await until(lambda: standbys_are_level(second, 2, 16))
+        assert second.summary()["standby_tasks"] == [str(id) for id in first.tasks]
+        taken, before = first.tasks, counted(first)
+        diary.totals.clear()
+        await first.close()
+        await until(lambda: len(second.tasks) == PARTITIONS)
+        assert diary.totals == {id.partition: 0 for id in taken}
+        assert before.items() <= counted(second).items()
 
 
-def test_a_standby_applies_nothing_that_is_not_committed(
+async def test_a_standby_applies_nothing_that_is_not_committed(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What stands behind the last commit may be of one that breaks off: state would be ahead of it."""
@@ -363,87 +344,76 @@ def test_a_standby_applies_nothing_that_is_not_committed(
         rounds += 1
         await original(self)
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        monkeypatch.setattr(Standbys, "_extend", extend)
-        topology = counts(name)
-        async with (
-            start(topology, logd.bootstrap, name, tmp_path / "1", **settings) as first,
-            start(topology, logd.bootstrap, name, tmp_path / "2", **settings) as second,
-        ):
-            await until(lambda: len(first.tasks + second.tasks) == 1)
-            keeper = second if first.tasks else first
-            await send(logd.bootstrap, name, 0, "a", "b")
-            await until(lambda: standbys_are_level(keeper, 1, 2))
-            async with Client(logd.bootstrap) as client, BatchProducer(client) as producer:
-                record = (7, b"c", bytes(8), ())
-                await (await producer.send(f"{name}-counts-changelog", 0, [record]))
-            before = rounds
-            await until(lambda: rounds > before + 5)
-            standby = keeper._standbys.tasks[TaskId(0, 0)]
-            assert [key for key, _ in standby.stores["counts"].backend.scan()] == [b"a", b"b"]
-            assert standby.checkpoints == {"counts": 2}
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    monkeypatch.setattr(Standbys, "_extend", extend)
+    topology = counts(name)
+    async with (
+        start(topology, logd.bootstrap, name, tmp_path / "1", **settings) as first,
+        start(topology, logd.bootstrap, name, tmp_path / "2", **settings) as second,
+    ):
+        await until(lambda: len(first.tasks + second.tasks) == 1)
+        keeper = second if first.tasks else first
+        await send(logd.bootstrap, name, 0, "a", "b")
+        await until(lambda: standbys_are_level(keeper, 1, 2))
+        async with Client(logd.bootstrap) as client, BatchProducer(client) as producer:
+            record = (7, b"c", bytes(8), ())
+            await (await producer.send(f"{name}-counts-changelog", 0, [record]))
+        before = rounds
+        await until(lambda: rounds > before + 5)
+        standby = keeper._standbys.tasks[TaskId(0, 0)]
+        assert [key for key, _ in standby.stores["counts"].backend.scan()] == [b"a", b"b"]
+        assert standby.checkpoints == {"counts": 2}
 
 
 @depth.deep
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_a_task_runs_on_until_its_state_is_warmed_up_elsewhere(
+async def test_a_task_runs_on_until_its_state_is_warmed_up_elsewhere(
     bootstrap: str, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
     """KIP-441, without waiting for the next probing rebalance: the instance says when it is near."""
     name, diary = new_name("warm"), Diary()
     settings = SETTINGS | {"acceptable_recovery_lag": 4, "processing_guarantee": guarantee}
-
-    async def case() -> None:
-        await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
-        topology = counts(name)
-        async with start(topology, bootstrap, name, tmp_path / "1", **settings) as first:
-            await send_everywhere(bootstrap, name, *"abcdefgh")
+    await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
+    topology = counts(name)
+    async with start(topology, bootstrap, name, tmp_path / "1", **settings) as first:
+        await send_everywhere(bootstrap, name, *"abcdefgh")
+        await first.wait_until_caught_up()
+        second = start(topology, bootstrap, name, tmp_path / "2", **settings)
+        second.add_restore_listener(diary)
+        second.pause()  # Its standbys rest: as if there were more to read.
+        async with second:
+            await until(lambda: len(second.standby_tasks) == 2)
+            assert (len(first.tasks), second.tasks) == (PARTITIONS, [])
+            await send_everywhere(bootstrap, name, "a")
             await first.wait_until_caught_up()
-            second = start(topology, bootstrap, name, tmp_path / "2", **settings)
-            second.add_restore_listener(diary)
-            second.pause()  # Its standbys rest: as if there were more to read.
-            async with second:
-                await until(lambda: len(second.standby_tasks) == 2)
-                assert (len(first.tasks), second.tasks) == (PARTITIONS, [])
-                await send_everywhere(bootstrap, name, "a")
-                await first.wait_until_caught_up()
-                second.resume()
-                await until(lambda: len(second.tasks) == 2 and second.state is State.RUNNING)
-                assert len(first.tasks) == 2
-                assert max(diary.totals.values()) <= 4, "what was committed while it moved"
-                await send_everywhere(bootstrap, name, "a")
-                await first.wait_until_caught_up()
-                await second.wait_until_caught_up()
-                found = counted(first, second)
-        assert sum(found.values()) == PARTITIONS * 10
-        assert {count for (key, _), count in found.items() if key == "a"} == {3}
-
-    run(case)
+            second.resume()
+            await until(lambda: len(second.tasks) == 2 and second.state is State.RUNNING)
+            assert len(first.tasks) == 2
+            assert max(diary.totals.values()) <= 4, "what was committed while it moved"
+            await send_everywhere(bootstrap, name, "a")
+            await first.wait_until_caught_up()
+            await second.wait_until_caught_up()
+            found = counted(first, second)
+    assert sum(found.values()) == PARTITIONS * 10
+    assert {count for (key, _), count in found.items() if key == "a"} == {3}
 
 
 @depth.deep
-def test_a_probing_rebalance_finds_state_that_is_near_enough(
+async def test_a_probing_rebalance_finds_state_that_is_near_enough(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """Nobody says that it is: an instance that has it on its disk comes back."""
     name = new_name("probing")
     settings = SETTINGS | {"acceptable_recovery_lag": 0, "probing_rebalance_interval_ms": 200}
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
-        topology = counts(name)
-        async with start(topology, logd.bootstrap, name, tmp_path / "1", **settings) as first:
-            await send_everywhere(logd.bootstrap, name, *"abc")
-            await first.wait_until_caught_up()
-            second = start(topology, logd.bootstrap, name, tmp_path / "2", **settings)
-            async with second:
-                second._standbys._on_warm = lambda: None
-                await until(lambda: len(second.tasks) == 2 and len(first.tasks) == 2)
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
+    topology = counts(name)
+    async with start(topology, logd.bootstrap, name, tmp_path / "1", **settings) as first:
+        await send_everywhere(logd.bootstrap, name, *"abc")
+        await first.wait_until_caught_up()
+        second = start(topology, logd.bootstrap, name, tmp_path / "2", **settings)
+        async with second:
+            second._standbys._on_warm = lambda: None
+            await until(lambda: len(second.tasks) == 2 and len(first.tasks) == 2)
 
 
 # -- slow code, and code that hangs
@@ -526,27 +496,23 @@ def test_a_revoke_waits_for_the_record_in_hand_and_for_no_other(
     run(case, 40)
 
 
-def test_a_paused_instance_keeps_its_tasks_and_processes_nothing(
+async def test_a_paused_instance_keeps_its_tasks_and_processes_nothing(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     name = new_name("paused")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
+    await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
+    await send_everywhere(logd.bootstrap, name, "a")
+    async with copy(logd.bootstrap, name, tmp_path, poll_ms=20) as app:
+        await app.wait_until_caught_up()
+        app.pause()
         await send_everywhere(logd.bootstrap, name, "a")
-        async with copy(logd.bootstrap, name, tmp_path, poll_ms=20) as app:
-            await app.wait_until_caught_up()
-            app.pause()
-            await send_everywhere(logd.bootstrap, name, "a")
-            await until(lambda: sum(len(queue) for queue in app._loop._queues.values()) == PARTITIONS)
-            assert app.is_paused
-            assert app.state is State.RUNNING
-            assert app.summary()["records_in"] == PARTITIONS
-            app.resume()
-            await app.wait_until_caught_up()
-            assert app.summary()["records_in"] == 2 * PARTITIONS
-
-    run(case)
+        await until(lambda: sum(len(queue) for queue in app._loop._queues.values()) == PARTITIONS)
+        assert app.is_paused
+        assert app.state is State.RUNNING
+        assert app.summary()["records_in"] == PARTITIONS
+        app.resume()
+        await app.wait_until_caught_up()
+        assert app.summary()["records_in"] == 2 * PARTITIONS
 
 
 # -- versions

@@ -14,7 +14,7 @@ import pytest
 from kafka_client import Client
 from streams import KafkaStreams, StreamsBuilder, Topology, log_and_continue
 from streams.serdes import String
-from tests.streams.running import NewName, make_topics, produce, run, start, until
+from tests.streams.running import NewName, make_topics, produce, start, until
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
@@ -40,78 +40,70 @@ def contents(app: KafkaStreams, store: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_state_is_as_of_the_committed_position(
+async def test_state_is_as_of_the_committed_position(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
     name, settings = new_name("source-topic"), SETTINGS | {"processing_guarantee": guarantee}
     topic = f"{name}-in"
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{topic: 1, f"{name}-out": 1})
-        await produce(
-            logd.bootstrap, topic, (b"a", b"x"), (b"b", b"x"), (b"c", b"y"), (b"a", b"\xff"), (None, b"x")
-        )
-        async with start(rows_by_value(name), logd.bootstrap, name, tmp_path / "1", **settings) as app:
-            await app.wait_until_caught_up()
-            assert contents(app, "counts") == {"x": 2, "y": 1}
-        await produce(logd.bootstrap, topic, (b"a", b"y"), (b"b", None))
-        async with start(rows_by_value(name), logd.bootstrap, name, tmp_path / "2", **settings) as app:
-            await app.wait_until_caught_up()
-            assert contents(app, "rows") == {"a": "y", "c": "y"}
-            assert contents(app, "counts") == {"x": 0, "y": 2}
-            (store,) = app.stores("rows")
-            times = {String().deserialize(key): time for key, _, time in store.scan()}
-            assert times == {"a": 1007, "c": 1007}
-        async with Client(logd.bootstrap) as client:
-            topics = (await client.metadata()).topics
-        assert {each for each in topics if each.startswith(f"{name}-") and "changelog" in each} == {
-            f"{name}-counts-changelog"
-        }
-
-    run(case)
+    await make_topics(logd.bootstrap, **{topic: 1, f"{name}-out": 1})
+    await produce(
+        logd.bootstrap, topic, (b"a", b"x"), (b"b", b"x"), (b"c", b"y"), (b"a", b"\xff"), (None, b"x")
+    )
+    async with start(rows_by_value(name), logd.bootstrap, name, tmp_path / "1", **settings) as app:
+        await app.wait_until_caught_up()
+        assert contents(app, "counts") == {"x": 2, "y": 1}
+    await produce(logd.bootstrap, topic, (b"a", b"y"), (b"b", None))
+    async with start(rows_by_value(name), logd.bootstrap, name, tmp_path / "2", **settings) as app:
+        await app.wait_until_caught_up()
+        assert contents(app, "rows") == {"a": "y", "c": "y"}
+        assert contents(app, "counts") == {"x": 0, "y": 2}
+        (store,) = app.stores("rows")
+        times = {String().deserialize(key): time for key, _, time in store.scan()}
+        assert times == {"a": 1007, "c": 1007}
+    async with Client(logd.bootstrap) as client:
+        topics = (await client.metadata()).topics
+    assert {each for each in topics if each.startswith(f"{name}-") and "changelog" in each} == {
+        f"{name}-counts-changelog"
+    }
 
 
 @depth.deep
-def test_what_is_on_the_disk_is_gone_on_from(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+async def test_what_is_on_the_disk_is_gone_on_from(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
     name = new_name("source-topic-disk")
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        await produce(logd.bootstrap, f"{name}-in", (b"a", b"x"), (b"b", b"x"))
-        async with start(rows_by_value(name), logd.bootstrap, name, tmp_path, **SETTINGS) as app:
-            await app.wait_until_caught_up()
-        async with start(rows_by_value(name), logd.bootstrap, name, tmp_path, **SETTINGS) as app:
-            await app.wait_until_caught_up()
-            assert [running.restored for running in app._loop.tasks.values()] == [0, 0]
-            assert contents(app, "rows") == {"a": "x", "b": "x"}
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    await produce(logd.bootstrap, f"{name}-in", (b"a", b"x"), (b"b", b"x"))
+    async with start(rows_by_value(name), logd.bootstrap, name, tmp_path, **SETTINGS) as app:
+        await app.wait_until_caught_up()
+    async with start(rows_by_value(name), logd.bootstrap, name, tmp_path, **SETTINGS) as app:
+        await app.wait_until_caught_up()
+        assert [running.restored for running in app._loop.tasks.values()] == [0, 0]
+        assert contents(app, "rows") == {"a": "x", "b": "x"}
 
 
 @depth.deep
-def test_a_standby_follows_the_tables_topic(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+async def test_a_standby_follows_the_tables_topic(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
     name, settings = new_name("source-topic-standby"), SETTINGS | {"num_standby_replicas": 1}
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        await produce(logd.bootstrap, f"{name}-in", (b"a", b"x"), (b"b", b"x"), (b"a", b"\xff"))
-        topology = rows_by_value(name)
-        first = start(topology, logd.bootstrap, name, tmp_path / "1", **settings)
-        async with start(topology, logd.bootstrap, name, tmp_path / "2", **settings) as second, first:
-            await until(lambda: len(first.tasks) == len(second.tasks) == 1)
-            await until(lambda: second.standby_tasks == first.tasks and first.standby_tasks == second.tasks)
-            await produce(logd.bootstrap, f"{name}-in", (b"a", b"y"), (b"c", b"z"))
-            await first.wait_until_caught_up()
-            await second.wait_until_caught_up()
-            await until(lambda: is_level(first) and is_level(second))
-            await first.close()
-            await until(lambda: len(second.tasks) == 2)
-            await produce(logd.bootstrap, f"{name}-in", (b"b", b"y"))
-            await second.wait_until_caught_up()
-            assert contents(second, "rows") == {"a": "y", "b": "y", "c": "z"}
-            assert contents(second, "counts") == {"x": 0, "y": 2, "z": 1}
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    await produce(logd.bootstrap, f"{name}-in", (b"a", b"x"), (b"b", b"x"), (b"a", b"\xff"))
+    topology = rows_by_value(name)
+    first = start(topology, logd.bootstrap, name, tmp_path / "1", **settings)
+    async with start(topology, logd.bootstrap, name, tmp_path / "2", **settings) as second, first:
+        await until(lambda: len(first.tasks) == len(second.tasks) == 1)
+        await until(lambda: second.standby_tasks == first.tasks and first.standby_tasks == second.tasks)
+        await produce(logd.bootstrap, f"{name}-in", (b"a", b"y"), (b"c", b"z"))
+        await first.wait_until_caught_up()
+        await second.wait_until_caught_up()
+        await until(lambda: is_level(first) and is_level(second))
+        await first.close()
+        await until(lambda: len(second.tasks) == 2)
+        await produce(logd.bootstrap, f"{name}-in", (b"b", b"y"))
+        await second.wait_until_caught_up()
+        assert contents(second, "rows") == {"a": "y", "b": "y", "c": "z"}
+        assert contents(second, "counts") == {"x": 0, "y": 2, "z": 1}
 
 
 def is_level(app: KafkaStreams) -> bool:

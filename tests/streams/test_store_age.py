@@ -129,7 +129,7 @@ NEW = {"a", "b", "c", "d"}
         (DAY, NOW + 60_000, NEW),  # a clock was set back
     ],
 )
-def test_local_state_is_used_while_the_tombstones_are_there(
+async def test_local_state_is_used_while_the_tombstones_are_there(
     logd: LogdProcess,
     tmp_path: Path,
     new_name: NewName,
@@ -140,52 +140,40 @@ def test_local_state_is_used_while_the_tombstones_are_there(
 ) -> None:
     """As the changelog is configured now."""
     changelog = Changelog(logd, new_name("age"), tmp_path, **{"delete.retention.ms": "7"})
-
-    async def case() -> None:
-        await changelog.make()
-        async with Client(logd.bootstrap) as client:
-            changes: dict[str, Any] = {"delete.retention.ms": (ConfigOp.SET, str(retention))}
-            await Admin(client).incremental_alter_configs(changelog.tp.topic, changes)
-        await changelog.leave_store(2, as_of)
-        with caplog.at_level(logging.WARNING, "streams"):
-            assert await changelog.restored(4) == (keys, NOW)
-        assert ("restoring it all" in caplog.text) is (keys == NEW)
-        assert await changelog.restored(4, NOW + 1) == (keys, NOW + 1)
-
-    run(case)
+    await changelog.make()
+    async with Client(logd.bootstrap) as client:
+        changes: dict[str, Any] = {"delete.retention.ms": (ConfigOp.SET, str(retention))}
+        await Admin(client).incremental_alter_configs(changelog.tp.topic, changes)
+    await changelog.leave_store(2, as_of)
+    with caplog.at_level(logging.WARNING, "streams"):
+        assert await changelog.restored(4) == (keys, NOW)
+    assert ("restoring it all" in caplog.text) is (keys == NEW)
+    assert await changelog.restored(4, NOW + 1) == (keys, NOW + 1)
 
 
-def test_state_that_lacks_nothing_is_used_however_old_it_is(
+async def test_state_that_lacks_nothing_is_used_however_old_it_is(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
     """Nothing came since, so no key was deleted since: a restart after a long pause restores nothing."""
     changelog = Changelog(logd, new_name("idle"), tmp_path)
-
-    async def case() -> None:
-        await changelog.make()
-        await changelog.leave_store(4, NOW - 100 * DAY)
-        assert await changelog.restored(4) == ({"a", "b", "gone"}, NOW)
-
-    run(case)
+    await changelog.make()
+    await changelog.leave_store(4, NOW - 100 * DAY)
+    assert await changelog.restored(4) == ({"a", "b", "gone"}, NOW)
 
 
-def test_state_from_before_the_log_start_is_not_used(
+async def test_state_from_before_the_log_start_is_not_used(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
 ) -> None:
     changelog = Changelog(logd, new_name("start"), tmp_path, **{"cleanup.policy": "compact,delete"})
-
-    async def case() -> None:
-        await changelog.make()
-        await changelog.leave_store(1, NOW)
-        async with Client(logd.bootstrap) as client:
-            await Admin(client).delete_records({changelog.tp: 2})
-        assert await changelog.restored(4) == ({"c", "d"}, NOW)
-        assert "its local state at 1 lies before the log start 2" in caplog.text
-
-    run(case)
+    await changelog.make()
+    await changelog.leave_store(1, NOW)
+    async with Client(logd.bootstrap) as client:
+        await Admin(client).delete_records({changelog.tp: 2})
+    assert await changelog.restored(4) == ({"c", "d"}, NOW)
+    assert "its local state at 1 lies before the log start 2" in caplog.text
 
 
-def test_a_log_start_that_moves_during_a_restore_begins_it_anew(
+async def test_a_log_start_that_moves_during_a_restore_begins_it_anew(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was to be read next was deleted meanwhile. It ended the application."""
@@ -196,16 +184,13 @@ def test_a_log_start_that_moves_during_a_restore_begins_it_anew(
         await Admin(client).delete_records({changelog.tp: 3})
         await original(client, *rest, **keywords)
 
-    async def case() -> None:
-        await changelog.make()
-        await changelog.leave_store(1, NOW)
-        monkeypatch.setattr(restore, "read_changelogs", read_late)
-        assert await changelog.restored(4) == ({"d"}, NOW)
-
-    run(case)
+    await changelog.make()
+    await changelog.leave_store(1, NOW)
+    monkeypatch.setattr(restore, "read_changelogs", read_late)
+    assert await changelog.restored(4) == ({"d"}, NOW)
 
 
-def test_a_retention_that_cannot_be_read_counts_as_none(
+async def test_a_retention_that_cannot_be_read_counts_as_none(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changelog = Changelog(logd, new_name("secret"), tmp_path)
@@ -213,13 +198,10 @@ def test_a_retention_that_cannot_be_read_counts_as_none(
     async def refuse(self: Admin, name: str, **keywords: Any) -> Any:
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not yours")
 
-    async def case() -> None:
-        await changelog.make()
-        await changelog.leave_store(2, NOW - 1)
-        monkeypatch.setattr(Admin, "describe_configs", refuse)
-        assert await changelog.restored(4) == (NEW, NOW)
-
-    run(case)
+    await changelog.make()
+    await changelog.leave_store(2, NOW - 1)
+    monkeypatch.setattr(Admin, "describe_configs", refuse)
+    assert await changelog.restored(4) == (NEW, NOW)
 
 
 def test_the_age_of_a_store_is_that_of_its_commit(tmp_path: Path) -> None:

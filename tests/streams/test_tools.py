@@ -231,7 +231,7 @@ def test_what_cannot_be_reset_is_said(
     assert re.search(told, ended.output)
 
 
-def test_targets_lie_within_the_log(logd: LogdProcess, application: str, tmp_path: Path) -> None:
+async def test_targets_lie_within_the_log(logd: LogdProcess, application: str, tmp_path: Path) -> None:
     tp = TopicPartition(f"{application}-in", 0)
     (tmp_path / "plan").write_text(f"{application}-in,0,4\n")
 
@@ -241,19 +241,16 @@ def test_targets_lie_within_the_log(logd: LogdProcess, application: str, tmp_pat
             found = await target.offsets(Admin(client), [tp], application, said.append)
         return found[tp], said
 
-    async def case() -> None:
-        assert await find(Target()) == (0, [])
-        assert await find(Target(to_latest=True)) == (5, [])
-        high = "New offset (9) is higher than latest offset. Value will be set to 5"
-        assert await find(Target(to_offset=9)) == (5, [high])
-        low = "New offset (-1) is lower than earliest offset. Value will be set to 0"
-        assert await find(Target(shift_by=-4)) == (0, [low])
-        assert await find(Target(from_file=tmp_path / "plan")) == (4, [])
-        assert await find(Target(to_datetime="1970-01-01T00:00:00")) == (0, [])
-        offset, said = await find(Target(by_duration="PT1S"))
-        assert offset == 5 and "Falling back to latest known offset" in said[0]
-
-    asyncio.run(case())
+    assert await find(Target()) == (0, [])
+    assert await find(Target(to_latest=True)) == (5, [])
+    high = "New offset (9) is higher than latest offset. Value will be set to 5"
+    assert await find(Target(to_offset=9)) == (5, [high])
+    low = "New offset (-1) is lower than earliest offset. Value will be set to 0"
+    assert await find(Target(shift_by=-4)) == (0, [low])
+    assert await find(Target(from_file=tmp_path / "plan")) == (4, [])
+    assert await find(Target(to_datetime="1970-01-01T00:00:00")) == (0, [])
+    offset, said = await find(Target(by_duration="PT1S"))
+    assert offset == 5 and "Falling back to latest known offset" in said[0]
 
 
 def test_times_and_plans_are_read(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from kafka_client import Admin, BatchFetcher, BatchProducer, Client, TopicPartition
 from streams import KafkaStreams, Materialized, StateRestoreListener, StreamsBuilder, StreamsError, Topology
 from streams.testing import TopologyTestDriver
-from tests.streams.running import NewName, make_topics, run, start
+from tests.streams.running import NewName, make_topics, start
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
@@ -123,7 +123,7 @@ def crash_at(number: int) -> Callable[[str], None]:
 @depth.deep
 @pytest.mark.parametrize("disk", ["old", "gone"])
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
-def test_versions_and_what_waits_outlive_failures(
+async def test_versions_and_what_waits_outlive_failures(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str, disk: str
 ) -> None:
     name, events = new_name("versions"), make_events(5)
@@ -137,31 +137,28 @@ def test_versions_and_what_waits_outlive_failures(
         app.add_restore_listener(restored)
         return app
 
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        for number, begin in enumerate(range(0, EVENTS, PART)):
-            if disk == "old" and number == 2:
-                shutil.copytree(tmp_path / "0", tmp_path / "half")
-            if disk == "old" and number == 3:  # as after a kill: RocksDB has what it had flushed
-                shutil.rmtree(tmp_path / "0")
-                (tmp_path / "half").rename(tmp_path / "0")
-                restored.totals.clear()
-            await produce(logd.bootstrap, f"{name}-in", events[begin : begin + PART])
-            if number % 2:
-                with pytest.raises(StreamsError, match="RuntimeError"):
-                    async with application(2 * number, crash_at(begin + 120)) as app:
-                        await app.wait_until_caught_up()
-            async with application(2 * number + 1, id) as app:
-                await app.wait_until_caught_up()
-                found = contents(lambda each: app.stores(each)[0])
-        assert found == stores
-        come = await told(logd.bootstrap, f"{name}-out")
-        if guarantee == "exactly_once_v2":
-            assert come == expected
-        else:
-            assert set(come) == set(expected)
-        whole = sum(await changelog_ends(logd.bootstrap, name))
-        taken = sum(restored.totals[-3:] if disk == "gone" else restored.totals)
-        assert whole / 2 < taken if disk == "gone" else 0 < taken < whole / 2, "the tail only, or all of it"
-
-    run(case)
+    await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+    for number, begin in enumerate(range(0, EVENTS, PART)):
+        if disk == "old" and number == 2:
+            shutil.copytree(tmp_path / "0", tmp_path / "half")
+        if disk == "old" and number == 3:  # as after a kill: RocksDB has what it had flushed
+            shutil.rmtree(tmp_path / "0")
+            (tmp_path / "half").rename(tmp_path / "0")
+            restored.totals.clear()
+        await produce(logd.bootstrap, f"{name}-in", events[begin : begin + PART])
+        if number % 2:
+            with pytest.raises(StreamsError, match="RuntimeError"):
+                async with application(2 * number, crash_at(begin + 120)) as app:
+                    await app.wait_until_caught_up()
+        async with application(2 * number + 1, id) as app:
+            await app.wait_until_caught_up()
+            found = contents(lambda each: app.stores(each)[0])
+    assert found == stores
+    come = await told(logd.bootstrap, f"{name}-out")
+    if guarantee == "exactly_once_v2":
+        assert come == expected
+    else:
+        assert set(come) == set(expected)
+    whole = sum(await changelog_ends(logd.bootstrap, name))
+    taken = sum(restored.totals[-3:] if disk == "gone" else restored.totals)
+    assert whole / 2 < taken if disk == "gone" else 0 < taken < whole / 2, "the tail only, or all of it"

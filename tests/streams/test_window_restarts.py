@@ -105,27 +105,23 @@ async def told(bootstrap: str, name: str) -> dict[str, dict[Any, int]]:
 
 @deep
 @pytest.mark.parametrize("disk", ["kept", "lost"])
-def test_windows_go_on_after_a_restart(
+async def test_windows_go_on_after_a_restart(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, disk: str
 ) -> None:
     name, events = new_name("windows"), make_events()
-
-    async def case() -> None:
-        topics = {f"{name}-{each}": 1 for each in ("in", "time", "session", "slide")}
-        await make_topics(logd.bootstrap, **topics)
-        for begin in range(0, EVENTS, EVENTS // 3):
-            await produce(logd.bootstrap, f"{name}-in", events[begin : begin + EVENTS // 3])
-            settings = {"emit_interval_ms_kstreams_windowed_aggregation": 0}
-            async with start(topology(name), logd.bootstrap, name, tmp_path, **settings) as app:
-                await app.wait_until_caught_up()
-                found = contents(app)
-            if disk == "lost":
-                shutil.rmtree(tmp_path)
-        stores, emitted = in_one_go(name, events)
-        assert found == stores
-        assert await told(logd.bootstrap, name) == emitted
-
-    run(case)
+    topics = {f"{name}-{each}": 1 for each in ("in", "time", "session", "slide")}
+    await make_topics(logd.bootstrap, **topics)
+    for begin in range(0, EVENTS, EVENTS // 3):
+        await produce(logd.bootstrap, f"{name}-in", events[begin : begin + EVENTS // 3])
+        settings = {"emit_interval_ms_kstreams_windowed_aggregation": 0}
+        async with start(topology(name), logd.bootstrap, name, tmp_path, **settings) as app:
+            await app.wait_until_caught_up()
+            found = contents(app)
+        if disk == "lost":
+            shutil.rmtree(tmp_path)
+    stores, emitted = in_one_go(name, events)
+    assert found == stores
+    assert await told(logd.bootstrap, name) == emitted
 
 
 RETENTION = 100

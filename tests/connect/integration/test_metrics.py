@@ -78,74 +78,68 @@ def connector(name, plugin, **more):
     return {"name": name, "connector.class": f"{__name__}:{plugin}"} | more
 
 
-def test_numbers_are_those_of_what_was_done(kit, rows, topic, tmp_path):
-    async def run():
-        async with Worker(kit.config()) as worker:
-            tell = worker.metrics.values
-            # One sink task: a second member would have records read again that the first had not committed.
-            source, sink = kit.source(rows(5000), topic), kit.sink(tmp_path / "out", topic)
-            await worker.start_connector(source)
-            await worker.start_connector(sink)
-            await worker.wait_done()
+async def test_numbers_are_those_of_what_was_done(kit, rows, topic, tmp_path):
+    async with Worker(kit.config()) as worker:
+        tell = worker.metrics.values
+        # One sink task: a second member would have records read again that the first had not committed.
+        source, sink = kit.source(rows(5000), topic), kit.sink(tmp_path / "out", topic)
+        await worker.start_connector(source)
+        await worker.start_connector(sink)
+        await worker.wait_done()
 
-            read = tell("source-task-metrics", connector=source["name"], task="0")
-            assert read["source-record-poll-total"] == read["source-record-write-total"] == 5000
-            assert read["source-record-active-count"] == 0 < read["source-record-active-count-max"]
-            assert read["poll-batch-max-time-ms"] >= read["poll-batch-avg-time-ms"] > 0
-            task = tell("connector-task-metrics", connector=source["name"])
-            assert task["batch-size-max"] == task["batch-size-avg"] == 100
-            assert (task["offset-commit-success-percentage"], task["running-ratio"] > 0) == (1, True)
+        read = tell("source-task-metrics", connector=source["name"], task="0")
+        assert read["source-record-poll-total"] == read["source-record-write-total"] == 5000
+        assert read["source-record-active-count"] == 0 < read["source-record-active-count-max"]
+        assert read["poll-batch-max-time-ms"] >= read["poll-batch-avg-time-ms"] > 0
+        task = tell("connector-task-metrics", connector=source["name"])
+        assert task["batch-size-max"] == task["batch-size-avg"] == 100
+        assert (task["offset-commit-success-percentage"], task["running-ratio"] > 0) == (1, True)
 
-            written = tell("sink-task-metrics", connector=sink["name"])
-            assert (written["sink-record-read-total"], written["sink-record-send-total"]) == (5000, 5000)
-            assert written["sink-record-active-count"] == 0
-            assert written["partition-count"] == 3
-            assert written["offset-commit-seq-no"] >= written["offset-commit-completion-total"] > 0
-            assert tell("consumer-coordinator-metrics")["assigned-partitions"] == 3
-            assert tell("consumer-fetch-manager-metrics")["records-consumed-total"] == 5000
+        written = tell("sink-task-metrics", connector=sink["name"])
+        assert (written["sink-record-read-total"], written["sink-record-send-total"]) == (5000, 5000)
+        assert written["sink-record-active-count"] == 0
+        assert written["partition-count"] == 3
+        assert written["offset-commit-seq-no"] >= written["offset-commit-completion-total"] > 0
+        assert tell("consumer-coordinator-metrics")["assigned-partitions"] == 3
+        assert tell("consumer-fetch-manager-metrics")["records-consumed-total"] == 5000
 
-            assert tell("connect-worker-metrics")["connector-count"] == 2
-            assert tell("connect-worker-metrics")["task-count"] == 2
-            assert tell("connect-worker-metrics")["task-startup-success-total"] == 2
-            assert tell("connect-worker-metrics", connector=sink["name"])["connector-running-task-count"] == 1
-            check_documented(
-                worker.metrics,
-                "connect-worker-metrics",
-                "connector-task-metrics",
-                "source-task-metrics",
-                "sink-task-metrics",
-                "task-error-metrics",
-                "source-task-queue",
-                "plugins",
-                "plugin-calls",
-            )
-            assert tell("plugins", connector=sink["name"])["held_records"] == 0
-            assert tell("plugins", connector=sink["name"])["claims"] == 3
-            assert tell("plugin-calls", connector=source["name"], task="0")["calls"] == 0
-            assert b"kafka_connect_sink_task_metrics_sink_record_send_total{" in exposition(worker.metrics)
-        assert not list(worker.metrics.read()), "it is closed"
-
-    asyncio.run(run())
+        assert tell("connect-worker-metrics")["connector-count"] == 2
+        assert tell("connect-worker-metrics")["task-count"] == 2
+        assert tell("connect-worker-metrics")["task-startup-success-total"] == 2
+        assert tell("connect-worker-metrics", connector=sink["name"])["connector-running-task-count"] == 1
+        check_documented(
+            worker.metrics,
+            "connect-worker-metrics",
+            "connector-task-metrics",
+            "source-task-metrics",
+            "sink-task-metrics",
+            "task-error-metrics",
+            "source-task-queue",
+            "plugins",
+            "plugin-calls",
+        )
+        assert tell("plugins", connector=sink["name"])["held_records"] == 0
+        assert tell("plugins", connector=sink["name"])["claims"] == 3
+        assert tell("plugin-calls", connector=source["name"], task="0")["calls"] == 0
+        assert b"kafka_connect_sink_task_metrics_sink_record_send_total{" in exposition(worker.metrics)
+    assert not list(worker.metrics.read()), "it is closed"
 
 
-def test_failures_and_retries_are_told(kit):
-    async def run():
-        async with Worker(kit.config()) as worker:
-            tell = worker.metrics.values
-            await worker.start_connector(connector("ends", "EndsSource"))
-            await worker.start_connector(connector("never", "Refuses"))
-            await until(
-                lambda: tell("connect-worker-metrics", connector="ends")["connector-failed-task-count"] == 1
-            )
-            errors = tell("task-error-metrics", connector="ends")
-            assert (errors["total-retries"], errors["total-record-failures"]) == (1, 2)
-            assert errors["last-error-timestamp"] > 1_600_000_000_000
-            told = tell("connect-worker-metrics")
-            assert told["connector-startup-success-total"] == told["connector-startup-failure-total"] == 1
-            assert told["connector-startup-attempts-total"] == 2
-            assert told["task-startup-success-total"] == 1
-
-    asyncio.run(run())
+async def test_failures_and_retries_are_told(kit):
+    async with Worker(kit.config()) as worker:
+        tell = worker.metrics.values
+        await worker.start_connector(connector("ends", "EndsSource"))
+        await worker.start_connector(connector("never", "Refuses"))
+        await until(
+            lambda: tell("connect-worker-metrics", connector="ends")["connector-failed-task-count"] == 1
+        )
+        errors = tell("task-error-metrics", connector="ends")
+        assert (errors["total-retries"], errors["total-record-failures"]) == (1, 2)
+        assert errors["last-error-timestamp"] > 1_600_000_000_000
+        told = tell("connect-worker-metrics")
+        assert told["connector-startup-success-total"] == told["connector-startup-failure-total"] == 1
+        assert told["connector-startup-attempts-total"] == 2
+        assert told["task-startup-success-total"] == 1
 
 
 def test_a_plugin_that_does_not_return_is_told_of_and_not_called_without_end(kit, monkeypatch, caplog):
@@ -180,16 +174,13 @@ def test_a_plugin_that_does_not_return_is_told_of_and_not_called_without_end(kit
     assert caplog.text.count("its plugin's statistics() failed: ValueError") == 4, "once each task"
 
 
-def test_a_paused_task_says_how_long(kit):
-    async def run():
-        async with Worker(kit.config()) as worker:
-            tell = worker.metrics.values
-            await worker.start_connector(connector("takes", "TakingSink", topics="nothing"))
-            worker.pause_connector("takes")
-            await until(lambda: tell("connector-task-metrics", connector="takes")["pause-ratio"] > 0)
-            assert tell("connect-worker-metrics", connector="takes")["connector-paused-task-count"] == 1
-
-    asyncio.run(run())
+async def test_a_paused_task_says_how_long(kit):
+    async with Worker(kit.config()) as worker:
+        tell = worker.metrics.values
+        await worker.start_connector(connector("takes", "TakingSink", topics="nothing"))
+        worker.pause_connector("takes")
+        await until(lambda: tell("connector-task-metrics", connector="takes")["pause-ratio"] > 0)
+        assert tell("connect-worker-metrics", connector="takes")["connector-paused-task-count"] == 1
 
 
 def test_a_share_of_time_counts_the_present_state():

@@ -125,25 +125,22 @@ class Ranges(SinkConnector):
     task_class = Task
 
 
-def test_a_range_sink_is_offered_ends_and_the_group_follows(kit, rows, topic):
-    async def run():
-        async with Worker(kit.config()) as worker:
-            await worker.start_connector(kit.source(rows(100), topic))
-            await worker.start_connector(
-                {
-                    "name": "ranges",
-                    "connector.class": f"{__name__}:Ranges",
-                    "topics": topic,
-                    "poll.interval.ms": "10",
-                }
-            )
-            await worker.wait_done()
-            assert not worker.failed
-        async with Client(kit.bootstrap) as client:
-            committed = await Admin(client).list_group_offsets("connect-ranges")
-            assert sum(offset.offset for offset in committed.values()) == 100
-
-    asyncio.run(run())
+async def test_a_range_sink_is_offered_ends_and_the_group_follows(kit, rows, topic):
+    async with Worker(kit.config()) as worker:
+        await worker.start_connector(kit.source(rows(100), topic))
+        await worker.start_connector(
+            {
+                "name": "ranges",
+                "connector.class": f"{__name__}:Ranges",
+                "topics": topic,
+                "poll.interval.ms": "10",
+            }
+        )
+        await worker.wait_done()
+        assert not worker.failed
+    async with Client(kit.bootstrap) as client:
+        committed = await Admin(client).list_group_offsets("connect-ranges")
+        assert sum(offset.offset for offset in committed.values()) == 100
 
 
 def test_new_files_are_found_by_a_pattern(kit, topic, tmp_path):
@@ -196,24 +193,21 @@ def test_more_files_than_descriptors_are_read_and_followed(kit, topic, tmp_path)
     assert sorted(kit.numbers(topic)) == list(range(302))
 
 
-def test_configs_that_cannot_be_are_refused_at_once(kit, topic):
-    async def run():
-        async with Worker(kit.config()) as worker:
-            good = kit.source("x.csv", topic)
-            for change in ({"csv.types": "guess"}, {"tasks.max": "0"}, {"transforms": "a"}, {"topic": ""}):
-                if change == {"topic": ""}:
-                    del good["topic"]
-                with pytest.raises(ConfigError):
-                    await worker.start_connector(good | {k: v for k, v in change.items() if v})
-            with pytest.raises(NotFound, match="no connector"):
-                await worker.start_connector({"name": "n", "connector.class": "NoSuchThing"})
-            assert worker.status() == []
-            await worker.start_connector(kit.source("/nowhere/x.csv", topic))
-            await until(lambda: states(worker, f"source-{topic}") == ["RUNNING", State.FAILED])
-            with pytest.raises(ConfigError, match="another connector"):
-                await worker.start_connector(kit.source("y.csv", topic))
-
-    asyncio.run(run())
+async def test_configs_that_cannot_be_are_refused_at_once(kit, topic):
+    async with Worker(kit.config()) as worker:
+        good = kit.source("x.csv", topic)
+        for change in ({"csv.types": "guess"}, {"tasks.max": "0"}, {"transforms": "a"}, {"topic": ""}):
+            if change == {"topic": ""}:
+                del good["topic"]
+            with pytest.raises(ConfigError):
+                await worker.start_connector(good | {k: v for k, v in change.items() if v})
+        with pytest.raises(NotFound, match="no connector"):
+            await worker.start_connector({"name": "n", "connector.class": "NoSuchThing"})
+        assert worker.status() == []
+        await worker.start_connector(kit.source("/nowhere/x.csv", topic))
+        await until(lambda: states(worker, f"source-{topic}") == ["RUNNING", State.FAILED])
+        with pytest.raises(ConfigError, match="another connector"):
+            await worker.start_connector(kit.source("y.csv", topic))
 
 
 @deep
@@ -279,23 +273,17 @@ class NoTask(SourceConnector):
         ({"producer.override.acks": "2"}, "acks=2"),
     ],
 )
-def test_what_no_task_could_work_with_is_refused_at_once(kit, rows, topic, settings, words):
-    async def run():
-        async with Worker(kit.config()) as worker:
-            with pytest.raises(ConfigError, match=words):
-                await worker.start_connector(kit.source(rows(1), topic) | settings)
-
-    asyncio.run(run())
+async def test_what_no_task_could_work_with_is_refused_at_once(kit, rows, topic, settings, words):
+    async with Worker(kit.config()) as worker:
+        with pytest.raises(ConfigError, match=words):
+            await worker.start_connector(kit.source(rows(1), topic) | settings)
 
 
-def test_a_plugin_without_a_task_fails_by_itself(kit, topic):
-    async def run():
-        async with Worker(kit.config()) as worker:
-            await worker.start_connector({"name": "none", "connector.class": f"{__name__}:NoTask"})
-            assert states(worker, "none") == ["FAILED"]
-            assert "task_class" in worker.status()[0]["connector"]["trace"]
-
-    asyncio.run(run())
+async def test_a_plugin_without_a_task_fails_by_itself(kit, topic):
+    async with Worker(kit.config()) as worker:
+        await worker.start_connector({"name": "none", "connector.class": f"{__name__}:NoTask"})
+        assert states(worker, "none") == ["FAILED"]
+        assert "task_class" in worker.status()[0]["connector"]["trace"]
 
 
 @deep

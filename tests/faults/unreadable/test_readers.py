@@ -14,7 +14,7 @@ import pytest
 
 from kafka_client.errors import UnreadableBatch
 from streams import KafkaStreams, StreamsBuilder, StreamsError, log_and_continue, log_and_fail
-from tests.streams.running import run, until
+from tests.streams.running import until
 from tests.support.damaged_log import damage_batch
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
@@ -78,30 +78,24 @@ def application(damaged: LogdProcess, folder: Path, name: str, handler: object) 
     )
 
 
-def test_streams_stop_at_it_and_name_it(damaged: LogdProcess, tmp_path: Path) -> None:
-    async def case() -> None:
-        named = r"offsets 2 to 4 cannot be read: .*\(orders-0 offset 2\)"
-        with pytest.raises(StreamsError, match=named):
-            async with application(damaged, tmp_path, f"strict-{tmp_path.name}", log_and_fail) as app:
-                await app.wait_until_caught_up()
-
-    run(case)
+async def test_streams_stop_at_it_and_name_it(damaged: LogdProcess, tmp_path: Path) -> None:
+    named = r"offsets 2 to 4 cannot be read: .*\(orders-0 offset 2\)"
+    with pytest.raises(StreamsError, match=named):
+        async with application(damaged, tmp_path, f"strict-{tmp_path.name}", log_and_fail) as app:
+            await app.wait_until_caught_up()
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-def test_streams_skip_it_where_the_handler_says_so(
+async def test_streams_skip_it_where_the_handler_says_so(
     damaged: LogdProcess, tmp_path: Path, guarantee: str
 ) -> None:
-    async def case() -> None:
-        name = f"tolerant-{guarantee}-{tmp_path.name}"
-        app = application(damaged, tmp_path, name, log_and_continue)
-        async with app:
-            await app.wait_until_caught_up()
-            counts = dict(app.stores("counts")[0].all())  # type: ignore[attr-defined]
-            assert counts == {"a": 1, "b": 1, "f": 1}
-            await until(lambda: app.summary()["dropped_records"] == 3)
-
-    run(case)
+    name = f"tolerant-{guarantee}-{tmp_path.name}"
+    app = application(damaged, tmp_path, name, log_and_continue)
+    async with app:
+        await app.wait_until_caught_up()
+        counts = dict(app.stores("counts")[0].all())  # type: ignore[attr-defined]
+        assert counts == {"a": 1, "b": 1, "f": 1}
+        await until(lambda: app.summary()["dropped_records"] == 3)
 
 
 def test_dump_log_says_where_it_is_and_goes_on(damaged: LogdProcess) -> None:

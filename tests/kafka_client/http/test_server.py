@@ -85,44 +85,35 @@ def test_errors_are_json_and_tell_no_secrets(caplog: pytest.LogCaptureFixture) -
     assert "a secret" in caplog.text
 
 
-def test_metrics_are_in_prometheus_text() -> None:
-    async def case() -> None:
-        async with served(View()) as (_, client):
-            response = await client.get("/metrics")
-            assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-            assert 'kafka_test_some_metrics_things_total{client_id="c"} 3.0' in response.text
-
-    asyncio.run(case())
+async def test_metrics_are_in_prometheus_text() -> None:
+    async with served(View()) as (_, client):
+        response = await client.get("/metrics")
+        assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert 'kafka_test_some_metrics_things_total{client_id="c"} 3.0' in response.text
 
 
-def test_a_request_at_work_is_answered_before_the_end() -> None:
-    async def case() -> None:
-        view = View()
-        async with served(view) as (server, client):
-            asking = asyncio.create_task(client.get("/slow"))
-            await view.begun.wait()
-            closing = asyncio.create_task(server.close())
-            await asyncio.sleep(0)
-            assert not closing.done()
-            view.go_on.set()
-            assert (await asking).text == "done"
-            await closing
-            with pytest.raises(httpx.ConnectError):
-                await client.get("/metrics")
-            await server.close()
-
-    asyncio.run(case())
+async def test_a_request_at_work_is_answered_before_the_end() -> None:
+    view = View()
+    async with served(view) as (server, client):
+        asking = asyncio.create_task(client.get("/slow"))
+        await view.begun.wait()
+        closing = asyncio.create_task(server.close())
+        await asyncio.sleep(0)
+        assert not closing.done()
+        view.go_on.set()
+        assert (await asking).text == "done"
+        await closing
+        with pytest.raises(httpx.ConnectError):
+            await client.get("/metrics")
+        await server.close()
 
 
-def test_a_port_is_taken_once() -> None:
-    async def case() -> None:
-        async with served(View()) as (server, _):
-            other = HttpServer(View().app, f"127.0.0.1:{server.port}")
-            with pytest.raises(MillstreamError, match=f"cannot listen on 127.0.0.1:{server.port} for HTTP"):
-                other.bind()
-            await other.close()
-
-    asyncio.run(case())
+async def test_a_port_is_taken_once() -> None:
+    async with served(View()) as (server, _):
+        other = HttpServer(View().app, f"127.0.0.1:{server.port}")
+        with pytest.raises(MillstreamError, match=f"cannot listen on 127.0.0.1:{server.port} for HTTP"):
+            other.bind()
+        await other.close()
 
 
 def test_a_listener_may_be_an_ipv6_address() -> None:

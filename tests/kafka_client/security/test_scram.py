@@ -7,7 +7,6 @@ import pytest
 from kafka_client.errors import AuthenticationFailed
 from kafka_client.security.scram import Scram, ScramExchange
 from kafka_client.security.secret import Secret
-from tests.kafka_client.running import run
 from tests.kafka_client.security.scram_server import ScramServer
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -23,39 +22,30 @@ def exchange(name: str = "SCRAM-SHA-256", user: str = "user", password: str = "p
     return ScramExchange(Scram(name, user, Secret(password), nonce=lambda: NONCE))
 
 
-def test_the_vectors_of_rfc_7677() -> None:
-    async def test() -> None:
-        login = exchange()
-        assert login.first() == f"n,,n=user,r={NONCE}".encode()
-        assert await login.respond(SERVER_FIRST.encode()) == CLIENT_FINAL.encode()
-        assert await login.respond(SERVER_FINAL.encode()) is None
-
-    run(test())
+async def test_the_vectors_of_rfc_7677() -> None:
+    login = exchange()
+    assert login.first() == f"n,,n=user,r={NONCE}".encode()
+    assert await login.respond(SERVER_FIRST.encode()) == CLIENT_FINAL.encode()
+    assert await login.respond(SERVER_FINAL.encode()) is None
 
 
 @pytest.mark.parametrize("name", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_server_and_this_client_know_each_other(name: str) -> None:
-    async def test() -> None:
-        server, login = ScramServer(name, "größe,=", iterations=8192), exchange(name, "a,b=c", "größe,=")
-        assert login.first().startswith(b"n,,n=a=2Cb=3Dc,r=")
-        final = await login.respond(server.respond(login.first()))
-        assert final is not None
-        assert await login.respond(server.respond(final)) is None
-
-    run(test())
+async def test_a_server_and_this_client_know_each_other(name: str) -> None:
+    server, login = ScramServer(name, "größe,=", iterations=8192), exchange(name, "a,b=c", "größe,=")
+    assert login.first().startswith(b"n,,n=a=2Cb=3Dc,r=")
+    final = await login.respond(server.respond(login.first()))
+    assert final is not None
+    assert await login.respond(server.respond(final)) is None
 
 
-def test_a_server_that_does_not_know_the_password_is_not_logged_in_to() -> None:
-    async def test() -> None:
-        login = exchange()
-        await login.respond(SERVER_FIRST.encode())
-        for signature in ("v=" + "A" * 43 + "=", "v=", "", "v=!!"):
-            with pytest.raises(AuthenticationFailed, match="signature"):
-                await login.respond(signature.encode())
-        with pytest.raises(AuthenticationFailed, match="unknown-user"):
-            await login.respond(b"e=unknown-user")
-
-    run(test())
+async def test_a_server_that_does_not_know_the_password_is_not_logged_in_to() -> None:
+    login = exchange()
+    await login.respond(SERVER_FIRST.encode())
+    for signature in ("v=" + "A" * 43 + "=", "v=", "", "v=!!"):
+        with pytest.raises(AuthenticationFailed, match="signature"):
+            await login.respond(signature.encode())
+    with pytest.raises(AuthenticationFailed, match="unknown-user"):
+        await login.respond(b"e=unknown-user")
 
 
 @pytest.mark.parametrize(
@@ -72,21 +62,15 @@ def test_a_server_that_does_not_know_the_password_is_not_logged_in_to() -> None:
         ("\udcff", "cannot be read"),
     ],
 )
-def test_a_challenge_not_to_be_answered(challenge: str, why: str) -> None:
-    async def test() -> None:
-        with pytest.raises(AuthenticationFailed, match=why) as caught:
-            await exchange().respond(challenge.encode("utf-8", "surrogateescape"))
-        assert caught.value.user == "user"
-
-    run(test())
+async def test_a_challenge_not_to_be_answered(challenge: str, why: str) -> None:
+    with pytest.raises(AuthenticationFailed, match=why) as caught:
+        await exchange().respond(challenge.encode("utf-8", "surrogateescape"))
+    assert caught.value.user == "user"
 
 
-def test_two_logins_have_two_nonces() -> None:
-    async def test() -> None:
-        scram = Scram("SCRAM-SHA-512", "user", Secret("pencil"))
-        assert (await scram.begin()).first() != (await scram.begin()).first()
-
-    run(test())
+async def test_two_logins_have_two_nonces() -> None:
+    scram = Scram("SCRAM-SHA-512", "user", Secret("pencil"))
+    assert (await scram.begin()).first() != (await scram.begin()).first()
 
 
 def test_a_delegation_token_says_so() -> None:

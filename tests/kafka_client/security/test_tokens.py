@@ -18,7 +18,6 @@ from kafka_client.security.client_credentials import ClientCredentials
 from kafka_client.security.oauthbearer import OAuthBearer
 from kafka_client.security.secret import Secret
 from kafka_client.security.token import Token, TokenCache
-from tests.kafka_client.running import run
 
 SECRET = "s3cret/+"
 
@@ -137,65 +136,53 @@ def test_a_redirect_does_not_take_the_secret_elsewhere(endpoint: Endpoint) -> No
         other.close()
 
 
-def test_a_token_is_kept_until_shortly_before_it_expires() -> None:
-    async def test() -> None:
-        now, made = [0.0], iter(range(9))
+async def test_a_token_is_kept_until_shortly_before_it_expires() -> None:
+    now, made = [0.0], iter(range(9))
 
-        def source() -> Token:
-            return Token(value=Secret(str(next(made))), expires_at=now[0] + 100)
+    def source() -> Token:
+        return Token(value=Secret(str(next(made))), expires_at=now[0] + 100)
 
-        cache = TokenCache(source, clock=lambda: now[0])
-        first = await asyncio.gather(cache.get(), cache.get())
-        now[0] = 79
-        assert {token.value.reveal() for token in (*first, await cache.get())} == {"0"}
-        now[0] = 80
-        assert (await cache.get()).value.reveal() == "1"
-        cache.forget()
-        assert (await cache.get()).value.reveal() == "2"
-
-    run(test())
+    cache = TokenCache(source, clock=lambda: now[0])
+    first = await asyncio.gather(cache.get(), cache.get())
+    now[0] = 79
+    assert {token.value.reveal() for token in (*first, await cache.get())} == {"0"}
+    now[0] = 80
+    assert (await cache.get()).value.reveal() == "1"
+    cache.forget()
+    assert (await cache.get()).value.reveal() == "2"
 
 
-def test_a_source_may_be_a_coroutine_and_give_text() -> None:
-    async def test() -> None:
-        texts = iter([jwt(exp=100), "opaque", "opaque2"])
+async def test_a_source_may_be_a_coroutine_and_give_text() -> None:
+    texts = iter([jwt(exp=100), "opaque", "opaque2"])
 
-        async def source() -> str:
-            return next(texts)
+    async def source() -> str:
+        return next(texts)
 
-        now = [0.0]
-        cache = TokenCache(source, clock=lambda: now[0])
-        assert (await cache.get()).expires_at == 100
-        assert (await cache.get()).expires_at == 100
-        now[0] = 99
-        assert (await cache.get()).value == Secret("opaque")
-        assert (await cache.get()).value == Secret("opaque2")  # nobody knows how long the first was good
-
-    run(test())
+    now = [0.0]
+    cache = TokenCache(source, clock=lambda: now[0])
+    assert (await cache.get()).expires_at == 100
+    assert (await cache.get()).expires_at == 100
+    now[0] = 99
+    assert (await cache.get()).value == Secret("opaque")
+    assert (await cache.get()).value == Secret("opaque2")  # nobody knows how long the first was good
 
 
-def test_the_messages_of_oauthbearer() -> None:
-    async def test() -> None:
-        asked = []
+async def test_the_messages_of_oauthbearer() -> None:
+    asked = []
 
-        def source() -> Token:
-            asked.append(1)
-            return Token(value=Secret("abc"), expires_at=9e9, extensions={"tenant": "t"})
+    def source() -> Token:
+        asked.append(1)
+        return Token(value=Secret("abc"), expires_at=9e9, extensions={"tenant": "t"})
 
-        mechanism = OAuthBearer(TokenCache(source))
-        login = await mechanism.begin()
-        assert login.first() == b"n,,\x01auth=Bearer abc\x01tenant=t\x01\x01"
-        assert await login.respond(b"") is None
-        assert await login.respond(b'{"status":"invalid_token"}') == b"\x01"
-        await mechanism.begin()
-        assert len(asked) == 2  # the refused token is not shown again
-
-    run(test())
+    mechanism = OAuthBearer(TokenCache(source))
+    login = await mechanism.begin()
+    assert login.first() == b"n,,\x01auth=Bearer abc\x01tenant=t\x01\x01"
+    assert await login.respond(b"") is None
+    assert await login.respond(b'{"status":"invalid_token"}') == b"\x01"
+    await mechanism.begin()
+    assert len(asked) == 2  # the refused token is not shown again
 
 
-def test_a_token_that_would_change_the_message_is_not_sent() -> None:
-    async def test() -> None:
-        with pytest.raises(AuthenticationFailed, match="RFC 6750"):
-            await OAuthBearer(TokenCache(lambda: "abc\x01auth=Bearer other")).begin()
-
-    run(test())
+async def test_a_token_that_would_change_the_message_is_not_sent() -> None:
+    with pytest.raises(AuthenticationFailed, match="RFC 6750"):
+        await OAuthBearer(TokenCache(lambda: "abc\x01auth=Bearer other")).begin()

@@ -198,23 +198,20 @@ def test_while_a_partition_is_loaded_its_groups_wait_and_others_go_on() -> None:
     asyncio.run(run())
 
 
-def test_a_partition_that_cannot_be_read_is_tried_again() -> None:
-    async def run() -> None:
-        partitions = [PaperPartition() for _ in range(COUNT)]
-        home = partitions[partition_for("g", COUNT)]
-        home.batches = [batch_of(offset("g", 7))]
-        home.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        groups = PaperBroker(partitions).groups()
-        groups.start()
-        for _ in range(10):
-            await asyncio.sleep(0)
-            assert code_of(lambda: groups.partition("g")) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        home.failure = None
-        await until(lambda: is_loaded(groups, "g"))
-        assert fetched(groups, "g") == {0: 7}
-        await groups.stop()
-
-    asyncio.run(run())
+async def test_a_partition_that_cannot_be_read_is_tried_again() -> None:
+    partitions = [PaperPartition() for _ in range(COUNT)]
+    home = partitions[partition_for("g", COUNT)]
+    home.batches = [batch_of(offset("g", 7))]
+    home.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    groups = PaperBroker(partitions).groups()
+    groups.start()
+    for _ in range(10):
+        await asyncio.sleep(0)
+        assert code_of(lambda: groups.partition("g")) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    home.failure = None
+    await until(lambda: is_loaded(groups, "g"))
+    assert fetched(groups, "g") == {0: 7}
+    await groups.stop()
 
 
 def test_transactions_are_read_with_their_ends() -> None:
@@ -290,53 +287,47 @@ def test_a_producer_is_admitted_before_its_offsets_are_written() -> None:
     assert len(partition.batches) == count
 
 
-def test_a_marker_that_comes_while_the_log_is_read_counts() -> None:
-    async def run() -> None:
-        partition = PaperPartition()
-        facts = {"producer_epoch": 0, "transactional": True}
-        partition.batches = [
-            batch_of(offset("g", 1), producer_id=1, **facts),
-            batch_of(offset("g", 2, partition=1), producer_id=2, **facts),
-            batch_of(offset("g", 3, partition=2), producer_id=3, **facts),
-        ]
-        groups = PaperBroker([partition]).groups()
-        groups.start()
-        groups.transaction_ended(0, 1, 0, True, MARKER)  # not begun to load: the log has it, or this does
-        assert not is_loaded(groups, "g")
-        groups.transaction_ended(0, 1, 0, True, MARKER)
-        groups.transaction_ended(0, 2, 0, False, MARKER)
-        await until(lambda: is_loaded(groups, "g"))
-        assert fetched(groups, "g") == {0: 1}
-        stable = OffsetFetchRequestGroup(
-            group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1, 2])]
-        )
-        partitions = groups.partition("g").shard.fetch(stable, require_stable=True).topics[0].partitions
-        assert [found.error_code for found in partitions] == [0, 0, ErrorCode.UNSTABLE_OFFSET_COMMIT]
-        groups.transaction_ended(0, 3, 0, True, MARKER)
-        assert fetched(groups, "g") == {0: 1, 2: 3}
-        await groups.stop()
-
-    asyncio.run(run())
+async def test_a_marker_that_comes_while_the_log_is_read_counts() -> None:
+    partition = PaperPartition()
+    facts = {"producer_epoch": 0, "transactional": True}
+    partition.batches = [
+        batch_of(offset("g", 1), producer_id=1, **facts),
+        batch_of(offset("g", 2, partition=1), producer_id=2, **facts),
+        batch_of(offset("g", 3, partition=2), producer_id=3, **facts),
+    ]
+    groups = PaperBroker([partition]).groups()
+    groups.start()
+    groups.transaction_ended(0, 1, 0, True, MARKER)  # not begun to load: the log has it, or this does
+    assert not is_loaded(groups, "g")
+    groups.transaction_ended(0, 1, 0, True, MARKER)
+    groups.transaction_ended(0, 2, 0, False, MARKER)
+    await until(lambda: is_loaded(groups, "g"))
+    assert fetched(groups, "g") == {0: 1}
+    stable = OffsetFetchRequestGroup(
+        group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1, 2])]
+    )
+    partitions = groups.partition("g").shard.fetch(stable, require_stable=True).topics[0].partitions
+    assert [found.error_code for found in partitions] == [0, 0, ErrorCode.UNSTABLE_OFFSET_COMMIT]
+    groups.transaction_ended(0, 3, 0, True, MARKER)
+    assert fetched(groups, "g") == {0: 1, 2: 3}
+    await groups.stop()
 
 
-def test_what_was_appended_is_answered_for_once_it_is_flushed() -> None:
-    async def run() -> None:
-        paper = PaperPartition()
-        groups = PaperBroker([paper]).groups()
-        partition = groups.partition("g")
-        await partition.flushed()
-        partition.shard.store.write([offset("g", 1)], 0)
-        await partition.flushed()
-        paper.flushing = asyncio.get_running_loop().create_future()
-        waiting = asyncio.create_task(partition.flushed())
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        paper.flushing.set_exception(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
-        with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
-            await waiting
-        await groups.stop()
-
-    asyncio.run(run())
+async def test_what_was_appended_is_answered_for_once_it_is_flushed() -> None:
+    paper = PaperPartition()
+    groups = PaperBroker([paper]).groups()
+    partition = groups.partition("g")
+    await partition.flushed()
+    partition.shard.store.write([offset("g", 1)], 0)
+    await partition.flushed()
+    paper.flushing = asyncio.get_running_loop().create_future()
+    waiting = asyncio.create_task(partition.flushed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    paper.flushing.set_exception(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        await waiting
+    await groups.stop()
 
 
 @pytest.mark.parametrize("group", ["g" * 20_000, "g" * 40_000], ids=["too large a batch", "too long a name"])
@@ -347,106 +338,85 @@ def test_what_does_not_fit_is_refused(group: str) -> None:
     assert partition.batches == []
 
 
-def test_without_the_topic_there_is_no_coordinator() -> None:
-    async def run() -> None:
-        groups = PaperBroker([]).groups()
-        assert code_of(lambda: groups.partition("g")) is ErrorCode.NOT_COORDINATOR
-        assert matching(groups) == []
-
-    asyncio.run(run())
+async def test_without_the_topic_there_is_no_coordinator() -> None:
+    groups = PaperBroker([]).groups()
+    assert code_of(lambda: groups.partition("g")) is ErrorCode.NOT_COORDINATOR
+    assert matching(groups) == []
 
 
-def test_two_that_create_the_topic_at_once_both_find_it() -> None:
-    async def run() -> None:
-        broker = PaperBroker([])
-        groups = broker.groups()
-        broker.creation = KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS)
+async def test_two_that_create_the_topic_at_once_both_find_it() -> None:
+    broker = PaperBroker([])
+    groups = broker.groups()
+    broker.creation = KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS)
+    await groups.ensure_topic()
+    broker.creation = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    with pytest.raises(KafkaError):
         await groups.ensure_topic()
-        broker.creation = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        with pytest.raises(KafkaError):
-            await groups.ensure_topic()
-
-    asyncio.run(run())
 
 
-def test_who_waits_is_told_when_the_broker_stops() -> None:
-    async def run() -> None:
-        broker = PaperBroker([PaperPartition() for _ in range(COUNT)])
-        groups = broker.groups()
-        groups.start()
-        first = await groups.join(join_request("g"), 3, "me", "127.0.0.1")
-        assert (first.error_code, first.generation_id) == (0, 1)
-        waiting = asyncio.create_task(groups.join(join_request("g"), 3, "me", "127.0.0.1"))
-        await asyncio.sleep(0)
-        await groups.stop()
-        assert (await waiting).error_code == ErrorCode.NOT_COORDINATOR
-
-    asyncio.run(run())
+async def test_who_waits_is_told_when_the_broker_stops() -> None:
+    broker = PaperBroker([PaperPartition() for _ in range(COUNT)])
+    groups = broker.groups()
+    groups.start()
+    first = await groups.join(join_request("g"), 3, "me", "127.0.0.1")
+    assert (first.error_code, first.generation_id) == (0, 1)
+    waiting = asyncio.create_task(groups.join(join_request("g"), 3, "me", "127.0.0.1"))
+    await asyncio.sleep(0)
+    await groups.stop()
+    assert (await waiting).error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_member_ids_are_the_clients_name_or_the_instances_and_something_unique() -> None:
-    async def run() -> None:
-        groups = PaperBroker([PaperPartition()]).groups()
-        dynamic = await groups.join(join_request("a"), 4, "me", "127.0.0.1")
-        assert dynamic.error_code == ErrorCode.MEMBER_ID_REQUIRED
-        assert dynamic.member_id.startswith("me-")
-        assert len(dynamic.member_id) == len("me-") + 36
-        static = join_request("b")
-        static.group_instance_id = "i1"
-        assert (await groups.join(static, 5, "me", "127.0.0.1")).member_id.startswith("i1-")
-        endless = await groups.join(join_request("c"), 3, "x" * 30_000, "127.0.0.1")
-        assert len(endless.member_id) < 2_000
-        await groups.stop()
-
-    asyncio.run(run())
+async def test_member_ids_are_the_clients_name_or_the_instances_and_something_unique() -> None:
+    groups = PaperBroker([PaperPartition()]).groups()
+    dynamic = await groups.join(join_request("a"), 4, "me", "127.0.0.1")
+    assert dynamic.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert dynamic.member_id.startswith("me-")
+    assert len(dynamic.member_id) == len("me-") + 36
+    static = join_request("b")
+    static.group_instance_id = "i1"
+    assert (await groups.join(static, 5, "me", "127.0.0.1")).member_id.startswith("i1-")
+    endless = await groups.join(join_request("c"), 3, "x" * 30_000, "127.0.0.1")
+    assert len(endless.member_id) < 2_000
+    await groups.stop()
 
 
-def test_a_topic_may_be_deleted_while_its_offsets_are_loaded() -> None:
-    async def run() -> None:
-        partition = PaperPartition()
-        partition.batches = [batch_of(offset("g", 7))]
-        groups = PaperBroker([partition]).groups()
-        groups.start()
-        assert not is_loaded(groups, "g")
-        groups.topics_deleted(["t"])
-        await until(lambda: is_loaded(groups, "g"))
-        assert fetched(groups, "g") == {}
-        await groups.stop()
-
-    asyncio.run(run())
+async def test_a_topic_may_be_deleted_while_its_offsets_are_loaded() -> None:
+    partition = PaperPartition()
+    partition.batches = [batch_of(offset("g", 7))]
+    groups = PaperBroker([partition]).groups()
+    groups.start()
+    assert not is_loaded(groups, "g")
+    groups.topics_deleted(["t"])
+    await until(lambda: is_loaded(groups, "g"))
+    assert fetched(groups, "g") == {}
+    await groups.stop()
 
 
-def test_deleting_the_offsets_topic_ends_all_groups() -> None:
-    async def run() -> None:
-        partition = PaperPartition()
-        broker = PaperBroker([partition])
-        groups = broker.groups()
-        partition.batches = [batch_of(offset("g", 7))]
-        groups.start()
-        await until(lambda: is_loaded(groups, "g"))
-        assert fetched(groups, "g") == {0: 7}
-        groups.topics_deleted(["t"])
-        assert fetched(groups, "g") == {}
-        broker.catalog.topics.clear()
-        groups.topics_deleted([GROUP_OFFSETS])
-        assert code_of(lambda: groups.partition("g")) is ErrorCode.NOT_COORDINATOR
-        await groups.stop()
-
-    asyncio.run(run())
+async def test_deleting_the_offsets_topic_ends_all_groups() -> None:
+    partition = PaperPartition()
+    broker = PaperBroker([partition])
+    groups = broker.groups()
+    partition.batches = [batch_of(offset("g", 7))]
+    groups.start()
+    await until(lambda: is_loaded(groups, "g"))
+    assert fetched(groups, "g") == {0: 7}
+    groups.topics_deleted(["t"])
+    assert fetched(groups, "g") == {}
+    broker.catalog.topics.clear()
+    groups.topics_deleted([GROUP_OFFSETS])
+    assert code_of(lambda: groups.partition("g")) is ErrorCode.NOT_COORDINATOR
+    await groups.stop()
 
 
-def test_the_clock_may_be_set_without_ending_a_session() -> None:
-    async def run() -> None:
-        broker = PaperBroker([PaperPartition()])
-        groups = broker.groups()
-        joined = await groups.join(join_request("g"), 3, "me", "127.0.0.1")
-        broker.time_ms += 3_600_000
-        assert groups.partition("g").shard.describe("g", 6).members[0].member_id == joined.member_id
-        groups.partition("g").shard.tick(groups.now_ms)
-        assert groups.partition("g").shard.describe("g", 6).members
-        await groups.stop()
-
-    asyncio.run(run())
+async def test_the_clock_may_be_set_without_ending_a_session() -> None:
+    broker = PaperBroker([PaperPartition()])
+    groups = broker.groups()
+    joined = await groups.join(join_request("g"), 3, "me", "127.0.0.1")
+    broker.time_ms += 3_600_000
+    assert groups.partition("g").shard.describe("g", 6).members[0].member_id == joined.member_id
+    groups.partition("g").shard.tick(groups.now_ms)
+    assert groups.partition("g").shard.describe("g", 6).members
+    await groups.stop()
 
 
 def test_group_clock() -> None:
@@ -463,16 +433,13 @@ def test_group_clock() -> None:
     assert (clock.now_ms(), jumps) == (951_800, [-60_000, 1_800])
 
 
-def test_find_coordinator_says_why_it_cannot() -> None:
+async def test_find_coordinator_says_why_it_cannot() -> None:
     from logd.api.handlers import find_coordinator
 
-    async def run() -> None:
-        broker = PaperBroker([])
-        broker.creation = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
-        serving = SimpleNamespace(groups=broker.groups(), catalog=broker.catalog, node_id=1)
-        context: Any = SimpleNamespace(broker=serving, version=3, endpoint=SimpleNamespace(host="h", port=1))
-        response = await find_coordinator.handle(FindCoordinatorRequest(key="g"), context)
-        assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-        assert response.error_message == "the disk is full"
-
-    asyncio.run(run())
+    broker = PaperBroker([])
+    broker.creation = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
+    serving = SimpleNamespace(groups=broker.groups(), catalog=broker.catalog, node_id=1)
+    context: Any = SimpleNamespace(broker=serving, version=3, endpoint=SimpleNamespace(host="h", port=1))
+    response = await find_coordinator.handle(FindCoordinatorRequest(key="g"), context)
+    assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert response.error_message == "the disk is full"

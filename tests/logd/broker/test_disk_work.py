@@ -19,30 +19,27 @@ from logd.config.listeners import Endpoint
 from tests.kafka_client.running import until
 
 
-def test_it_tells_of_topics_until_their_work_has_ended() -> None:
-    async def main() -> None:
-        work, go_on, done = DiskWork(topics_max=2), asyncio.Event(), []
+async def test_it_tells_of_topics_until_their_work_has_ended() -> None:
+    work, go_on, done = DiskWork(topics_max=2), asyncio.Event(), []
 
-        async def piece(name: str) -> None:
-            await go_on.wait()
-            done.append(name)
+    async def piece(name: str) -> None:
+        await go_on.wait()
+        done.append(name)
 
-        for name in ("a", "b", "a"):
-            work.begin(name, piece(name))
-            await work.room()
-        assert work.statistics() == {"topics": 2, "topics_max": 2}
-        work.begin("c", piece("c"))
-        waiting = asyncio.create_task(work.room())
-        await asyncio.sleep(0)
-        assert work.statistics()["topics"] == 3
-        assert not waiting.done(), "beyond the bound"
-        go_on.set()
-        await waiting
-        await work.all_ended()
-        assert work.statistics()["topics"] == 0
-        assert sorted(done) == ["a", "a", "b", "c"]
-
-    asyncio.run(main())
+    for name in ("a", "b", "a"):
+        work.begin(name, piece(name))
+        await work.room()
+    assert work.statistics() == {"topics": 2, "topics_max": 2}
+    work.begin("c", piece("c"))
+    waiting = asyncio.create_task(work.room())
+    await asyncio.sleep(0)
+    assert work.statistics()["topics"] == 3
+    assert not waiting.done(), "beyond the bound"
+    go_on.set()
+    await waiting
+    await work.all_ended()
+    assert work.statistics()["topics"] == 0
+    assert sorted(done) == ["a", "a", "b", "c"]
 
 
 def test_a_client_faster_than_the_disk_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

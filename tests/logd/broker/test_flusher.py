@@ -125,118 +125,100 @@ async def turns() -> None:
 # In the background
 
 
-def test_a_few_logs_are_flushed_at_a_time_and_all_in_the_end() -> None:
-    async def run() -> None:
-        flusher, partitions, pool = flusher_of(20)
-        partitions[7].log.flushed = 1
-        flushing = asyncio.create_task(flusher.flush_all())
-        await turns()
-        assert pool.waiting == FLUSHES_AT_ONCE
-        pool.let_go()
-        assert await flushing == 19
-        assert pool.waiting_max == FLUSHES_AT_ONCE
-        assert all(partition.log.flusher.is_flushed for partition in partitions)
-        assert await flusher.flush_all() == 0
-
-    asyncio.run(run())
+async def test_a_few_logs_are_flushed_at_a_time_and_all_in_the_end() -> None:
+    flusher, partitions, pool = flusher_of(20)
+    partitions[7].log.flushed = 1
+    flushing = asyncio.create_task(flusher.flush_all())
+    await turns()
+    assert pool.waiting == FLUSHES_AT_ONCE
+    pool.let_go()
+    assert await flushing == 19
+    assert pool.waiting_max == FLUSHES_AT_ONCE
+    assert all(partition.log.flusher.is_flushed for partition in partitions)
+    assert await flusher.flush_all() == 0
 
 
-def test_a_log_is_never_flushed_twice_at_once_and_what_came_meanwhile_is_flushed_next() -> None:
-    async def run() -> None:
-        flusher, (partition,), pool = flusher_of(1)
-        flushing = asyncio.create_task(flusher.flush_all())
-        await turns()
-        partition.log.end = 2
+async def test_a_log_is_never_flushed_twice_at_once_and_what_came_meanwhile_is_flushed_next() -> None:
+    flusher, (partition,), pool = flusher_of(1)
+    flushing = asyncio.create_task(flusher.flush_all())
+    await turns()
+    partition.log.end = 2
+    flusher.appended(partition, 1)
+    assert await flusher.flush_all() == 0
+    pool.let_go()
+    assert await flushing == 1
+    assert partition.log.flushed == 1
+    assert await flusher.flush_all() == 1
+    assert partition.log.flushed == 2
+
+
+async def test_what_is_idle_is_not_looked_at() -> None:
+    flusher, partitions, pool = flusher_of(3)
+    pool.let_go()
+    assert await flusher.flush_all() == 3
+    for partition in partitions:
+        partition.log = None  # any look would be an error
+    assert await flusher.flush_all() == 0
+    flusher.sync_due(0)
+
+
+async def test_so_many_bytes_do_not_wait_for_their_time() -> None:
+    flusher, partitions, pool = flusher_of(2, bytes_max=100)
+    full = asyncio.create_task(flusher.full())
+    flusher.appended(partitions[0], 97)
+    await turns()
+    assert not full.done()
+    flusher.appended(partitions[1], 1)
+    await full
+    pool.let_go()
+    assert await flusher.flush_all() == 2
+    full = asyncio.create_task(flusher.full())
+    flusher.appended(partitions[0], 99)
+    await turns()
+    assert not full.done(), "counted anew"
+    full.cancel()
+
+
+async def test_a_rest_follows_each_flush_as_long_as_that_unless_much_is_waiting() -> None:
+    rests: list[float] = []
+    worked: list[float] = []
+
+    async def rest(seconds: float) -> None:
+        rests.append(seconds)
+
+    async def work(job: Callable[[], None]) -> None:
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(0.01)
+        job()
+        worked.append(asyncio.get_running_loop().time() - began)
+
+    partitions: list[Any] = [PaperPartition(index) for index in range(6)]
+    flusher = Flusher(work, 100, rest=rest)
+    for partition in partitions:
         flusher.appended(partition, 1)
-        assert await flusher.flush_all() == 0
-        pool.let_go()
-        assert await flushing == 1
-        assert partition.log.flushed == 1
-        assert await flusher.flush_all() == 1
-        assert partition.log.flushed == 2
-
-    asyncio.run(run())
-
-
-def test_what_is_idle_is_not_looked_at() -> None:
-    async def run() -> None:
-        flusher, partitions, pool = flusher_of(3)
-        pool.let_go()
-        assert await flusher.flush_all() == 3
-        for partition in partitions:
-            partition.log = None  # any look would be an error
-        assert await flusher.flush_all() == 0
-        flusher.sync_due(0)
-
-    asyncio.run(run())
+    assert await flusher.flush_all() == 6
+    assert len(rests) == 6
+    assert all(rested >= flushed for rested, flushed in zip(rests, worked, strict=True))
+    rests.clear()
+    for partition in partitions:
+        partition.log.end = 2
+        flusher.touched(partition)
+    flushing = asyncio.create_task(flusher.flush_all())
+    await turns()
+    flusher.appended(partitions[0], 100)
+    assert await flushing == 6
+    assert not rests
 
 
-def test_so_many_bytes_do_not_wait_for_their_time() -> None:
-    async def run() -> None:
-        flusher, partitions, pool = flusher_of(2, bytes_max=100)
-        full = asyncio.create_task(flusher.full())
-        flusher.appended(partitions[0], 97)
-        await turns()
-        assert not full.done()
-        flusher.appended(partitions[1], 1)
-        await full
-        pool.let_go()
-        assert await flusher.flush_all() == 2
-        full = asyncio.create_task(flusher.full())
-        flusher.appended(partitions[0], 99)
-        await turns()
-        assert not full.done(), "counted anew"
-        full.cancel()
-
-    asyncio.run(run())
-
-
-def test_a_rest_follows_each_flush_as_long_as_that_unless_much_is_waiting() -> None:
-    async def run() -> None:
-        rests: list[float] = []
-        worked: list[float] = []
-
-        async def rest(seconds: float) -> None:
-            rests.append(seconds)
-
-        async def work(job: Callable[[], None]) -> None:
-            began = asyncio.get_running_loop().time()
-            await asyncio.sleep(0.01)
-            job()
-            worked.append(asyncio.get_running_loop().time() - began)
-
-        partitions: list[Any] = [PaperPartition(index) for index in range(6)]
-        flusher = Flusher(work, 100, rest=rest)
-        for partition in partitions:
-            flusher.appended(partition, 1)
-        assert await flusher.flush_all() == 6
-        assert len(rests) == 6
-        assert all(rested >= flushed for rested, flushed in zip(rests, worked, strict=True))
-        rests.clear()
-        for partition in partitions:
-            partition.log.end = 2
-            flusher.touched(partition)
-        flushing = asyncio.create_task(flusher.flush_all())
-        await turns()
-        flusher.appended(partitions[0], 100)
-        assert await flushing == 6
-        assert not rests
-
-    asyncio.run(run())
-
-
-def test_a_log_that_is_deleted_while_it_waits_for_its_turn_is_left_alone() -> None:
-    async def run() -> None:
-        flusher, partitions, pool = flusher_of(FLUSHES_AT_ONCE + 1)
-        flushing = asyncio.create_task(flusher.flush_all())
-        await turns()
-        (deleted,) = (partition for partition in partitions if partition in flusher._dirty)
-        flusher.forget(deleted)
-        deleted.log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        pool.let_go()
-        assert await flushing == FLUSHES_AT_ONCE
-
-    asyncio.run(run())
+async def test_a_log_that_is_deleted_while_it_waits_for_its_turn_is_left_alone() -> None:
+    flusher, partitions, pool = flusher_of(FLUSHES_AT_ONCE + 1)
+    flushing = asyncio.create_task(flusher.flush_all())
+    await turns()
+    (deleted,) = (partition for partition in partitions if partition in flusher._dirty)
+    flusher.forget(deleted)
+    deleted.log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    pool.let_go()
+    assert await flushing == FLUSHES_AT_ONCE
 
 
 def test_what_fails_or_is_offline_keeps_nobody_from_being_flushed(caplog: pytest.LogCaptureFixture) -> None:
@@ -255,98 +237,82 @@ def test_what_fails_or_is_offline_keeps_nobody_from_being_flushed(caplog: pytest
 # Before an acknowledgement
 
 
-def test_all_that_comes_during_one_sync_shares_the_next() -> None:
-    async def run() -> None:
-        flusher, (partition,), pool = flusher_of(1)
-        log = partition.log
-        first = flusher.sync(partition)
-        assert flusher.sync(partition) is first, "not begun yet: it covers this one too"
+async def test_all_that_comes_during_one_sync_shares_the_next() -> None:
+    flusher, (partition,), pool = flusher_of(1)
+    log = partition.log
+    first = flusher.sync(partition)
+    assert flusher.sync(partition) is first, "not begun yet: it covers this one too"
+    await turns()
+    assert log.started == [1]
+    later = []
+    for log.end in (2, 3, 4):
+        later.append(flusher.sync(partition))
         await turns()
-        assert log.started == [1]
-        later = []
-        for log.end in (2, 3, 4):
-            later.append(flusher.sync(partition))
-            await turns()
-        assert len(set(map(id, later))) == 1
-        assert log.started == [1], "one at a time"
-        pool.let_go()
-        await first
-        await later[0]
-        assert log.started == [1, 4] and log.synced == 4
-        await turns()
-        assert not flusher._syncing
-
-    asyncio.run(run())
+    assert len(set(map(id, later))) == 1
+    assert log.started == [1], "one at a time"
+    pool.let_go()
+    await first
+    await later[0]
+    assert log.started == [1, 4] and log.synced == 4
+    await turns()
+    assert not flusher._syncing
 
 
-def test_who_waits_for_an_offset_waits_for_no_more_syncs_than_it_takes() -> None:
-    async def run() -> None:
-        flusher, (partition,), pool = flusher_of(1)
-        first = flusher.sync(partition)
-        await turns()
-        assert flusher.synced(partition, 0) is first
-        assert flusher.synced(partition, 1) is first, "nothing is owed behind what is under way"
-        partition.log.end = 3
-        second = flusher.sync(partition)
-        assert flusher.synced(partition, 0) is first
-        assert flusher.synced(partition, 1) is flusher.synced(partition, 2) is second
-        pool.let_go()
-        await second
-        assert partition.log.started == [1, 3] and partition.flushes_ended == 2
-        await turns()
-        assert not flusher._rounds
-
-    asyncio.run(run())
+async def test_who_waits_for_an_offset_waits_for_no_more_syncs_than_it_takes() -> None:
+    flusher, (partition,), pool = flusher_of(1)
+    first = flusher.sync(partition)
+    await turns()
+    assert flusher.synced(partition, 0) is first
+    assert flusher.synced(partition, 1) is first, "nothing is owed behind what is under way"
+    partition.log.end = 3
+    second = flusher.sync(partition)
+    assert flusher.synced(partition, 0) is first
+    assert flusher.synced(partition, 1) is flusher.synced(partition, 2) is second
+    pool.let_go()
+    await second
+    assert partition.log.started == [1, 3] and partition.flushes_ended == 2
+    await turns()
+    assert not flusher._rounds
 
 
-def test_no_sync_begins_while_a_log_is_held_whatever_it_waited_for_before() -> None:
+async def test_no_sync_begins_while_a_log_is_held_whatever_it_waited_for_before() -> None:
     """A commit that had waited for its turn among others ran beside the log's move to another folder."""
-
-    async def run() -> None:
-        flusher, partitions, pool = flusher_of(SYNCS_AT_ONCE + 1)
-        waiting = [flusher.sync(partition) for partition in partitions]
-        await turns()
-        last = partitions[-1]
-        last.log.flusher.is_flushing = False
-        async with flusher.held(last):
-            pool.let_go()
-            await asyncio.gather(*waiting[:-1])
-            await turns()
-            assert not last.log.started and not waiting[-1].done()
-        await waiting[-1]
-        assert last.log.started == [1]
-
-    asyncio.run(run())
-
-
-def test_who_waits_for_a_sync_that_fails_is_told_and_the_next_one_is_tried() -> None:
-    async def run() -> None:
-        flusher, (partition,), pool = flusher_of(1)
-        first = flusher.sync(partition)
-        await turns()
-        second = flusher.sync(partition)
-        partition.log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "gone")
+    flusher, partitions, pool = flusher_of(SYNCS_AT_ONCE + 1)
+    waiting = [flusher.sync(partition) for partition in partitions]
+    await turns()
+    last = partitions[-1]
+    last.log.flusher.is_flushing = False
+    async with flusher.held(last):
         pool.let_go()
-        for waiting in (first, second):
-            with pytest.raises(KafkaError, match="gone"):
-                await waiting
-        assert partition.log.synced == 0
-
-    asyncio.run(run())
-
-
-def test_a_few_logs_are_synced_at_a_time_and_stopping_waits_for_them() -> None:
-    async def run() -> None:
-        flusher, partitions, pool = flusher_of(10)
-        waiting = [flusher.sync(partition) for partition in partitions]
+        await asyncio.gather(*waiting[:-1])
         await turns()
-        assert pool.waiting == SYNCS_AT_ONCE
-        stopping = asyncio.create_task(flusher.stop())
-        await turns()
-        assert not stopping.done()
-        pool.let_go()
-        await stopping
-        assert all(future.done() for future in waiting)
-        assert pool.waiting_max == SYNCS_AT_ONCE
+        assert not last.log.started and not waiting[-1].done()
+    await waiting[-1]
+    assert last.log.started == [1]
 
-    asyncio.run(run())
+
+async def test_who_waits_for_a_sync_that_fails_is_told_and_the_next_one_is_tried() -> None:
+    flusher, (partition,), pool = flusher_of(1)
+    first = flusher.sync(partition)
+    await turns()
+    second = flusher.sync(partition)
+    partition.log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "gone")
+    pool.let_go()
+    for waiting in (first, second):
+        with pytest.raises(KafkaError, match="gone"):
+            await waiting
+    assert partition.log.synced == 0
+
+
+async def test_a_few_logs_are_synced_at_a_time_and_stopping_waits_for_them() -> None:
+    flusher, partitions, pool = flusher_of(10)
+    waiting = [flusher.sync(partition) for partition in partitions]
+    await turns()
+    assert pool.waiting == SYNCS_AT_ONCE
+    stopping = asyncio.create_task(flusher.stop())
+    await turns()
+    assert not stopping.done()
+    pool.let_go()
+    await stopping
+    assert all(future.done() for future in waiting)
+    assert pool.waiting_max == SYNCS_AT_ONCE

@@ -142,7 +142,7 @@ def test_a_flush_goes_on_behind_every_append_without_a_stop(tmp_path: Path) -> N
     assert "ERROR" not in logd.log
 
 
-def test_stopping_waits_for_what_runs_in_the_thread_pool() -> None:
+async def test_stopping_waits_for_what_runs_in_the_thread_pool() -> None:
     """The story: a checkpoint and the closing folder wrote the same file, and the folder went offline."""
     begun, go_on = threading.Event(), threading.Event()
     done: list[str] = []
@@ -152,22 +152,19 @@ def test_stopping_waits_for_what_runs_in_the_thread_pool() -> None:
         assert go_on.wait(SECONDS)
         done.append("written")
 
-    async def run() -> None:
-        folder: Any = SimpleNamespace(failure=None, start_checkpoint=lambda watermarks: job)
-        config = BrokerConfig.of({"log.flush.offset.checkpoint.interval.ms": "1"})
-        with ThreadPoolExecutor(2) as pool:
-            housekeeping = Housekeeping(config, {}, [folder], pool, lambda: 0)
-            housekeeping.start()
-            assert await asyncio.to_thread(begun.wait, SECONDS)
-            stopping = asyncio.create_task(housekeeping.stop())
-            for _ in range(20):
-                await asyncio.sleep(0)
-            assert not stopping.done()
-            go_on.set()
-            await stopping
-            assert done == ["written"]
-
-    asyncio.run(run())
+    folder: Any = SimpleNamespace(failure=None, start_checkpoint=lambda watermarks: job)
+    config = BrokerConfig.of({"log.flush.offset.checkpoint.interval.ms": "1"})
+    with ThreadPoolExecutor(2) as pool:
+        housekeeping = Housekeeping(config, {}, [folder], pool, lambda: 0)
+        housekeeping.start()
+        assert await asyncio.to_thread(begun.wait, SECONDS)
+        stopping = asyncio.create_task(housekeeping.stop())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not stopping.done()
+        go_on.set()
+        await stopping
+        assert done == ["written"]
 
 
 def test_files_are_deleted_after_their_delay_or_by_the_next_start(tmp_path: Path) -> None:

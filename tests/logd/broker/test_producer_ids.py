@@ -6,7 +6,6 @@ first record was acknowledged as a duplicate of the other producer's and never s
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from pathlib import Path
 from typing import Any
@@ -207,22 +206,18 @@ def test_ids_of_transactional_ids_that_cannot_be_loaded_are_not_given(tmp_path: 
         assert "stands in what could not be read: __transaction_state-0" in logd.log
 
 
-def test_a_block_that_holds_an_id_met_late_is_left(tmp_path: Path) -> None:
+async def test_a_block_that_holds_an_id_met_late_is_left(tmp_path: Path) -> None:
     """A partition that could not be read at the start is, when somebody asks for it again."""
-
-    async def run() -> None:
-        store = EmbeddedStore(tmp_path, PosixDisk())
-        ids = ProducerIds.stored(store, store.load())
-        ids.all_met()
-        assert [await ids.take(), await ids.take()] == [0, 1]
-        ids.met(1)  # one of ours
-        assert await ids.take() == 2
-        ids.met(4)
-        assert not ids.has_reserved
-        assert await ids.take() == 1000
-        store.close()
-
-    asyncio.run(run())
+    store = EmbeddedStore(tmp_path, PosixDisk())
+    ids = ProducerIds.stored(store, store.load())
+    ids.all_met()
+    assert [await ids.take(), await ids.take()] == [0, 1]
+    ids.met(1)  # one of ours
+    assert await ids.take() == 2
+    ids.met(4)
+    assert not ids.has_reserved
+    assert await ids.take() == 1000
+    store.close()
 
 
 def test_ids_that_apache_kafka_gave_are_not_given_again(tmp_path: Path) -> None:
@@ -251,18 +246,14 @@ def test_what_follows_the_ids_found(following: int, found: list[int], expected: 
     assert beyond(following, found) == expected
 
 
-def test_no_id_is_given_before_all_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_id_is_given_before_all_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producer_id_blocks, "WAIT_S", 0.01)
-
-    async def run() -> None:
-        store = EmbeddedStore(tmp_path, PosixDisk())
-        ids = ProducerIds.stored(store, store.load())
-        with pytest.raises(KafkaError) as refused:
-            await ids.take()
-        assert refused.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        ids.met(5_000)
-        ids.all_met()
-        assert await ids.take() == 5_001 + PRODUCER_ID_LEAP
-        store.close()
-
-    asyncio.run(run())
+    store = EmbeddedStore(tmp_path, PosixDisk())
+    ids = ProducerIds.stored(store, store.load())
+    with pytest.raises(KafkaError) as refused:
+        await ids.take()
+    assert refused.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    ids.met(5_000)
+    ids.all_met()
+    assert await ids.take() == 5_001 + PRODUCER_ID_LEAP
+    store.close()

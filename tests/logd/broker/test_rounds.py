@@ -151,31 +151,25 @@ def test_one_that_always_fails_keeps_nobody_busy(monkeypatch: pytest.MonkeyPatch
 # Housekeeping and the flusher
 
 
-def test_housekeeping_goes_on() -> None:
-    async def run() -> None:
-        written = threading.Event()
-        job = Once(written.set)
-        folder: Any = Paper(failure=None, start_checkpoint=lambda watermarks: job)
-        config = BrokerConfig.of({"log.flush.offset.checkpoint.interval.ms": "1"})
-        with ThreadPoolExecutor(1) as pool:
-            housekeeping = Housekeeping(config, {}, [folder], pool, lambda: 0)
-            housekeeping.start()
-            await until(written.is_set)
-            await housekeeping.stop()
-
-    asyncio.run(run())
+async def test_housekeeping_goes_on() -> None:
+    written = threading.Event()
+    job = Once(written.set)
+    folder: Any = Paper(failure=None, start_checkpoint=lambda watermarks: job)
+    config = BrokerConfig.of({"log.flush.offset.checkpoint.interval.ms": "1"})
+    with ThreadPoolExecutor(1) as pool:
+        housekeeping = Housekeeping(config, {}, [folder], pool, lambda: 0)
+        housekeeping.start()
+        await until(written.is_set)
+        await housekeeping.stop()
 
 
-def test_what_deleting_files_fails_of_is_reported() -> None:
-    async def run() -> None:
-        with ThreadPoolExecutor(1) as pool:
-            housekeeping = Housekeeping(BrokerConfig.of({}), {}, [], pool, lambda: 0)
-            deletion: Any = Paper(delay_ms=0, hide=Once(lambda: None), run=lambda: None)
-            housekeeping.discard([deletion])
-            await until(lambda: deletion.hide.calls == 1)
-            await housekeeping.stop()
-
-    asyncio.run(run())
+async def test_what_deleting_files_fails_of_is_reported() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        housekeeping = Housekeeping(BrokerConfig.of({}), {}, [], pool, lambda: 0)
+        deletion: Any = Paper(delay_ms=0, hide=Once(lambda: None), run=lambda: None)
+        housekeeping.discard([deletion])
+        await until(lambda: deletion.hide.calls == 1)
+        await housekeeping.stop()
 
 
 @pytest.mark.parametrize("method", ["start_flush", "finish_flush"])
@@ -194,48 +188,41 @@ def test_a_log_is_flushed_in_the_next_round(
     in_broker(tmp_path, test, {"millstream.flush.interval.ms": "1"})
 
 
-def test_who_waits_for_a_sync_is_told_and_who_came_meanwhile_gets_his() -> None:
+async def test_who_waits_for_a_sync_is_told_and_who_came_meanwhile_gets_his() -> None:
     """Those were waiting for a task that had ended."""
+    go_on = asyncio.Event()
 
-    async def run() -> None:
-        go_on = asyncio.Event()
+    async def run_job(job: Callable[[], None]) -> None:
+        await go_on.wait()
+        job()
 
-        async def run_job(job: Callable[[], None]) -> None:
-            await go_on.wait()
-            job()
-
-        sync = Paper(run=Once(lambda: None))
-        durable = Paper(start_sync=lambda: sync, finish_flush=lambda done: None)
-        log: Any = Paper(log_end_offset=1, flusher=durable)
-        partition: Any = Paper(log=log, is_offline=False, flush_ended=lambda: None)
-        flusher = Flusher(run_job, 1000)
-        first = flusher.sync(partition)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        second = flusher.sync(partition)
-        assert second is not first
-        go_on.set()
-        with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
-            await asyncio.wait_for(first, SECONDS)
-        await asyncio.wait_for(second, SECONDS)
-        await flusher.stop()
-
-    asyncio.run(run())
+    sync = Paper(run=Once(lambda: None))
+    durable = Paper(start_sync=lambda: sync, finish_flush=lambda done: None)
+    log: Any = Paper(log_end_offset=1, flusher=durable)
+    partition: Any = Paper(log=log, is_offline=False, flush_ended=lambda: None)
+    flusher = Flusher(run_job, 1000)
+    first = flusher.sync(partition)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    second = flusher.sync(partition)
+    assert second is not first
+    go_on.set()
+    with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+        await asyncio.wait_for(first, SECONDS)
+    await asyncio.wait_for(second, SECONDS)
+    await flusher.stop()
 
 
-def test_a_read_that_waits_for_pages_is_answered() -> None:
-    async def run() -> None:
-        with ThreadPoolExecutor(1) as pool:
-            cold_reads = ColdReads(pool)
-            done: list[OSError | None] = []
-            for job in (Once(lambda: None), lambda: None):
-                cold_reads.start([job], done.append)
-            await until(lambda: len(done) == 2)
-            assert isinstance(done[0], OSError) and done[1] is None
-            told = cold_reads.statistics()
-            assert (told["running"], told["queued"], told["warmed"]) == (0, 0, 2)
-
-    asyncio.run(run())
+async def test_a_read_that_waits_for_pages_is_answered() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        cold_reads = ColdReads(pool)
+        done: list[OSError | None] = []
+        for job in (Once(lambda: None), lambda: None):
+            cold_reads.start([job], done.append)
+        await until(lambda: len(done) == 2)
+        assert isinstance(done[0], OSError) and done[1] is None
+        told = cold_reads.statistics()
+        assert (told["running"], told["queued"], told["warmed"]) == (0, 0, 2)
 
 
 def test_retention_of_one_log_keeps_no_other_from_its_turn(

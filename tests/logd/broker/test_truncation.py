@@ -130,174 +130,143 @@ def test_what_is_truncated_is_gone_and_what_comes_then_stays(tmp_path: Path) -> 
     asyncio.run(again())
 
 
-def test_beginning_afresh(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with running(tmp_path) as broker:
-            partition = (await broker.catalog.create("t", 1, {})).partition(0)
-            fill(partition, 20)
-            await broker.truncations.begin_afresh(partition, 500)
-            assert (partition.log_start_offset, partition.high_watermark, partition.log_end_offset) == (
-                500,
-            ) * 3
-            assert on_disk(partition, "log-start-offset-checkpoint") == 500
-            assert partition.read(500, 1) is None and found(partition) == []
-            fill(partition, 3)
-            await broker.truncations.begin_afresh(partition, 7)
-            fill(partition, 2)
-            assert (partition.log_start_offset, partition.high_watermark) == (7, 9)
-
-    asyncio.run(work())
+async def test_beginning_afresh(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        partition = (await broker.catalog.create("t", 1, {})).partition(0)
+        fill(partition, 20)
+        await broker.truncations.begin_afresh(partition, 500)
+        assert (partition.log_start_offset, partition.high_watermark, partition.log_end_offset) == (500,) * 3
+        assert on_disk(partition, "log-start-offset-checkpoint") == 500
+        assert partition.read(500, 1) is None and found(partition) == []
+        fill(partition, 3)
+        await broker.truncations.begin_afresh(partition, 7)
+        fill(partition, 2)
+        assert (partition.log_start_offset, partition.high_watermark) == (7, 9)
 
 
-def test_a_log_that_never_was_written_begins_afresh(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with running(tmp_path) as broker:
-            partition = (await broker.catalog.create("t", 1, {})).partition(0)
-            await broker.truncations.begin_afresh(partition, 9)
-            fill(partition, 2)
-            assert partition.log_end_offset == 11
-
-    asyncio.run(work())
+async def test_a_log_that_never_was_written_begins_afresh(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        partition = (await broker.catalog.create("t", 1, {})).partition(0)
+        await broker.truncations.begin_afresh(partition, 9)
+        fill(partition, 2)
+        assert partition.log_end_offset == 11
 
 
-def test_an_epoch_without_a_record_goes(tmp_path: Path) -> None:
+async def test_an_epoch_without_a_record_goes(tmp_path: Path) -> None:
     """The story: a leader was elected, wrote nothing, and another one was elected: its epoch begins there."""
-
-    async def work() -> None:
-        async with running(tmp_path) as broker:
-            partition = (await broker.catalog.create("t", 1, {})).partition(0)
-            fill(partition, 3)
-            partition.log.begin_epoch(8)
-            assert partition.log.latest_epoch == 8
-            await broker.truncations.truncate(partition, 3)
-            assert partition.log.latest_epoch == 0
-
-    asyncio.run(work())
+    async with running(tmp_path) as broker:
+        partition = (await broker.catalog.create("t", 1, {})).partition(0)
+        fill(partition, 3)
+        partition.log.begin_epoch(8)
+        assert partition.log.latest_epoch == 8
+        await broker.truncations.truncate(partition, 3)
+        assert partition.log.latest_epoch == 0
 
 
-def test_a_flush_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> None:
-        async with running(tmp_path) as broker:
-            partition = (await broker.catalog.create("t", 1, {})).partition(0)
-            fill(partition, 30)
-            gate = Gate(monkeypatch, Flush, "run")
-            flushing = asyncio.create_task(broker.housekeeping.flush_all())
-            await gate.someone()
-            truncating = asyncio.create_task(broker.truncations.truncate(partition, 11))
-            await turns()
-            assert partition.log_end_offset == 30 and not truncating.done()
-            gate.open()
-            await asyncio.gather(flushing, truncating)
-            assert found(partition) == list(range(11))
-            assert partition.log.recovery_point == partition.log.flusher.synced_offset == 11
-
-    asyncio.run(work())
+async def test_a_flush_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(tmp_path) as broker:
+        partition = (await broker.catalog.create("t", 1, {})).partition(0)
+        fill(partition, 30)
+        gate = Gate(monkeypatch, Flush, "run")
+        flushing = asyncio.create_task(broker.housekeeping.flush_all())
+        await gate.someone()
+        truncating = asyncio.create_task(broker.truncations.truncate(partition, 11))
+        await turns()
+        assert partition.log_end_offset == 30 and not truncating.done()
+        gate.open()
+        await asyncio.gather(flushing, truncating)
+        assert found(partition) == list(range(11))
+        assert partition.log.recovery_point == partition.log.flusher.synced_offset == 11
 
 
-def test_nobody_reads_or_writes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> None:
-        async with running(tmp_path) as broker:
-            partition = (await broker.catalog.create("t", 1, {})).partition(0)
-            fill(partition, 30)
-            gate = Gate(monkeypatch, Truncation, "run")
-            truncating = asyncio.create_task(broker.truncations.truncate(partition, 11))
-            await gate.someone()
-            for attempt in (lambda: fill(partition, 1), lambda: found(partition)):
-                with pytest.raises(KafkaError, match="is being truncated") as caught:
-                    attempt()
-                assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-            assert not partition.is_offline
-            await broker.housekeeping.write_checkpoints()
-            recovery_point = on_disk(partition, "recovery-point-offset-checkpoint")
-            assert recovery_point is not None and recovery_point <= 11, "nobody else may say more either"
-            assert (on_disk(partition, "replication-offset-checkpoint") or 0) <= 11
-            truncating.cancel()
-            gate.open()
-            with pytest.raises(asyncio.CancelledError):
-                await truncating
-            assert found(partition) == list(range(11)), "it is not left half done"
-
-    asyncio.run(work())
+async def test_nobody_reads_or_writes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(tmp_path) as broker:
+        partition = (await broker.catalog.create("t", 1, {})).partition(0)
+        fill(partition, 30)
+        gate = Gate(monkeypatch, Truncation, "run")
+        truncating = asyncio.create_task(broker.truncations.truncate(partition, 11))
+        await gate.someone()
+        for attempt in (lambda: fill(partition, 1), lambda: found(partition)):
+            with pytest.raises(KafkaError, match="is being truncated") as caught:
+                attempt()
+            assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert not partition.is_offline
+        await broker.housekeeping.write_checkpoints()
+        recovery_point = on_disk(partition, "recovery-point-offset-checkpoint")
+        assert recovery_point is not None and recovery_point <= 11, "nobody else may say more either"
+        assert (on_disk(partition, "replication-offset-checkpoint") or 0) <= 11
+        truncating.cancel()
+        gate.open()
+        with pytest.raises(asyncio.CancelledError):
+            await truncating
+        assert found(partition) == list(range(11)), "it is not left half done"
 
 
-def test_a_compaction_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_compaction_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch, Swap, "prepare")
-
-    async def work() -> None:
-        async with running(tmp_path, millstream_flush_interval_ms="30") as broker:
-            partition = (await broker.catalog.create("t", 1, COMPACTED)).partition(0)
-            fill(partition, 100)
-            await gate.someone()
-            truncating = asyncio.create_task(broker.truncations.truncate(partition, 5))
-            await turns()
-            assert not truncating.done() and partition.log_end_offset == 100
-            gate.open()
-            await truncating
-            assert partition.log_end_offset <= 5
-            assert set(found(partition)) <= set(range(5))
-            fill(partition, 60, first=1000)
-            await until(lambda: len(found(partition)) < 40)
-            assert found(partition)[-1] == 1059, "what is compacted now is the new end"
-
-    asyncio.run(work())
+    async with running(tmp_path, millstream_flush_interval_ms="30") as broker:
+        partition = (await broker.catalog.create("t", 1, COMPACTED)).partition(0)
+        fill(partition, 100)
+        await gate.someone()
+        truncating = asyncio.create_task(broker.truncations.truncate(partition, 5))
+        await turns()
+        assert not truncating.done() and partition.log_end_offset == 100
+        gate.open()
+        await truncating
+        assert partition.log_end_offset <= 5
+        assert set(found(partition)) <= set(range(5))
+        fill(partition, 60, first=1000)
+        await until(lambda: len(found(partition)) < 40)
+        assert found(partition)[-1] == 1059, "what is compacted now is the new end"
 
 
-def test_what_is_cut_is_not_clean_any_more(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with running(tmp_path, millstream_flush_interval_ms="30") as broker:
-            partition = (await broker.catalog.create("t", 1, COMPACTED)).partition(0)
-            fill(partition, 100)
-            await until(lambda: (on_disk(partition, "cleaner-offset-checkpoint") or 0) > 40)
-            await broker.truncations.truncate(partition, 40)
-            assert (on_disk(partition, "cleaner-offset-checkpoint") or 0) <= 40
-
-    asyncio.run(work())
+async def test_what_is_cut_is_not_clean_any_more(tmp_path: Path) -> None:
+    async with running(tmp_path, millstream_flush_interval_ms="30") as broker:
+        partition = (await broker.catalog.create("t", 1, COMPACTED)).partition(0)
+        fill(partition, 100)
+        await until(lambda: (on_disk(partition, "cleaner-offset-checkpoint") or 0) > 40)
+        await broker.truncations.truncate(partition, 40)
+        assert (on_disk(partition, "cleaner-offset-checkpoint") or 0) <= 40
 
 
-def test_a_move_is_under_way(tmp_path: Path) -> None:
-    async def work() -> None:
-        folders = f"{tmp_path / 'a'},{tmp_path / 'b'}"
-        slowly = {"replica.alter.log.dirs.io.max.bytes.per.second": "1"}
-        async with running(tmp_path, **{"log.dirs": folders, **slowly}) as broker:
-            partition = (await broker.catalog.create("t", 1, {})).partition(0)
-            fill(partition, 60)
-            before = partition.folder
-            (target,) = [folder for folder in broker.folders if folder is not before]
-            await broker.moves.alter(partition, target)
-            future = broker.moves.futures[partition.tp]
-            await until(lambda: future.size)
-            await broker.truncations.truncate(partition, 25)
-            assert partition.folder is before and found(partition) == list(range(25))
-            again = broker.moves.futures[partition.tp]
-            assert again is not future and again.target is target
-            fill(partition, 5, first=200)
-            await broker.change_configs(
-                "", lambda configs: {**configs, **dict.fromkeys(slowly, "1000000000")}, validate_only=False
-            )
-            await until(lambda: partition.folder is target)
-            assert found(partition) == [*range(25), *range(200, 205)]
-            await until(lambda: not list(before.path.glob("t-0*")))
-
-    asyncio.run(work())
+async def test_a_move_is_under_way(tmp_path: Path) -> None:
+    folders = f"{tmp_path / 'a'},{tmp_path / 'b'}"
+    slowly = {"replica.alter.log.dirs.io.max.bytes.per.second": "1"}
+    async with running(tmp_path, **{"log.dirs": folders, **slowly}) as broker:
+        partition = (await broker.catalog.create("t", 1, {})).partition(0)
+        fill(partition, 60)
+        before = partition.folder
+        (target,) = [folder for folder in broker.folders if folder is not before]
+        await broker.moves.alter(partition, target)
+        future = broker.moves.futures[partition.tp]
+        await until(lambda: future.size)
+        await broker.truncations.truncate(partition, 25)
+        assert partition.folder is before and found(partition) == list(range(25))
+        again = broker.moves.futures[partition.tp]
+        assert again is not future and again.target is target
+        fill(partition, 5, first=200)
+        await broker.change_configs(
+            "", lambda configs: {**configs, **dict.fromkeys(slowly, "1000000000")}, validate_only=False
+        )
+        await until(lambda: partition.folder is target)
+        assert found(partition) == [*range(25), *range(200, 205)]
+        await until(lambda: not list(before.path.glob("t-0*")))
 
 
-def test_the_topic_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> None:
-        async with running(tmp_path) as broker:
-            topic = await broker.catalog.create("t", 1, {})
-            fill(topic.partition(0), 30)
-            gate = Gate(monkeypatch, Truncation, "run")
-            truncating = asyncio.create_task(broker.truncations.truncate(topic.partition(0), 11))
-            await gate.someone()
-            await broker.delete_topic(topic)
-            partition = (await broker.catalog.create("t", 1, {})).partition(0)
-            fill(partition, 20, first=50)
-            gate.open()
-            await truncating
-            assert found(partition) == list(range(50, 70))
-            assert not broker.folders[0].failure
-
-    asyncio.run(work())
+async def test_the_topic_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(tmp_path) as broker:
+        topic = await broker.catalog.create("t", 1, {})
+        fill(topic.partition(0), 30)
+        gate = Gate(monkeypatch, Truncation, "run")
+        truncating = asyncio.create_task(broker.truncations.truncate(topic.partition(0), 11))
+        await gate.someone()
+        await broker.delete_topic(topic)
+        partition = (await broker.catalog.create("t", 1, {})).partition(0)
+        fill(partition, 20, first=50)
+        gate.open()
+        await truncating
+        assert found(partition) == list(range(50, 70))
+        assert not broker.folders[0].failure
 
 
 def test_the_disk_fails(tmp_path: Path) -> None:
@@ -324,22 +293,18 @@ def test_the_disk_fails(tmp_path: Path) -> None:
     asyncio.run(again())
 
 
-def test_many_share_their_checkpoints(tmp_path: Path) -> None:
+async def test_many_share_their_checkpoints(tmp_path: Path) -> None:
     disk = FaultyDisk()
-
-    async def work() -> None:
-        async with running(tmp_path, disk) as broker:
-            topic = await broker.catalog.create("t", 40, {})
-            partitions = [topic.partition(index) for index in range(40)]
-            for partition in partitions:
-                fill(partition, 3)
-            disk.done.clear()
-            await asyncio.gather(*(broker.truncations.truncate(each, 1) for each in partitions))
-            assert all(found(partition) == [0] for partition in partitions)
-            written = disk.done.count(("rename", "recovery-point-offset-checkpoint.tmp"))
-            assert 0 < written <= 20, "not one for each"
-
-    asyncio.run(work())
+    async with running(tmp_path, disk) as broker:
+        topic = await broker.catalog.create("t", 40, {})
+        partitions = [topic.partition(index) for index in range(40)]
+        for partition in partitions:
+            fill(partition, 3)
+        disk.done.clear()
+        await asyncio.gather(*(broker.truncations.truncate(each, 1) for each in partitions))
+        assert all(found(partition) == [0] for partition in partitions)
+        written = disk.done.count(("rename", "recovery-point-offset-checkpoint.tmp"))
+        assert 0 < written <= 20, "not one for each"
 
 
 def test_high_watermarks_are_written_by_the_clock_where_there_are_several_replicas(tmp_path: Path) -> None:

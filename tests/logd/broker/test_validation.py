@@ -54,100 +54,85 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-def test_so_many_at_once(pool: ThreadPoolExecutor) -> None:
-    async def run() -> None:
-        validator = Validator(pool)
-        gates = [Gate() for _ in range(VALIDATING_MAX + 2)]
-        tasks = [asyncio.ensure_future(validator.run(gate, 10)) for gate in gates]
-        await settled()
-        now = validator.statistics()
-        assert (now["running"], now["running_bytes"], now["queued"]) == (VALIDATING_MAX, 40, 2)
-        assert not any(gate.begun.is_set() for gate in gates[VALIDATING_MAX:])
-        gates[0].open()
-        assert await tasks[0] == "done"
-        await settled()
-        assert validator.statistics()["queued"] == 1
-        for gate in gates:
-            gate.open()
-        await asyncio.gather(*tasks)
-        now = validator.statistics()
-        assert (now["running"], now["running_bytes"], now["queued"], now["run"]) == (0, 0, 0, len(gates))
-
-    asyncio.run(run())
+async def test_so_many_at_once(pool: ThreadPoolExecutor) -> None:
+    validator = Validator(pool)
+    gates = [Gate() for _ in range(VALIDATING_MAX + 2)]
+    tasks = [asyncio.ensure_future(validator.run(gate, 10)) for gate in gates]
+    await settled()
+    now = validator.statistics()
+    assert (now["running"], now["running_bytes"], now["queued"]) == (VALIDATING_MAX, 40, 2)
+    assert not any(gate.begun.is_set() for gate in gates[VALIDATING_MAX:])
+    gates[0].open()
+    assert await tasks[0] == "done"
+    await settled()
+    assert validator.statistics()["queued"] == 1
+    for gate in gates:
+        gate.open()
+    await asyncio.gather(*tasks)
+    now = validator.statistics()
+    assert (now["running"], now["running_bytes"], now["queued"], now["run"]) == (0, 0, 0, len(gates))
 
 
-def test_so_many_bytes_at_once(pool: ThreadPoolExecutor) -> None:
-    async def run() -> None:
-        validator = Validator(pool)
-        gates = [Gate() for _ in range(3)]
-        sizes = [VALIDATING_BYTES_MAX + 1, 5, 5]
-        tasks = [
-            asyncio.ensure_future(validator.run(gate, size)) for gate, size in zip(gates, sizes, strict=True)
-        ]
-        await settled()
-        assert validator.statistics()["running"] == 1, "a large one alone"
-        gates[0].open()
+async def test_so_many_bytes_at_once(pool: ThreadPoolExecutor) -> None:
+    validator = Validator(pool)
+    gates = [Gate() for _ in range(3)]
+    sizes = [VALIDATING_BYTES_MAX + 1, 5, 5]
+    tasks = [
+        asyncio.ensure_future(validator.run(gate, size)) for gate, size in zip(gates, sizes, strict=True)
+    ]
+    await settled()
+    assert validator.statistics()["running"] == 1, "a large one alone"
+    gates[0].open()
+    await tasks[0]
+    await settled()
+    assert validator.statistics()["running"] == 2
+    for gate in gates:
+        gate.open()
+    await asyncio.gather(*tasks)
+
+
+async def test_cancelled_while_it_waits_and_while_it_runs(pool: ThreadPoolExecutor) -> None:
+    validator = Validator(pool)
+    gates = [Gate() for _ in range(VALIDATING_MAX + 2)]
+    tasks = [asyncio.ensure_future(validator.run(gate, 10)) for gate in gates]
+    await settled()
+    tasks[-2].cancel()
+    tasks[0].cancel()
+    await settled()
+    assert not tasks[0].done(), "its thread cannot be stopped"
+    gates[0].open()
+    with pytest.raises(asyncio.CancelledError):
         await tasks[0]
-        await settled()
-        assert validator.statistics()["running"] == 2
-        for gate in gates:
-            gate.open()
-        await asyncio.gather(*tasks)
-
-    asyncio.run(run())
-
-
-def test_cancelled_while_it_waits_and_while_it_runs(pool: ThreadPoolExecutor) -> None:
-    async def run() -> None:
-        validator = Validator(pool)
-        gates = [Gate() for _ in range(VALIDATING_MAX + 2)]
-        tasks = [asyncio.ensure_future(validator.run(gate, 10)) for gate in gates]
-        await settled()
-        tasks[-2].cancel()
-        tasks[0].cancel()
-        await settled()
-        assert not tasks[0].done(), "its thread cannot be stopped"
-        gates[0].open()
-        with pytest.raises(asyncio.CancelledError):
-            await tasks[0]
-        await settled()
-        assert gates[-1].begun.wait(60), "it has the place of the one that was cancelled"
-        assert not gates[-2].begun.is_set()
-        for gate in gates:
-            gate.open()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert validator.statistics()["running"] == 0
-
-    asyncio.run(run())
+    await settled()
+    assert gates[-1].begun.wait(60), "it has the place of the one that was cancelled"
+    assert not gates[-2].begun.is_set()
+    for gate in gates:
+        gate.open()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert validator.statistics()["running"] == 0
 
 
-def test_cancelled_when_its_turn_has_just_come(pool: ThreadPoolExecutor) -> None:
-    async def run() -> None:
-        validator = Validator(pool)
-        first = asyncio.ensure_future(validator.run(lambda: None, 10))
-        await asyncio.sleep(0)
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        assert validator.statistics()["running"] == 0
-        assert await validator.run(lambda: 7, 10) == 7
-
-    asyncio.run(run())
+async def test_cancelled_when_its_turn_has_just_come(pool: ThreadPoolExecutor) -> None:
+    validator = Validator(pool)
+    first = asyncio.ensure_future(validator.run(lambda: None, 10))
+    await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert validator.statistics()["running"] == 0
+    assert await validator.run(lambda: 7, 10) == 7
 
 
-def test_an_error_is_the_jobs(pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_is_the_jobs(pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "VALIDATING_MAX", 1)
 
     def fail() -> None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "bad")
 
-    async def run() -> None:
-        validator = Validator(pool)
-        for _ in range(3):
-            with pytest.raises(KafkaError, match="bad"):
-                await validator.run(fail, 10)
-
-    asyncio.run(run())
+    validator = Validator(pool)
+    for _ in range(3):
+        with pytest.raises(KafkaError, match="bad"):
+            await validator.run(fail, 10)
 
 
 # A partition meanwhile

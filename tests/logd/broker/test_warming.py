@@ -63,39 +63,33 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-def test_a_few_at_a_time_and_in_turn(pool: ThreadPoolExecutor) -> None:
-    async def run() -> None:
-        cold_reads, gate, done = ColdReads(pool), Gate(), list[int]()
-        for number in range(3 * COLD_READS_MAX):
-            cold_reads.start([gate], lambda error, number=number: done.append(number))  # type: ignore[misc]
-        await until(lambda: gate.running == COLD_READS_MAX)
-        told = cold_reads.statistics()
-        assert told["running"] == told["running_max"] == COLD_READS_MAX
-        assert (told["queued"], told["warmed"]) == (2 * COLD_READS_MAX, 0)
-        gate.open.set()
-        await until(lambda: len(done) == 3 * COLD_READS_MAX)
-        assert gate.most == COLD_READS_MAX
-        assert sorted(done) == list(range(3 * COLD_READS_MAX))
-
-    asyncio.run(run())
+async def test_a_few_at_a_time_and_in_turn(pool: ThreadPoolExecutor) -> None:
+    cold_reads, gate, done = ColdReads(pool), Gate(), list[int]()
+    for number in range(3 * COLD_READS_MAX):
+        cold_reads.start([gate], lambda error, number=number: done.append(number))  # type: ignore[misc]
+    await until(lambda: gate.running == COLD_READS_MAX)
+    told = cold_reads.statistics()
+    assert told["running"] == told["running_max"] == COLD_READS_MAX
+    assert (told["queued"], told["warmed"]) == (2 * COLD_READS_MAX, 0)
+    gate.open.set()
+    await until(lambda: len(done) == 3 * COLD_READS_MAX)
+    assert gate.most == COLD_READS_MAX
+    assert sorted(done) == list(range(3 * COLD_READS_MAX))
 
 
-def test_what_nobody_waits_for_is_not_read(pool: ThreadPoolExecutor) -> None:
-    async def run() -> None:
-        cold_reads, gate, other = ColdReads(pool), Gate(), Gate()
-        other.open.set()
-        begun = [cold_reads.start([gate], pytest.fail) for _ in range(COLD_READS_MAX)]
-        queued = cold_reads.start([other], pytest.fail)
-        for warming in (*begun, queued):
-            warming.cancel()
-        gate.open.set()
-        await until(lambda: cold_reads.statistics()["running"] == 0)
-        assert (gate.ran, other.ran) == (COLD_READS_MAX, 0)
-
-    asyncio.run(run())
+async def test_what_nobody_waits_for_is_not_read(pool: ThreadPoolExecutor) -> None:
+    cold_reads, gate, other = ColdReads(pool), Gate(), Gate()
+    other.open.set()
+    begun = [cold_reads.start([gate], pytest.fail) for _ in range(COLD_READS_MAX)]
+    queued = cold_reads.start([other], pytest.fail)
+    for warming in (*begun, queued):
+        warming.cancel()
+    gate.open.set()
+    await until(lambda: cold_reads.statistics()["running"] == 0)
+    assert (gate.ran, other.ran) == (COLD_READS_MAX, 0)
 
 
-def test_reading_again_until_all_is_there(pool: ThreadPoolExecutor) -> None:
+async def test_reading_again_until_all_is_there(pool: ThreadPoolExecutor) -> None:
     missing = 3
 
     def read() -> str:
@@ -107,13 +101,10 @@ def test_reading_again_until_all_is_there(pool: ThreadPoolExecutor) -> None:
             raise NotResident(job)
         return "read"
 
-    async def run() -> None:
-        assert await ColdReads(pool).until_resident(read) == "read"
-
-    asyncio.run(run())
+    assert await ColdReads(pool).until_resident(read) == "read"
 
 
-def test_reading_ends_where_it_is_of_no_use(pool: ThreadPoolExecutor) -> None:
+async def test_reading_ends_where_it_is_of_no_use(pool: ThreadPoolExecutor) -> None:
     rounds = 0
 
     def nothing() -> None:
@@ -126,14 +117,11 @@ def test_reading_ends_where_it_is_of_no_use(pool: ThreadPoolExecutor) -> None:
     def read(job: Callable[[], None]) -> None:
         raise NotResident(job)
 
-    async def run() -> None:
-        for job in (nothing, fails):
-            with pytest.raises(KafkaError) as refused:
-                await ColdReads(pool).until_resident(lambda job=job: read(job))  # type: ignore[misc]
-            assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-        assert rounds == ROUNDS_MAX
-
-    asyncio.run(run())
+    for job in (nothing, fails):
+        with pytest.raises(KafkaError) as refused:
+            await ColdReads(pool).until_resident(lambda job=job: read(job))  # type: ignore[misc]
+        assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert rounds == ROUNDS_MAX
 
 
 class NeedsColdRead:

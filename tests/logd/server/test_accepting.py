@@ -48,22 +48,18 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_who_comes_while_the_server_closes_is_told_so(tmp_path: Path, turns: int) -> None:
+async def test_who_comes_while_the_server_closes_is_told_so(tmp_path: Path, turns: int) -> None:
     """Their connections are accepted, and not yet anybody's, when `close` is called."""
-
-    async def main() -> None:
-        async with serving(tmp_path) as (server, port), asyncio.timeout(SECONDS):
-            with without_garbage_collection(), socket.create_connection(("127.0.0.1", port)) as client:
-                client.setblocking(False)
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-                await server.close()
-                try:
-                    assert await asyncio.get_running_loop().sock_recv(client, 1) == b""
-                except ConnectionResetError:
-                    pass
-
-    asyncio.run(main())
+    async with serving(tmp_path) as (server, port), asyncio.timeout(SECONDS):
+        with without_garbage_collection(), socket.create_connection(("127.0.0.1", port)) as client:
+            client.setblocking(False)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await server.close()
+            try:
+                assert await asyncio.get_running_loop().sock_recv(client, 1) == b""
+            except ConnectionResetError:
+                pass
 
 
 class Exhausted:

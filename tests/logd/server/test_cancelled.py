@@ -27,17 +27,14 @@ def giving_up(serving: Serving) -> Serving:
     return serve
 
 
-def test_its_connection_ends(tmp_path: Path) -> None:
-    async def test() -> None:
-        config = from_properties({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}).config
-        broker = EmbeddedBroker(config)
-        await broker.start()
-        try:
-            async with Client(f"127.0.0.1:{broker.broker.endpoint.port}") as client:
-                broker.intercept(giving_up)
-                with pytest.raises(ConnectionClosed):
-                    await client.request(ListGroupsRequest())
-        finally:
-            await broker.stop()
-
-    asyncio.run(test())
+async def test_its_connection_ends(tmp_path: Path) -> None:
+    config = from_properties({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}).config
+    broker = EmbeddedBroker(config)
+    await broker.start()
+    try:
+        async with Client(f"127.0.0.1:{broker.broker.endpoint.port}") as client:
+            broker.intercept(giving_up)
+            with pytest.raises(ConnectionClosed):
+                await client.request(ListGroupsRequest())
+    finally:
+        await broker.stop()

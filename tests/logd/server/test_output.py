@@ -126,46 +126,40 @@ def test_large_pieces_among_small_ones_go_by_themselves(file: int) -> None:
 
 
 @pytest.mark.parametrize("copy", [True, False])
-def test_what_waits_is_told_until_the_client_reads_it(file: int, copy: bool) -> None:
-    async def run() -> None:
-        ours, theirs = socket.socketpair()
-        theirs.setblocking(False)
-        loop, drained = asyncio.get_running_loop(), asyncio.Event()
-        output = Output(loop, copy=copy, drained=drained.set, failed=fail)
-        total, received = 0, 0
-        with ours, theirs:
-            output.open(ours.fileno())
-            assert output.statistics() == {"bytes": 0, "bytes_max": FLUSH_AT, "file_bytes": 0}
-            while not output.is_blocked:
-                output.send([b"head", FileSlice(file, 0, len(CONTENT))])
-                total += 4 + len(CONTENT)
-            assert 0 < output.statistics()["file_bytes"] <= len(CONTENT)
+async def test_what_waits_is_told_until_the_client_reads_it(file: int, copy: bool) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    loop, drained = asyncio.get_running_loop(), asyncio.Event()
+    output = Output(loop, copy=copy, drained=drained.set, failed=fail)
+    total, received = 0, 0
+    with ours, theirs:
+        output.open(ours.fileno())
+        assert output.statistics() == {"bytes": 0, "bytes_max": FLUSH_AT, "file_bytes": 0}
+        while not output.is_blocked:
+            output.send([b"head", FileSlice(file, 0, len(CONTENT))])
+            total += 4 + len(CONTENT)
+        assert 0 < output.statistics()["file_bytes"] <= len(CONTENT)
+        output.send_bytes(CONTENT)
+        total += len(CONTENT)
+        told = output.statistics()
+        assert told["bytes"] >= len(CONTENT)
+        while received < total:
+            received += len(await loop.sock_recv(theirs, 1 << 16))
+            now = output.statistics()
+            assert sum(now[name] for name in ("bytes", "file_bytes")) <= total - received
+            assert now["file_bytes"] <= told["file_bytes"]
+        await drained.wait()
+        assert output.statistics() == {"bytes": 0, "bytes_max": FLUSH_AT, "file_bytes": 0}
+        output.close()
+
+
+async def test_a_closed_one_holds_nothing(file: int) -> None:
+    ours, theirs = socket.socketpair()
+    output = Output(asyncio.get_running_loop(), copy=False, drained=fail, failed=fail)
+    with ours, theirs:
+        output.open(ours.fileno())
+        while not output.is_blocked:
             output.send_bytes(CONTENT)
-            total += len(CONTENT)
-            told = output.statistics()
-            assert told["bytes"] >= len(CONTENT)
-            while received < total:
-                received += len(await loop.sock_recv(theirs, 1 << 16))
-                now = output.statistics()
-                assert sum(now[name] for name in ("bytes", "file_bytes")) <= total - received
-                assert now["file_bytes"] <= told["file_bytes"]
-            await drained.wait()
-            assert output.statistics() == {"bytes": 0, "bytes_max": FLUSH_AT, "file_bytes": 0}
-            output.close()
-
-    asyncio.run(run())
-
-
-def test_a_closed_one_holds_nothing(file: int) -> None:
-    async def run() -> None:
-        ours, theirs = socket.socketpair()
-        output = Output(asyncio.get_running_loop(), copy=False, drained=fail, failed=fail)
-        with ours, theirs:
-            output.open(ours.fileno())
-            while not output.is_blocked:
-                output.send_bytes(CONTENT)
-            assert output.statistics()["bytes"] > 0
-            output.close()
-            assert output.statistics()["bytes"] == 0
-
-    asyncio.run(run())
+        assert output.statistics()["bytes"] > 0
+        output.close()
+        assert output.statistics()["bytes"] == 0

@@ -403,39 +403,29 @@ def test_a_queue_that_is_full_has_them_come_again(monkeypatch: pytest.MonkeyPatc
     run(story)
 
 
-def test_a_queue_of_what_was_given_up_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_queue_of_what_was_given_up_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marker_queues, "MARKERS_QUEUED_MAX", 1)
-
-    async def story() -> None:
-        queues = MarkerQueues(PaperCluster())
-        outcome = Outcome(ProducerIdentity(1, 0), True, 0, 2)
-        first = queues.send(Leadership(2, 0, TOPIC_ID), PLACES[0], outcome)
-        with pytest.raises(MarkerDelayed, match="1 markers wait for broker 2"):
-            queues.send(Leadership(2, 0, TOPIC_ID), PLACES[1], outcome)
-        first.cancel()
-        await queues.send(Leadership(2, 0, TOPIC_ID), PLACES[1], outcome)
-        await queues.stop()
-
-    asyncio.run(story())
+    queues = MarkerQueues(PaperCluster())
+    outcome = Outcome(ProducerIdentity(1, 0), True, 0, 2)
+    first = queues.send(Leadership(2, 0, TOPIC_ID), PLACES[0], outcome)
+    with pytest.raises(MarkerDelayed, match="1 markers wait for broker 2"):
+        queues.send(Leadership(2, 0, TOPIC_ID), PLACES[1], outcome)
+    first.cancel()
+    await queues.send(Leadership(2, 0, TOPIC_ID), PLACES[1], outcome)
+    await queues.stop()
 
 
-def test_one_producer_has_one_outcome_in_a_request() -> None:
+async def test_one_producer_has_one_outcome_in_a_request() -> None:
     """The answer tells them apart by the producer id alone."""
-
-    async def story() -> None:
-        cluster = PaperCluster()
-        queues = MarkerQueues(cluster)
-        sent: list[Awaitable[None]] = [
-            queues.send(
-                Leadership(2, 0, TOPIC_ID), PLACES[0], Outcome(ProducerIdentity(1, epoch), True, 0, 2)
-            )
-            for epoch in (0, 1)
-        ]
-        await asyncio.gather(*sent)
-        assert [len(request.markers) for _, request in cluster.asked] == [1, 1]
-        await queues.stop()
-
-    asyncio.run(story())
+    cluster = PaperCluster()
+    queues = MarkerQueues(cluster)
+    sent: list[Awaitable[None]] = [
+        queues.send(Leadership(2, 0, TOPIC_ID), PLACES[0], Outcome(ProducerIdentity(1, epoch), True, 0, 2))
+        for epoch in (0, 1)
+    ]
+    await asyncio.gather(*sent)
+    assert [len(request.markers) for _, request in cluster.asked] == [1, 1]
+    await queues.stop()
 
 
 def test_a_broker_refuses_markers_for_what_another_leads() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -87,21 +86,17 @@ def test_without_java_nothing_is_started(flights: Path, monkeypatch: pytest.Monk
     assert f"JAVA_HOME={flights.parent}: Spark needs Java 17" in result.output
 
 
-def test_a_sink_that_has_failed_ends_the_demo(tmp_path: Path) -> None:
+async def test_a_sink_that_has_failed_ends_the_demo(tmp_path: Path) -> None:
     """Its worker goes on, for the sake of its other connectors: the demo would wait for rows for ever."""
-
-    async def main() -> None:
-        demo = Demo(Layout(tmp_path, tmp_path, tmp_path, (1,), 2), lambda stages: Shown())
-        demo._part("connect spark", [])
-        task = {"state": "FAILED", "trace": "Traceback:\n  ...\nJobFailed: Spark did not start\n"}
-        connector = {"name": "spark-flights", "connector": {"state": "RUNNING"}, "tasks": [task]}
-        demo._spark_said("no JSON")
-        demo._spark_said(json.dumps({"event": "started", "connectors": ["spark-flights"]}))
-        demo._spark_said(json.dumps({"event": "status", "connectors": [connector]}))
-        with pytest.raises(PartFailed, match="spark-flights failed: JobFailed: Spark did not start; see"):
-            await demo._until(Counting(), lambda counts: False)
-
-    asyncio.run(main())
+    demo = Demo(Layout(tmp_path, tmp_path, tmp_path, (1,), 2), lambda stages: Shown())
+    demo._part("connect spark", [])
+    task = {"state": "FAILED", "trace": "Traceback:\n  ...\nJobFailed: Spark did not start\n"}
+    connector = {"name": "spark-flights", "connector": {"state": "RUNNING"}, "tasks": [task]}
+    demo._spark_said("no JSON")
+    demo._spark_said(json.dumps({"event": "started", "connectors": ["spark-flights"]}))
+    demo._spark_said(json.dumps({"event": "status", "connectors": [connector]}))
+    with pytest.raises(PartFailed, match="spark-flights failed: JobFailed: Spark did not start; see"):
+        await demo._until(Counting(), lambda counts: False)
 
 
 class Counting:

@@ -15,7 +15,6 @@ from plugins.spark.errors import DataLost
 from plugins.spark.options import parse_options
 from plugins.spark.ranges import LogRange, resolve_ranges
 from tests.kafka_client.fake_broker import FakeBroker
-from tests.kafka_client.running import run
 from tests.kafka_client.session_broker import SessionBroker
 from tests.plugins.spark.log import Log
 from tests.support.depth import deep
@@ -48,32 +47,28 @@ def test_a_log_start_that_has_moved(log: Log, start: int, held: list[int]) -> No
     assert offsets(log, planned, failOnDataLoss="false") == held
 
 
-def test_fetches_say_where_the_reader_stands_and_a_replica_nearby_is_read_from() -> None:
+async def test_fetches_say_where_the_reader_stands_and_a_replica_nearby_is_read_from() -> None:
     """The rack was taken and had no effect."""
+    async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
+        led, near = SessionBroker(leader), SessionBroker(replica)
+        leader.topics["t"] = replica.topics["t"] = {0: 1}
+        for broker in (led, near):
+            broker.append(0, b"a", b"b")
+        led.replicas[0] = 2
+        given = {
+            "kafka.bootstrap.servers": leader.bootstrap,
+            "subscribe": "t",
+            "kafka.client.rack": "r1",
+        }
 
-    async def main() -> None:
-        async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
-            led, near = SessionBroker(leader), SessionBroker(replica)
-            leader.topics["t"] = replica.topics["t"] = {0: 1}
-            for broker in (led, near):
-                broker.append(0, b"a", b"b")
-            led.replicas[0] = 2
-            given = {
-                "kafka.bootstrap.servers": leader.bootstrap,
-                "subscribe": "t",
-                "kafka.client.rack": "r1",
-            }
+        def values() -> list[bytes]:
+            batches = read_arrow(parse_options(given), LogRange("t", 0, 0, 2))
+            return [value for batch in batches for value in batch.column("value").to_pylist()]
 
-            def values() -> list[bytes]:
-                batches = read_arrow(parse_options(given), LogRange("t", 0, 0, 2))
-                return [value for batch in batches for value in batch.column("value").to_pylist()]
-
-            assert await asyncio.to_thread(values) == [b"a", b"b"]
-            asked = [said for said in led.requests + near.requests if said.epoch != CLOSING_EPOCH]
-            assert {said.rack_id for said in asked} == {"r1"}
-            assert near.requests
-
-    run(main())
+        assert await asyncio.to_thread(values) == [b"a", b"b"]
+        asked = [said for said in led.requests + near.requests if said.epoch != CLOSING_EPOCH]
+        assert {said.rack_id for said in asked} == {"r1"}
+        assert near.requests
 
 
 def test_offsets_of_a_partition_that_is_not_there_are_refused(log: Log) -> None:

@@ -4,7 +4,6 @@ helps, and with nothing changed, neither in ZooKeeper nor in a log folder.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -175,26 +174,22 @@ REFUSED = {
 
 @deep
 @pytest.mark.parametrize("what", REFUSED)
-def test_bad_input_is_told_and_touches_nothing(zookeeper: str, tmp_path: Path, what: str) -> None:
+async def test_bad_input_is_told_and_touches_nothing(zookeeper: str, tmp_path: Path, what: str) -> None:
     refused = REFUSED[what]
-
-    async def test() -> None:
-        folder = tmp_path / "other"
-        async with Brokers(zookeeper, tmp_path, count=1) as brokers:
-            own = brokers.up[1].broker
-            attempt = refused.prepare(brokers, folder)
-            before = await _znodes(zookeeper), _files(folder)
-            with pytest.raises(refused.error) as raised:
-                await attempt()
-            expected = refused.says.format(
-                port=own.endpoint.port, folder=folder, zookeeper=zookeeper, cluster=own.cluster_id
-            )
-            assert str(raised.value) == expected
-            znodes, files = await _znodes(zookeeper), _files(folder)
-            assert znodes == before[0]
-            assert files | before[1] == files
-
-    asyncio.run(test())
+    folder = tmp_path / "other"
+    async with Brokers(zookeeper, tmp_path, count=1) as brokers:
+        own = brokers.up[1].broker
+        attempt = refused.prepare(brokers, folder)
+        before = await _znodes(zookeeper), _files(folder)
+        with pytest.raises(refused.error) as raised:
+            await attempt()
+        expected = refused.says.format(
+            port=own.endpoint.port, folder=folder, zookeeper=zookeeper, cluster=own.cluster_id
+        )
+        assert str(raised.value) == expected
+        znodes, files = await _znodes(zookeeper), _files(folder)
+        assert znodes == before[0]
+        assert files | before[1] == files
 
 
 async def _znodes(zookeeper: str) -> dict[str, int]:

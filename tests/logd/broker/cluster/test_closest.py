@@ -79,48 +79,41 @@ async def values_of(fetcher: BatchFetcher, count: int) -> list[bytes | None]:
 
 @depth.deep
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
-def test_the_follower_of_the_rack_serves_until_it_is_lost(
+async def test_the_follower_of_the_rack_serves_until_it_is_lost(
     zookeeper: str, tmp_path: Path, isolation: Any
 ) -> None:
-    async def test() -> None:
-        async with racks(zookeeper, tmp_path) as brokers, Client(brokers.bootstrap) as client:
-            await produce(brokers, b"a", b"b")
-            await abort_and_commit(brokers)
-            expected = [b"a", b"b", b"aborted", b"committed"]
-            if isolation == "read_committed":
-                expected.remove(b"aborted")
-            async with BatchFetcher(client, client_rack=RACK, isolation_level=isolation) as fetcher:
-                fetcher.add(TP, 0)
-                assert await values_of(fetcher, len(expected)) == expected
-                await produce(brokers, b"c")
-                assert await values_of(fetcher, 1) == [b"c"]
-                told = bytes_out(brokers)
-                assert told[NEAR] > 0 and told[LEADER] == told[OTHER] == 0
-                await brokers.stop(NEAR)
-                await produce(brokers, b"d")
-                assert await values_of(fetcher, 1) == [b"d"]
-                assert bytes_out(brokers)[LEADER] > 0
-
-    run(test)
+    async with racks(zookeeper, tmp_path) as brokers, Client(brokers.bootstrap) as client:
+        await produce(brokers, b"a", b"b")
+        await abort_and_commit(brokers)
+        expected = [b"a", b"b", b"aborted", b"committed"]
+        if isolation == "read_committed":
+            expected.remove(b"aborted")
+        async with BatchFetcher(client, client_rack=RACK, isolation_level=isolation) as fetcher:
+            fetcher.add(TP, 0)
+            assert await values_of(fetcher, len(expected)) == expected
+            await produce(brokers, b"c")
+            assert await values_of(fetcher, 1) == [b"c"]
+            told = bytes_out(brokers)
+            assert told[NEAR] > 0 and told[LEADER] == told[OTHER] == 0
+            await brokers.stop(NEAR)
+            await produce(brokers, b"d")
+            assert await values_of(fetcher, 1) == [b"d"]
+            assert bytes_out(brokers)[LEADER] > 0
 
 
 @depth.sample(1)
 @pytest.mark.parametrize("settings", [{"replica.selector.class": LEADER_ONLY}, {"broker.rack": RACK}])
-def test_the_leader_serves_unless_another_rack_is_closer(
+async def test_the_leader_serves_unless_another_rack_is_closer(
     zookeeper: str, tmp_path: Path, settings: dict[str, str]
 ) -> None:
     """Without the setting, or where it is in the consumer's rack itself."""
-
-    async def test() -> None:
-        async with racks(zookeeper, tmp_path, **settings) as brokers, Client(brokers.bootstrap) as client:
-            await produce(brokers, b"a")
-            async with BatchFetcher(client, client_rack=RACK) as fetcher:
-                fetcher.add(TP, 0)
-                assert await values_of(fetcher, 1) == [b"a"]
-            told = bytes_out(brokers)
-            assert told[LEADER] > 0 and told[NEAR] == told[OTHER] == 0
-
-    run(test)
+    async with racks(zookeeper, tmp_path, **settings) as brokers, Client(brokers.bootstrap) as client:
+        await produce(brokers, b"a")
+        async with BatchFetcher(client, client_rack=RACK) as fetcher:
+            fetcher.add(TP, 0)
+            assert await values_of(fetcher, 1) == [b"a"]
+        told = bytes_out(brokers)
+        assert told[LEADER] > 0 and told[NEAR] == told[OTHER] == 0
 
 
 def test_another_class_is_refused() -> None:
@@ -174,57 +167,47 @@ def read_by_java(bootstrap: str) -> list[bytes]:
 
 @depth.deep
 @pytest.mark.parametrize("read", [read_by_librdkafka, pytest.param(read_by_java, marks=java.needs_kafka)])
-def test_other_clients(zookeeper: str, tmp_path: Path, read: Callable[[str], list[bytes]]) -> None:
-    async def test() -> None:
-        async with racks(zookeeper, tmp_path, offsets_topic_replication_factor="1") as brokers:
-            await goes_on_with_the_leader(brokers, asyncio.to_thread(read, brokers.bootstrap))
-
-    run(test)
+async def test_other_clients(zookeeper: str, tmp_path: Path, read: Callable[[str], list[bytes]]) -> None:
+    async with racks(zookeeper, tmp_path, offsets_topic_replication_factor="1") as brokers:
+        await goes_on_with_the_leader(brokers, asyncio.to_thread(read, brokers.bootstrap))
 
 
-def test_followers_hear_at_once_how_far_is_committed(zookeeper: str, tmp_path: Path) -> None:
+async def test_followers_hear_at_once_how_far_is_committed(zookeeper: str, tmp_path: Path) -> None:
     """Their fetches waited for the next record or replica.fetch.wait.max.ms, and consumers with them."""
-
-    async def test() -> None:
-        settings = {"replica_fetch_wait_max_ms": "3600000", "replica_lag_time_max_ms": "7200000"}
-        async with racks(zookeeper, tmp_path, **settings) as brokers:
-            for n in range(3):
-                await produce(brokers, b"%d" % n)
-                await brokers.until(
-                    lambda n=n: {held.high_watermark for held in brokers.held(TP).values()} == {n + 1}  # type: ignore[misc]
-                )
-
-    run(test)
+    settings = {"replica_fetch_wait_max_ms": "3600000", "replica_lag_time_max_ms": "7200000"}
+    async with racks(zookeeper, tmp_path, **settings) as brokers:
+        for n in range(3):
+            await produce(brokers, b"%d" % n)
+            await brokers.until(
+                lambda n=n: {held.high_watermark for held in brokers.held(TP).values()} == {n + 1}  # type: ignore[misc]
+            )
 
 
 @depth.deep
-def test_what_a_follower_answers(zookeeper: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with racks(zookeeper, tmp_path) as brokers:
-            await produce(brokers, b"a", b"b")
-            await brokers.until(lambda: {held.high_watermark for held in brokers.held(TP).values()} == {2})
-            near = brokers.held(TP)[NEAR]
+async def test_what_a_follower_answers(zookeeper: str, tmp_path: Path) -> None:
+    async with racks(zookeeper, tmp_path) as brokers:
+        await produce(brokers, b"a", b"b")
+        await brokers.until(lambda: {held.high_watermark for held in brokers.held(TP).values()} == {2})
+        near = brokers.held(TP)[NEAR]
 
-            def ask(offset: int, version: int = 12) -> Any:
-                with RawClient(brokers.up[NEAR].broker.endpoint.port) as client:
-                    return client.fetch("t", offset, version=version)
+        def ask(offset: int, version: int = 12) -> Any:
+            with RawClient(brokers.up[NEAR].broker.endpoint.port) as client:
+                return client.fetch("t", offset, version=version)
 
-            async def code(offset: int, version: int = 12) -> int:
-                return (await asyncio.to_thread(ask, offset, version)).error_code
+        async def code(offset: int, version: int = 12) -> int:
+            return (await asyncio.to_thread(ask, offset, version)).error_code
 
-            assert await code(0) == await code(0, version=11) == await code(2) == 0
-            assert await code(0, version=10) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            assert await code(3) == ErrorCode.OFFSET_OUT_OF_RANGE
-            near.role.core.leader_high_watermark = 3  # type: ignore[union-attr]
-            assert await code(3) == ErrorCode.OFFSET_NOT_AVAILABLE
-            assert await code(4) == ErrorCode.OFFSET_OUT_OF_RANGE
-            near.role.core.leader_high_watermark = -1  # type: ignore[union-attr]
-            assert await code(4) == ErrorCode.OFFSET_NOT_AVAILABLE
-            hidden(near)
-            answer = await asyncio.to_thread(ask, 0)
-            assert (answer.error_code, answer.high_watermark, bytes(answer.records or b"")) == (0, 0, b"")
-
-    run(test)
+        assert await code(0) == await code(0, version=11) == await code(2) == 0
+        assert await code(0, version=10) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await code(3) == ErrorCode.OFFSET_OUT_OF_RANGE
+        near.role.core.leader_high_watermark = 3  # type: ignore[union-attr]
+        assert await code(3) == ErrorCode.OFFSET_NOT_AVAILABLE
+        assert await code(4) == ErrorCode.OFFSET_OUT_OF_RANGE
+        near.role.core.leader_high_watermark = -1  # type: ignore[union-attr]
+        assert await code(4) == ErrorCode.OFFSET_NOT_AVAILABLE
+        hidden(near)
+        answer = await asyncio.to_thread(ask, 0)
+        assert (answer.error_code, answer.high_watermark, bytes(answer.records or b"")) == (0, 0, b"")
 
 
 def hidden(partition: Partition) -> None:

@@ -181,51 +181,44 @@ SEARCHES = (FindCoordinatorRequest, ListGroupsRequest, ListTransactionsRequest)
 """Who is told of no coordinator looks again; these ask any broker, or all of them."""
 
 
-def test_a_coordinator_answers_nobody_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        brokers = Brokers(
-            zookeeper,
-            tmp_path,
-            count=1,
-            offsets_topic_num_partitions="1",
-            transaction_state_log_num_partitions="1",
-            group_initial_rebalance_delay_ms="0",
-        )
-        brokers.clock = clock = Clock()
-        async with brokers:
-            asking = Asking(brokers)
-            await asking.begin()
-            questions = asking.questions()
-            clock.is_fast = True
-            for message, code in questions:
-                answer = await asking.request(message)
-                expected = ErrorCode.NOT_COORDINATOR
-                if isinstance(message, SEARCHES):
-                    expected = ErrorCode.COORDINATOR_NOT_AVAILABLE
-                assert code(answer) == expected, f"{message}: {answer}"
-            clock.is_fast = False
-            await brokers.until(lambda: brokers.member(1).is_leased)
-            answer = await asking.request(_fetch())
-            assert answer.groups[0].topics[0].partitions[0].committed_offset == 1
-
-    asyncio.run(test())
+async def test_a_coordinator_answers_nobody_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
+    brokers = Brokers(
+        zookeeper,
+        tmp_path,
+        count=1,
+        offsets_topic_num_partitions="1",
+        transaction_state_log_num_partitions="1",
+        group_initial_rebalance_delay_ms="0",
+    )
+    brokers.clock = clock = Clock()
+    async with brokers:
+        asking = Asking(brokers)
+        await asking.begin()
+        questions = asking.questions()
+        clock.is_fast = True
+        for message, code in questions:
+            answer = await asking.request(message)
+            expected = ErrorCode.NOT_COORDINATOR
+            if isinstance(message, SEARCHES):
+                expected = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            assert code(answer) == expected, f"{message}: {answer}"
+        clock.is_fast = False
+        await brokers.until(lambda: brokers.member(1).is_leased)
+        answer = await asking.request(_fetch())
+        assert answer.groups[0].topics[0].partitions[0].committed_offset == 1
 
 
-def test_a_member_that_waited_is_not_answered_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
+async def test_a_member_that_waited_is_not_answered_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
     """The first member of a group waits a while for others."""
-
-    async def test() -> None:
-        brokers = Brokers(zookeeper, tmp_path, count=1, group_initial_rebalance_delay_ms="500")
-        brokers.clock = clock = Clock()
-        async with brokers:
-            asking = Asking(brokers)
-            groups = brokers.up[1].broker.groups
-            await asking.answered(_find(GROUP), lambda answer: answer.coordinators[0].error_code)
-            await asking.answered(_fetch(), lambda answer: answer.groups[0].error_code)
-            joining = asyncio.create_task(asking.request(_join()))
-            await brokers.until(lambda: "g" in groups.partition("g").shard.store.groups)
-            clock.is_fast = True
-            assert (await joining).error_code == ErrorCode.NOT_COORDINATOR
-            clock.is_fast = False
-
-    asyncio.run(test())
+    brokers = Brokers(zookeeper, tmp_path, count=1, group_initial_rebalance_delay_ms="500")
+    brokers.clock = clock = Clock()
+    async with brokers:
+        asking = Asking(brokers)
+        groups = brokers.up[1].broker.groups
+        await asking.answered(_find(GROUP), lambda answer: answer.coordinators[0].error_code)
+        await asking.answered(_fetch(), lambda answer: answer.groups[0].error_code)
+        joining = asyncio.create_task(asking.request(_join()))
+        await brokers.until(lambda: "g" in groups.partition("g").shard.store.groups)
+        clock.is_fast = True
+        assert (await joining).error_code == ErrorCode.NOT_COORDINATOR
+        clock.is_fast = False

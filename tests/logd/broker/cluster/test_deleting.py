@@ -51,47 +51,40 @@ def starts(nodes: Nodes) -> list[int]:
     return [node.partition.log_start_offset for node in nodes.nodes.values() if node.is_up]
 
 
-def test_all_replicas_have_deleted_when_it_is_answered(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with Nodes(tmp_path, fetch_wait_ms=LONG_MS) as nodes:
-            await filled(nodes)
-            assert told(await delete(nodes.leader, 2, timeout_ms=LONG_MS // 2)) == (0, 2)
-            assert starts(nodes) == [2, 2, 2]
-            assert told(await delete(nodes.leader, -1)) == (0, 3)
-            assert told(await delete(nodes.leader, 1)) == (0, 3), "it has gone already"
-            assert not nodes.leader.leading.low_watermarks
-
-    run(test)
+async def test_all_replicas_have_deleted_when_it_is_answered(tmp_path: Path) -> None:
+    async with Nodes(tmp_path, fetch_wait_ms=LONG_MS) as nodes:
+        await filled(nodes)
+        assert told(await delete(nodes.leader, 2, timeout_ms=LONG_MS // 2)) == (0, 2)
+        assert starts(nodes) == [2, 2, 2]
+        assert told(await delete(nodes.leader, -1)) == (0, 3)
+        assert told(await delete(nodes.leader, 1)) == (0, 3), "it has gone already"
+        assert not nodes.leader.leading.low_watermarks
 
 
-def test_one_that_does_not_fetch_is_waited_for_until_the_time_is_up_or_it_is_gone(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with Nodes(tmp_path) as nodes:
-            await filled(nodes)
-            await delete(nodes.leader, 1)
-            silent = nodes.nodes[3]
-            silent.assignment._fetchers.unfollow(TP)
-            assert told(await delete(nodes.leader, 3, timeout_ms=100)) == (ErrorCode.REQUEST_TIMED_OUT, 1)
-            assert starts(nodes)[:2] == [3, 3]
-            waiting = asyncio.ensure_future(delete(nodes.leader, 3))
-            await nodes.until(lambda: bool(nodes.leader.leading.low_watermarks))
-            await silent.stop()
-            assert told(await waiting) == (0, 3)
+async def test_one_that_does_not_fetch_is_waited_for_until_the_time_is_up_or_it_is_gone(
+    tmp_path: Path,
+) -> None:
+    async with Nodes(tmp_path) as nodes:
+        await filled(nodes)
+        await delete(nodes.leader, 1)
+        silent = nodes.nodes[3]
+        silent.assignment._fetchers.unfollow(TP)
+        assert told(await delete(nodes.leader, 3, timeout_ms=100)) == (ErrorCode.REQUEST_TIMED_OUT, 1)
+        assert starts(nodes)[:2] == [3, 3]
+        waiting = asyncio.ensure_future(delete(nodes.leader, 3))
+        await nodes.until(lambda: bool(nodes.leader.leading.low_watermarks))
+        await silent.stop()
+        assert told(await waiting) == (0, 3)
 
-    run(test)
 
-
-def test_another_leader_is_told(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with Nodes(tmp_path) as nodes:
-            await filled(nodes)
-            for other in (2, 3):
-                nodes.nodes[other].assignment._fetchers.unfollow(TP)
-            before = nodes.leader
-            await delete(before, 1, timeout_ms=100)  # what was asked already is answered
-            waiting = asyncio.ensure_future(delete(before, 2))
-            await nodes.until(lambda: bool(before.leading.low_watermarks))
-            before.leading.unlead(TP)
-            assert told(await waiting) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
-
-    run(test)
+async def test_another_leader_is_told(tmp_path: Path) -> None:
+    async with Nodes(tmp_path) as nodes:
+        await filled(nodes)
+        for other in (2, 3):
+            nodes.nodes[other].assignment._fetchers.unfollow(TP)
+        before = nodes.leader
+        await delete(before, 1, timeout_ms=100)  # what was asked already is answered
+        waiting = asyncio.ensure_future(delete(before, 2))
+        await nodes.until(lambda: bool(before.leading.low_watermarks))
+        before.leading.unlead(TP)
+        assert told(await waiting) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)

@@ -22,47 +22,44 @@ TPS = [TopicPartition("t", index) for index in range(PARTITIONS)]
 
 @deep
 @pytest.mark.parametrize("restarted", [False, True])
-def test_others_lead_what_was_in_a_folder_that_failed(
+async def test_others_lead_what_was_in_a_folder_that_failed(
     zookeeper: str, tmp_path: Path, restarted: bool
 ) -> None:
-    async def test() -> None:
-        async with Brokers(zookeeper, tmp_path, count=2, folders=2) as brokers:
-            async with Client(brokers.bootstrap) as client:
-                await Admin(client).create_topics([NewTopic("t", PARTITIONS, 2)])
-                await brokers.until(lambda: _in_sync(brokers, TPS))
-                async with BatchProducer(client, acks=-1) as producer:
-                    for tp in TPS:
-                        await (await producer.send(tp.topic, tp.partition, [(1, None, b"1", ())]))
-                broker = brokers.up[1].broker
-                bad = Path(broker.folders[0].path)
-                lost = {tp for tp, held in broker.catalog.partitions.items() if held.folder.path == bad}
-                assert 0 < len(lost) < PARTITIONS
-                if restarted:
-                    await brokers.stop(1)
-                    bad.rename(bad.with_name("elsewhere"))
-                    bad.touch()
-                    await brokers.start(1)
-                    broker = brokers.up[1].broker
-                else:
-                    broker.folders[0]._health.fail("a test takes it away", OSError(5, "gone"))
-                await brokers.until(lambda: _in_sync(brokers, set(TPS) - lost))
-                await brokers.until(lambda: all(_led_by(brokers, tp, 2) for tp in lost))
-                assert not lost & broker.catalog.partitions.keys()
-                assert {tp for tp in TPS if broker.leading and tp in broker.leading.led}.isdisjoint(lost)
-                async with BatchProducer(client, acks=-1) as producer:
-                    for tp in TPS:
-                        await (await producer.send(tp.topic, tp.partition, [(2, None, b"2", ())]))
-                await Admin(client).create_topics([NewTopic("new", 2, 2)])
-                await brokers.until(lambda: len(brokers.held(TopicPartition("new", 0))) == 2)
-            await brokers.stop(1)
-            if restarted:
-                bad.unlink()
-                bad.with_name("elsewhere").rename(bad)
-            await brokers.start(1)
+    async with Brokers(zookeeper, tmp_path, count=2, folders=2) as brokers:
+        async with Client(brokers.bootstrap) as client:
+            await Admin(client).create_topics([NewTopic("t", PARTITIONS, 2)])
             await brokers.until(lambda: _in_sync(brokers, TPS))
-            assert all(held.log_end_offset == 2 for tp in TPS for held in brokers.held(tp).values())
-
-    asyncio.run(test())
+            async with BatchProducer(client, acks=-1) as producer:
+                for tp in TPS:
+                    await (await producer.send(tp.topic, tp.partition, [(1, None, b"1", ())]))
+            broker = brokers.up[1].broker
+            bad = Path(broker.folders[0].path)
+            lost = {tp for tp, held in broker.catalog.partitions.items() if held.folder.path == bad}
+            assert 0 < len(lost) < PARTITIONS
+            if restarted:
+                await brokers.stop(1)
+                bad.rename(bad.with_name("elsewhere"))
+                bad.touch()
+                await brokers.start(1)
+                broker = brokers.up[1].broker
+            else:
+                broker.folders[0]._health.fail("a test takes it away", OSError(5, "gone"))
+            await brokers.until(lambda: _in_sync(brokers, set(TPS) - lost))
+            await brokers.until(lambda: all(_led_by(brokers, tp, 2) for tp in lost))
+            assert not lost & broker.catalog.partitions.keys()
+            assert {tp for tp in TPS if broker.leading and tp in broker.leading.led}.isdisjoint(lost)
+            async with BatchProducer(client, acks=-1) as producer:
+                for tp in TPS:
+                    await (await producer.send(tp.topic, tp.partition, [(2, None, b"2", ())]))
+            await Admin(client).create_topics([NewTopic("new", 2, 2)])
+            await brokers.until(lambda: len(brokers.held(TopicPartition("new", 0))) == 2)
+        await brokers.stop(1)
+        if restarted:
+            bad.unlink()
+            bad.with_name("elsewhere").rename(bad)
+        await brokers.start(1)
+        await brokers.until(lambda: _in_sync(brokers, TPS))
+        assert all(held.log_end_offset == 2 for tp in TPS for held in brokers.held(tp).values())
 
 
 def test_a_mistake_is_reported_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:

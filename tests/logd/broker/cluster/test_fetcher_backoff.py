@@ -11,31 +11,27 @@ from logd.broker.cluster.replication.replica_fetcher import FIRST_BACKOFF_S, Fet
 LIMIT_MS = 1000
 
 
-def test_it_grows_from_a_moment_to_the_setting() -> None:
+async def test_it_grows_from_a_moment_to_the_setting() -> None:
     """A leader that has not heard yet of its election is asked again soon: records wait for it."""
-
-    async def test() -> None:
-        nobody: Any = None
-        fetcher = ReplicaFetcher(
-            1,
-            node_id=2,
-            broker_epoch=lambda: 0,
-            peers=nobody,
-            truncations=nobody,
-            discard=nobody,
-            settings=FetcherSettings(replica_fetch_backoff_ms=LIMIT_MS),
-            now_ms=lambda: 0,
-        )
-        following: Any = SimpleNamespace(failures=0, not_before=0.0)
-        loop = asyncio.get_running_loop()
-        pauses = []
-        for _ in range(20):
-            before = loop.time()
-            fetcher._back_off(following)
-            after = loop.time()
-            pauses.append((following.not_before - after, following.not_before - before))
-        assert pauses[0][0] <= FIRST_BACKOFF_S
-        assert all(most >= LIMIT_MS / 2000 for _, most in pauses[10:])
-        assert all(least <= LIMIT_MS / 1000 for least, _ in pauses)
-
-    asyncio.run(test())
+    nobody: Any = None
+    fetcher = ReplicaFetcher(
+        1,
+        node_id=2,
+        broker_epoch=lambda: 0,
+        peers=nobody,
+        truncations=nobody,
+        discard=nobody,
+        settings=FetcherSettings(replica_fetch_backoff_ms=LIMIT_MS),
+        now_ms=lambda: 0,
+    )
+    following: Any = SimpleNamespace(failures=0, not_before=0.0)
+    loop = asyncio.get_running_loop()
+    pauses = []
+    for _ in range(20):
+        before = loop.time()
+        fetcher._back_off(following)
+        after = loop.time()
+        pauses.append((following.not_before - after, following.not_before - before))
+    assert pauses[0][0] <= FIRST_BACKOFF_S
+    assert all(most >= LIMIT_MS / 2000 for _, most in pauses[10:])
+    assert all(least <= LIMIT_MS / 1000 for least, _ in pauses)

@@ -39,37 +39,30 @@ async def versions(port: int) -> Any:
                 await asyncio.sleep(0.01)
 
 
-def test_clients_are_not_told_that_there_is_nothing(zookeeper: str, tmp_path: Path) -> None:
+async def test_clients_are_not_told_that_there_is_nothing(zookeeper: str, tmp_path: Path) -> None:
     """It waits for a session to end: that of another broker of its id, here."""
-
-    async def test() -> None:
-        async with Brokers(zookeeper, tmp_path / "first", count=1):
-            joining = Brokers(zookeeper, tmp_path / "second").made(1)
-            starting = asyncio.ensure_future(joining.start())
-            await asyncio.sleep(0)  # its addresses are taken first
-            port = joining.broker.endpoint.port
-            assert (await versions(port)).api_keys
-            with pytest.raises(ConnectionError):
-                await asyncio.to_thread(ask, port, MetadataRequest(topics=[]), 12)
-            assert not starting.done()
-            starting.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await starting
-
-    run(test)
+    async with Brokers(zookeeper, tmp_path / "first", count=1):
+        joining = Brokers(zookeeper, tmp_path / "second").made(1)
+        starting = asyncio.ensure_future(joining.start())
+        await asyncio.sleep(0)  # its addresses are taken first
+        port = joining.broker.endpoint.port
+        assert (await versions(port)).api_keys
+        with pytest.raises(ConnectionError):
+            await asyncio.to_thread(ask, port, MetadataRequest(topics=[]), 12)
+        assert not starting.done()
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
 
 
-def test_who_waits_for_a_controller_that_ends_before_it_has_loaded_hears_of_it() -> None:
-    async def test() -> None:
-        elected = Elected(1, 5, 5, cast("Any", None))
-        controlling = ControllerRole(
-            cast("Any", None), elected, cast("Any", None), ControllerSettings(), lambda: None
-        )
-        waiting = asyncio.ensure_future(controlling.do(cast("Any", None)))
-        await asyncio.sleep(0)
-        await controlling.stop()
-        with pytest.raises(KafkaError) as raised:
-            await waiting
-        assert raised.value.code is ErrorCode.NOT_CONTROLLER
-
-    run(test)
+async def test_who_waits_for_a_controller_that_ends_before_it_has_loaded_hears_of_it() -> None:
+    elected = Elected(1, 5, 5, cast("Any", None))
+    controlling = ControllerRole(
+        cast("Any", None), elected, cast("Any", None), ControllerSettings(), lambda: None
+    )
+    waiting = asyncio.ensure_future(controlling.do(cast("Any", None)))
+    await asyncio.sleep(0)
+    await controlling.stop()
+    with pytest.raises(KafkaError) as raised:
+        await waiting
+    assert raised.value.code is ErrorCode.NOT_CONTROLLER

@@ -136,98 +136,87 @@ async def _create(brokers: Brokers, replicas: int) -> None:
 
 
 @deep
-def test_nothing_is_accepted_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        brokers = Brokers(zookeeper, tmp_path, count=1, offsets_topic_num_partitions="1")
-        brokers.clock = clock = Clock()
-        async with brokers:
-            await _create(brokers, 1)
-            assert await _produce(brokers, 1, 1) == 0
-            async with Client(brokers.bootstrap) as client:
-                await Admin(client).alter_group_offsets("g", {TP: 0})
-            (partition,) = brokers.held(TP).values()
-            offsets = brokers.held(TopicPartition("__consumer_offsets", 0))[1]
-            ends = partition.log_end_offset, offsets.log_end_offset
-            clock.is_fast = True
-            assert await _produce(brokers, 1, 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            assert await _produce(brokers, 1, -1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            assert await _commit(brokers, 1) == ErrorCode.NOT_COORDINATOR
-            assert ends == (partition.log_end_offset, offsets.log_end_offset)
-            clock.is_fast = False
-            await brokers.until(lambda: brokers.member(1).is_leased)
-            assert await _produce(brokers, 1, -1) == 0
-            assert await _commit(brokers, 1) == 0
-
-    asyncio.run(test())
+async def test_nothing_is_accepted_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
+    brokers = Brokers(zookeeper, tmp_path, count=1, offsets_topic_num_partitions="1")
+    brokers.clock = clock = Clock()
+    async with brokers:
+        await _create(brokers, 1)
+        assert await _produce(brokers, 1, 1) == 0
+        async with Client(brokers.bootstrap) as client:
+            await Admin(client).alter_group_offsets("g", {TP: 0})
+        (partition,) = brokers.held(TP).values()
+        offsets = brokers.held(TopicPartition("__consumer_offsets", 0))[1]
+        ends = partition.log_end_offset, offsets.log_end_offset
+        clock.is_fast = True
+        assert await _produce(brokers, 1, 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await _produce(brokers, 1, -1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await _commit(brokers, 1) == ErrorCode.NOT_COORDINATOR
+        assert ends == (partition.log_end_offset, offsets.log_end_offset)
+        clock.is_fast = False
+        await brokers.until(lambda: brokers.member(1).is_leased)
+        assert await _produce(brokers, 1, -1) == 0
+        assert await _commit(brokers, 1) == 0
 
 
 @deep
-def test_nothing_else_is_acknowledged_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
+async def test_nothing_else_is_acknowledged_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
     """Markers, deleted records, consent to a transaction's batch, and what a controller need not change."""
-
-    async def test() -> None:
-        brokers = Brokers(zookeeper, tmp_path, count=1, transaction_state_log_num_partitions="1")
-        brokers.clock = clock = Clock()
-        async with brokers:
-            await _create(brokers, 1)
-            assert await _produce(brokers, 1, 1) == 0
-            identity = await _producer(brokers, 1)
-            (partition,) = brokers.held(TP).values()
-            ends = partition.log_start_offset, partition.log_end_offset
-            clock.is_fast = True
-            assert await _mark(brokers, 1, identity) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            assert await _delete_records(brokers, 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            assert await _verify(brokers, 1, identity) == ErrorCode.NOT_COORDINATOR
-            with pytest.raises(KafkaError, match="may be over") as refused:
-                await brokers.member(1).controlling.do(lambda controller: Decision([], None))
-            assert refused.value.code is ErrorCode.NOT_CONTROLLER
-            assert ends == (partition.log_start_offset, partition.log_end_offset)
-            clock.is_fast = False
-            await brokers.until(lambda: brokers.member(1).is_leased)
+    brokers = Brokers(zookeeper, tmp_path, count=1, transaction_state_log_num_partitions="1")
+    brokers.clock = clock = Clock()
+    async with brokers:
+        await _create(brokers, 1)
+        assert await _produce(brokers, 1, 1) == 0
+        identity = await _producer(brokers, 1)
+        (partition,) = brokers.held(TP).values()
+        ends = partition.log_start_offset, partition.log_end_offset
+        clock.is_fast = True
+        assert await _mark(brokers, 1, identity) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await _delete_records(brokers, 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await _verify(brokers, 1, identity) == ErrorCode.NOT_COORDINATOR
+        with pytest.raises(KafkaError, match="may be over") as refused:
             await brokers.member(1).controlling.do(lambda controller: Decision([], None))
-            assert await _verify(brokers, 1, identity) == ErrorCode.TRANSACTION_ABORTABLE
-            assert await _mark(brokers, 1, identity) == 0
-            assert await _delete_records(brokers, 1) == 0
-
-    asyncio.run(test())
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
+        assert ends == (partition.log_start_offset, partition.log_end_offset)
+        clock.is_fast = False
+        await brokers.until(lambda: brokers.member(1).is_leased)
+        await brokers.member(1).controlling.do(lambda controller: Decision([], None))
+        assert await _verify(brokers, 1, identity) == ErrorCode.TRANSACTION_ABORTABLE
+        assert await _mark(brokers, 1, identity) == 0
+        assert await _delete_records(brokers, 1) == 0
 
 
 @pytest.mark.parametrize("what", ["records", "a marker"])
-def test_what_waited_is_not_acknowledged_without_a_lease(zookeeper: str, tmp_path: Path, what: str) -> None:
-    async def test() -> None:
-        brokers = Brokers(zookeeper, tmp_path, count=2)
-        brokers.clock = clock = Clock()
-        async with brokers:
-            await _create(brokers, 2)
-            state = brokers.state(TP)
-            assert state is not None
-            (follower,) = set(state.isr) - {state.leader}
-            leading, following = brokers.held(TP)[state.leader], brokers.held(TP)[follower]
-            membership = brokers.up[follower].broker.membership
-            assert membership is not None and membership._assignment is not None
-            membership._assignment.unassign(following)  # what comes by a fetch of before is left aside
-            asked = (
-                _produce(brokers, state.leader, -1)
-                if what == "records"
-                else _mark(brokers, state.leader, ProducerIdentity(7, 0))
-            )
-            asking = asyncio.create_task(asked)
-            await brokers.until(lambda: leading.log_end_offset == 1)
-            clock.is_fast = True
-            membership._assignment.assign(following, state)
-            await brokers.until(lambda: leading.high_watermark == 1)
-            assert await asking == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            clock.is_fast = False
+async def test_what_waited_is_not_acknowledged_without_a_lease(
+    zookeeper: str, tmp_path: Path, what: str
+) -> None:
+    brokers = Brokers(zookeeper, tmp_path, count=2)
+    brokers.clock = clock = Clock()
+    async with brokers:
+        await _create(brokers, 2)
+        state = brokers.state(TP)
+        assert state is not None
+        (follower,) = set(state.isr) - {state.leader}
+        leading, following = brokers.held(TP)[state.leader], brokers.held(TP)[follower]
+        membership = brokers.up[follower].broker.membership
+        assert membership is not None and membership._assignment is not None
+        membership._assignment.unassign(following)  # what comes by a fetch of before is left aside
+        asked = (
+            _produce(brokers, state.leader, -1)
+            if what == "records"
+            else _mark(brokers, state.leader, ProducerIdentity(7, 0))
+        )
+        asking = asyncio.create_task(asked)
+        await brokers.until(lambda: leading.log_end_offset == 1)
+        clock.is_fast = True
+        membership._assignment.assign(following, state)
+        await brokers.until(lambda: leading.high_watermark == 1)
+        assert await asking == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        clock.is_fast = False
 
-    asyncio.run(test())
 
-
-def test_a_new_registration_is_leased_when_it_has_been_told(zookeeper: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with Brokers(zookeeper, tmp_path, count=1) as brokers:
-            member = brokers.member(1)
-            assert member.is_leased
-            member._registered(Registered(1, member.epoch + 1, member.session.lease))
-            assert not member.is_leased
-
-    asyncio.run(test())
+async def test_a_new_registration_is_leased_when_it_has_been_told(zookeeper: str, tmp_path: Path) -> None:
+    async with Brokers(zookeeper, tmp_path, count=1) as brokers:
+        member = brokers.member(1)
+        assert member.is_leased
+        member._registered(Registered(1, member.epoch + 1, member.session.lease))
+        assert not member.is_leased

@@ -94,75 +94,63 @@ async def ends(nodes: Nodes, *ids: int) -> None:
     )
 
 
-def test_a_deleted_key_does_not_come_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> None:
-        async with made(tmp_path) as nodes:
-            await nodes.create_topic(COMPACTED)
-            put(nodes.leader, b"stays", b"1")
-            put(nodes.leader, b"gone", b"deleted later")
-            await ends(nodes, 2, 3)
-            await nodes.nodes[2].stop()
-            put(nodes.leader, b"gone", None)
-            await settle(nodes)
-            with caplog.at_level(logging.INFO, "logd.replication"):
-                await nodes.nodes[2].start()
-                await in_sync(nodes, 3)
-            assert state(nodes.nodes[2]) == {b"stays": b"1"}
-            assert nodes.nodes[2].partition.log.removal_offset >= 3
-            text = caplog.text
-            assert "t-0: broker 2, whose log ends at 2, has to begin anew at 0" in text
-            assert (
-                "t-0 begins anew at 0: broker 1 had compacted away deletions or transaction markers" in text
-            )
-            assert "elected uncleanly" not in text
-
-    run(test)
-
-
-def test_a_transaction_that_was_ended_is_not_open_again(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with made(tmp_path) as nodes:
-            await nodes.create_topic(COMPACTED)
-            put(nodes.leader, b"gone", b"aborted", base_sequence=0, transactional=True, **PRODUCER)
-            await ends(nodes, 2, 3)
-            await nodes.nodes[2].stop()
-            nodes.leader.partition.append_marker(7, 1, False, 0, NOW, transaction_version=2)
-            await settle(nodes)
+async def test_a_deleted_key_does_not_come_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with made(tmp_path) as nodes:
+        await nodes.create_topic(COMPACTED)
+        put(nodes.leader, b"stays", b"1")
+        put(nodes.leader, b"gone", b"deleted later")
+        await ends(nodes, 2, 3)
+        await nodes.nodes[2].stop()
+        put(nodes.leader, b"gone", None)
+        await settle(nodes)
+        with caplog.at_level(logging.INFO, "logd.replication"):
             await nodes.nodes[2].start()
             await in_sync(nodes, 3)
-            await ends(nodes, 2)
-            partition = nodes.nodes[2].partition
-            assert partition.last_stable_offset == partition.high_watermark
-            assert not partition.has_open_transaction(7)
+        assert state(nodes.nodes[2]) == {b"stays": b"1"}
+        assert nodes.nodes[2].partition.log.removal_offset >= 3
+        text = caplog.text
+        assert "t-0: broker 2, whose log ends at 2, has to begin anew at 0" in text
+        assert "t-0 begins anew at 0: broker 1 had compacted away deletions or transaction markers" in text
+        assert "elected uncleanly" not in text
 
-    run(test)
+
+async def test_a_transaction_that_was_ended_is_not_open_again(tmp_path: Path) -> None:
+    async with made(tmp_path) as nodes:
+        await nodes.create_topic(COMPACTED)
+        put(nodes.leader, b"gone", b"aborted", base_sequence=0, transactional=True, **PRODUCER)
+        await ends(nodes, 2, 3)
+        await nodes.nodes[2].stop()
+        nodes.leader.partition.append_marker(7, 1, False, 0, NOW, transaction_version=2)
+        await settle(nodes)
+        await nodes.nodes[2].start()
+        await in_sync(nodes, 3)
+        await ends(nodes, 2)
+        partition = nodes.nodes[2].partition
+        assert partition.last_stable_offset == partition.high_watermark
+        assert not partition.has_open_transaction(7)
 
 
-def test_whoever_copied_such_a_log_tells_the_next_one(tmp_path: Path) -> None:
+async def test_whoever_copied_such_a_log_tells_the_next_one(tmp_path: Path) -> None:
     """Its own cleaner has never seen the deletion; nor has a restart made it forget."""
-
-    async def test() -> None:
-        async with made(tmp_path) as nodes:
-            await nodes.create_topic(COMPACTED)
-            put(nodes.leader, b"gone", b"deleted later")
-            await ends(nodes, 2, 3)
-            await nodes.nodes[2].stop()
-            await nodes.nodes[3].stop()
-            put(nodes.leader, b"gone", None)
-            await settle(nodes)
-            await nodes.nodes[2].start()
-            await in_sync(nodes, 2)
-            await ends(nodes, 2)
-            await nodes.nodes[2].stop()
-            await nodes.nodes[2].start()
-            await in_sync(nodes, 2)
-            await nodes.nodes[1].stop()
-            assert nodes.state.leader == 2
-            await nodes.nodes[3].start()
-            await in_sync(nodes, 2)
-            assert state(nodes.nodes[3]) == {}
-
-    run(test)
+    async with made(tmp_path) as nodes:
+        await nodes.create_topic(COMPACTED)
+        put(nodes.leader, b"gone", b"deleted later")
+        await ends(nodes, 2, 3)
+        await nodes.nodes[2].stop()
+        await nodes.nodes[3].stop()
+        put(nodes.leader, b"gone", None)
+        await settle(nodes)
+        await nodes.nodes[2].start()
+        await in_sync(nodes, 2)
+        await ends(nodes, 2)
+        await nodes.nodes[2].stop()
+        await nodes.nodes[2].start()
+        await in_sync(nodes, 2)
+        await nodes.nodes[1].stop()
+        assert nodes.state.leader == 2
+        await nodes.nodes[3].start()
+        await in_sync(nodes, 2)
+        assert state(nodes.nodes[3]) == {}
 
 
 def test_the_offset_is_on_the_disk_before_what_it_is_for(
@@ -256,101 +244,87 @@ def test_a_round_is_given_up_where_a_replica_came_meanwhile(
     run(test)
 
 
-def test_a_replica_comes_back_while_everything_is_deleted_and_compacted(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with made(tmp_path) as nodes:
-            await nodes.create_topic(COMPACTED)
+async def test_a_replica_comes_back_while_everything_is_deleted_and_compacted(tmp_path: Path) -> None:
+    async with made(tmp_path) as nodes:
+        await nodes.create_topic(COMPACTED)
 
-            async def change() -> None:
-                for number in range(100_000):
-                    put(nodes.nodes[1], b"key-%d" % number, b"%d" % number)
-                    put(nodes.nodes[1], b"key-%d" % (number - 10), None)
-                    put(nodes.nodes[1], b"tick", b"." * 200)
-                    await asyncio.sleep(0.02)
+        async def change() -> None:
+            for number in range(100_000):
+                put(nodes.nodes[1], b"key-%d" % number, b"%d" % number)
+                put(nodes.nodes[1], b"key-%d" % (number - 10), None)
+                put(nodes.nodes[1], b"tick", b"." * 200)
+                await asyncio.sleep(0.02)
 
-            changing = asyncio.ensure_future(change())
-            for _ in range(3):
-                await nodes.until(lambda: len(nodes.nodes[2].partition.log.segments.row) > 1)
-                await nodes.nodes[2].stop()
-                before = nodes.leader.partition.log.removal_offset
-                await nodes.until(lambda: nodes.leader.partition.log.removal_offset > before + 20)  # noqa: B023
-                await nodes.nodes[2].start()
-                await in_sync(nodes, 3)
-            changing.cancel()
-            await ends(nodes, 2, 3)
-            assert state(nodes.nodes[2]) == state(nodes.nodes[3]) == state(nodes.nodes[1])
-
-    run(test)
+        changing = asyncio.ensure_future(change())
+        for _ in range(3):
+            await nodes.until(lambda: len(nodes.nodes[2].partition.log.segments.row) > 1)
+            await nodes.nodes[2].stop()
+            before = nodes.leader.partition.log.removal_offset
+            await nodes.until(lambda: nodes.leader.partition.log.removal_offset > before + 20)  # noqa: B023
+            await nodes.nodes[2].start()
+            await in_sync(nodes, 3)
+        changing.cancel()
+        await ends(nodes, 2, 3)
+        assert state(nodes.nodes[2]) == state(nodes.nodes[3]) == state(nodes.nodes[1])
 
 
-def test_a_replica_that_fetches_no_more_holds_nothing_up_for_long(tmp_path: Path) -> None:
+async def test_a_replica_that_fetches_no_more_holds_nothing_up_for_long(tmp_path: Path) -> None:
     """It is registered still, and hangs: after replica.lag.time.max.ms it is not waited for any more."""
-
-    async def test() -> None:
-        async with made(tmp_path, lag_ms=500) as nodes:
-            await nodes.create_topic(COMPACTED)
-            put(nodes.leader, b"gone", b"deleted later")
-            await ends(nodes, 2, 3)
-            await nodes.nodes[2].assignment.stop()
-            put(nodes.leader, b"gone", None)
-            await in_sync(nodes, 2)
-            await settle(nodes)
-            await nodes.nodes[2].stop()
-            await nodes.nodes[2].start()
-            await in_sync(nodes, 3)
-            assert state(nodes.nodes[2]) == {}
-
-    run(test)
+    async with made(tmp_path, lag_ms=500) as nodes:
+        await nodes.create_topic(COMPACTED)
+        put(nodes.leader, b"gone", b"deleted later")
+        await ends(nodes, 2, 3)
+        await nodes.nodes[2].assignment.stop()
+        put(nodes.leader, b"gone", None)
+        await in_sync(nodes, 2)
+        await settle(nodes)
+        await nodes.nodes[2].stop()
+        await nodes.nodes[2].start()
+        await in_sync(nodes, 3)
+        assert state(nodes.nodes[2]) == {}
 
 
-def test_nothing_is_removed_above_a_replica_that_copies(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with made(tmp_path, lag_ms=500) as nodes:
-            await nodes.create_topic(COMPACTED)
-            put(nodes.leader, b"stays", b"1")
-            await ends(nodes, 2, 3)
-            leader = nodes.leader
-            nodes.nodes[2].hears = False
-            nodes.nodes[2].assignment.fetchers.unfollow(TP)
-            put(leader, b"gone", b"deleted later")
-            put(leader, b"gone", None)
+async def test_nothing_is_removed_above_a_replica_that_copies(tmp_path: Path) -> None:
+    async with made(tmp_path, lag_ms=500) as nodes:
+        await nodes.create_topic(COMPACTED)
+        put(nodes.leader, b"stays", b"1")
+        await ends(nodes, 2, 3)
+        leader = nodes.leader
+        nodes.nodes[2].hears = False
+        nodes.nodes[2].assignment.fetchers.unfollow(TP)
+        put(leader, b"gone", b"deleted later")
+        put(leader, b"gone", None)
 
-            async def grow(holds: Callable[[], bool]) -> None:
-                async with asyncio.timeout(20):
-                    while not holds():
-                        leader.leading.fetches(2)  # something else: it is slow with this partition
-                        put(leader, b"tick", b"." * 200)
-                        await asyncio.sleep(0.03)
+        async def grow(holds: Callable[[], bool]) -> None:
+            async with asyncio.timeout(20):
+                while not holds():
+                    leader.leading.fetches(2)  # something else: it is slow with this partition
+                    put(leader, b"tick", b"." * 200)
+                    await asyncio.sleep(0.03)
 
-            await grow(lambda: len(nodes.state.isr) == 2)
-            await grow(lambda: (b"gone", b"deleted later") not in records(leader))
-            end = leader.partition.log_end_offset
-            await grow(lambda: leader.partition.log_end_offset > end + 30)
-            assert (b"gone", None) in records(leader)
-            nodes.nodes[2].hears = True
-            nodes._apply([nodes.state.as_change(TP)])  # followed again
-            await in_sync(nodes, 3)
-            await settle(nodes)
-            assert state(nodes.nodes[2]) == {b"stays": b"1"}
-
-    run(test)
+        await grow(lambda: len(nodes.state.isr) == 2)
+        await grow(lambda: (b"gone", b"deleted later") not in records(leader))
+        end = leader.partition.log_end_offset
+        await grow(lambda: leader.partition.log_end_offset > end + 30)
+        assert (b"gone", None) in records(leader)
+        nodes.nodes[2].hears = True
+        nodes._apply([nodes.state.as_change(TP)])  # followed again
+        await in_sync(nodes, 3)
+        await settle(nodes)
+        assert state(nodes.nodes[2]) == {b"stays": b"1"}
 
 
-def test_a_log_that_is_deleted_and_compacted_begins_later(tmp_path: Path) -> None:
+async def test_a_log_that_is_deleted_and_compacted_begins_later(tmp_path: Path) -> None:
     """Its start has moved past the replica's end: that replica begins there, and knows what it lacks."""
-
-    async def test() -> None:
-        async with made(tmp_path) as nodes:
-            await nodes.create_topic({**COMPACTED, "cleanup.policy": "compact,delete"})
-            put(nodes.leader, b"gone", b"deleted later")
-            await ends(nodes, 2, 3)
-            await nodes.nodes[2].stop()
-            put(nodes.leader, b"gone", None)
-            await settle(nodes)
-            nodes.leader.partition.delete_records_before(4)
-            await nodes.nodes[2].start()
-            await in_sync(nodes, 3)
-            assert nodes.nodes[2].partition.log_start_offset == 4
-            assert state(nodes.nodes[2]) == {}
-
-    run(test)
+    async with made(tmp_path) as nodes:
+        await nodes.create_topic({**COMPACTED, "cleanup.policy": "compact,delete"})
+        put(nodes.leader, b"gone", b"deleted later")
+        await ends(nodes, 2, 3)
+        await nodes.nodes[2].stop()
+        put(nodes.leader, b"gone", None)
+        await settle(nodes)
+        nodes.leader.partition.delete_records_before(4)
+        await nodes.nodes[2].start()
+        await in_sync(nodes, 3)
+        assert nodes.nodes[2].partition.log_start_offset == 4
+        assert state(nodes.nodes[2]) == {}

@@ -191,44 +191,40 @@ async def assert_kept_out(door: Door, *znodes: str) -> None:
                     await session.get(path)
 
 
-def test_brokers_go_on_and_strangers_stay_out(door: Door, tmp_path: Path) -> None:
+async def test_brokers_go_on_and_strangers_stay_out(door: Door, tmp_path: Path) -> None:
     """Through another controller's election, and through the end of a session."""
+    async with Brokers(door.zookeeper, tmp_path, **door.settings, min_insync_replicas="2") as brokers:
+        async with Client(brokers.bootstrap) as client:
+            await Admin(client).create_topics([NewTopic("t", 1, 3)])
+            changed = {"background.threads": "3"}
+            await Admin(client).incremental_alter_configs("1", changed, ResourceType.BROKER)
+        await write(brokers, 10)
+        await all_have(brokers, 10)
+        own = [paths.broker(id_) for id_ in (1, 2, 3)]
+        theirs = (paths.CONTROLLER_EPOCH, paths.CONTROLLER, paths.topic("t"), paths.state(*TP), *own)
+        await asyncio.to_thread(assert_closed, door)
+        await assert_kept_out(door, *theirs)
 
-    async def test() -> None:
-        async with Brokers(door.zookeeper, tmp_path, **door.settings, min_insync_replicas="2") as brokers:
-            async with Client(brokers.bootstrap) as client:
-                await Admin(client).create_topics([NewTopic("t", 1, 3)])
-                changed = {"background.threads": "3"}
-                await Admin(client).incremental_alter_configs("1", changed, ResourceType.BROKER)
-            await write(brokers, 10)
-            await all_have(brokers, 10)
-            own = [paths.broker(id_) for id_ in (1, 2, 3)]
-            theirs = (paths.CONTROLLER_EPOCH, paths.CONTROLLER, paths.topic("t"), paths.state(*TP), *own)
-            await asyncio.to_thread(assert_closed, door)
-            await assert_kept_out(door, *theirs)
+        first = await controller(brokers)
+        await brokers.stop(first)
+        assert await controller(brokers) != first
+        await write(brokers, 10)
+        await brokers.start(first)
+        await all_have(brokers, 20)
 
-            first = await controller(brokers)
-            await brokers.stop(first)
-            assert await controller(brokers) != first
-            await write(brokers, 10)
-            await brokers.start(first)
-            await all_have(brokers, 20)
+        await end_session(brokers, await controller(brokers), door.server)
+        await controller(brokers)
+        await write(brokers, 10)
+        await all_have(brokers, 30)
+        await asyncio.to_thread(assert_closed, door)
+        await assert_kept_out(door, *theirs)
 
-            await end_session(brokers, await controller(brokers), door.server)
-            await controller(brokers)
-            await write(brokers, 10)
-            await all_have(brokers, 30)
-            await asyncio.to_thread(assert_closed, door)
-            await assert_kept_out(door, *theirs)
-
-            with pytest.raises(NotAllowed, match="give it an identity that may"):
-                await Brokers(door.plain, tmp_path / "stranger").made(4).start()
-            assert set(brokers.up[1].alive) == {1, 2, 3}
-
-    run(test)
+        with pytest.raises(NotAllowed, match="give it an identity that may"):
+            await Brokers(door.plain, tmp_path / "stranger").made(4).start()
+        assert set(brokers.up[1].alive) == {1, 2, 3}
 
 
-def test_a_single_broker_moves_by_its_identity(secured: Secured, tmp_path: Path) -> None:
+async def test_a_single_broker_moves_by_its_identity(secured: Secured, tmp_path: Path) -> None:
     door = by_digest(secured)
     asyncio.run(fill(tmp_path))
     settings = {"zookeeper_connect": door.zookeeper, "node_id": str(NODE), **door.settings}
@@ -237,17 +233,13 @@ def test_a_single_broker_moves_by_its_identity(secured: Secured, tmp_path: Path)
     moved = CliRunner().invoke(app, ["move-to-zookeeper", folders, *overrides, "--yes"])
     assert (moved.exit_code, DIGEST in moved.output) == (0, False), moved.output
     assert_closed(door)
-
-    async def test() -> None:
-        await assert_kept_out(door, paths.CONTROLLER_EPOCH, paths.topic("t"), paths.state("t", 0))
-        with pytest.raises(NotAllowed, match="give it an identity that may"):
-            await among_others(tmp_path, door.zookeeper).start()
-        broker = among_others(tmp_path, door.zookeeper, set_acl=True, digest=DIGEST)
-        await broker.start()
-        try:
-            ends = {(each.topic, each.partition): each.high_watermark for each in broker.ends()}
-            assert ends == {("t", 0): RECORDS, ("t", 1): RECORDS, ("t", 2): RECORDS, ("u", 0): 0}
-        finally:
-            await broker.stop()
-
-    run(test)
+    await assert_kept_out(door, paths.CONTROLLER_EPOCH, paths.topic("t"), paths.state("t", 0))
+    with pytest.raises(NotAllowed, match="give it an identity that may"):
+        await among_others(tmp_path, door.zookeeper).start()
+    broker = among_others(tmp_path, door.zookeeper, set_acl=True, digest=DIGEST)
+    await broker.start()
+    try:
+        ends = {(each.topic, each.partition): each.high_watermark for each in broker.ends()}
+        assert ends == {("t", 0): RECORDS, ("t", 1): RECORDS, ("t", 2): RECORDS, ("u", 0): 0}
+    finally:
+        await broker.stop()

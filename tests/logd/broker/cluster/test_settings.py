@@ -21,51 +21,44 @@ TPS = [TopicPartition("t", index) for index in range(4)]
 
 
 @deep
-def test_leaders_are_given_back_to_preferred_replicas(zookeeper: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        settings = {
-            "leader.imbalance.check.interval.seconds": "1",
-            "leader.imbalance.per.broker.percentage": "0",
-        }
-        async with Brokers(zookeeper, tmp_path, count=2, **settings) as brokers:
-            async with Client(brokers.bootstrap) as client:
-                await Admin(client).create_topics([NewTopic("t", len(TPS), 2)])
-            await brokers.until(lambda: _are_led_by_preferred(brokers))
-            await brokers.stop(1)
-            await brokers.until(lambda: all(_leader(brokers, tp) == 2 for tp in TPS))
-            await brokers.start(1)
-            await brokers.until(lambda: _are_led_by_preferred(brokers))
-
-    asyncio.run(test())
+async def test_leaders_are_given_back_to_preferred_replicas(zookeeper: str, tmp_path: Path) -> None:
+    settings = {
+        "leader.imbalance.check.interval.seconds": "1",
+        "leader.imbalance.per.broker.percentage": "0",
+    }
+    async with Brokers(zookeeper, tmp_path, count=2, **settings) as brokers:
+        async with Client(brokers.bootstrap) as client:
+            await Admin(client).create_topics([NewTopic("t", len(TPS), 2)])
+        await brokers.until(lambda: _are_led_by_preferred(brokers))
+        await brokers.stop(1)
+        await brokers.until(lambda: all(_leader(brokers, tp) == 2 for tp in TPS))
+        await brokers.start(1)
+        await brokers.until(lambda: _are_led_by_preferred(brokers))
 
 
 @deep
-def test_leaders_stay_where_they_are_not_to_be_given_back(
+async def test_leaders_stay_where_they_are_not_to_be_given_back(
     zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The round comes, and does nothing."""
+    settings = {"auto.leader.rebalance.enable": "false", "leader.imbalance.check.interval.seconds": "1"}
+    async with Brokers(zookeeper, tmp_path, count=1, **settings) as brokers:
+        membership = brokers.up[1].broker.membership
+        assert membership is not None
+        controlling, looked, given_back = membership.member.controlling, [], []
+        config = controlling._config
 
-    async def test() -> None:
-        settings = {"auto.leader.rebalance.enable": "false", "leader.imbalance.check.interval.seconds": "1"}
-        async with Brokers(zookeeper, tmp_path, count=1, **settings) as brokers:
-            membership = brokers.up[1].broker.membership
-            assert membership is not None
-            controlling, looked, given_back = membership.member.controlling, [], []
-            config = controlling._config
+        def look() -> BrokerConfig:
+            looked.append(1)
+            return config()
 
-            def look() -> BrokerConfig:
-                looked.append(1)
-                return config()
+        async def give_back(*_: object) -> None:
+            given_back.append(1)
 
-            async def give_back(*_: object) -> None:
-                given_back.append(1)
-
-            monkeypatch.setattr(controlling, "_config", look)
-            monkeypatch.setattr(controlling, "_rebalance_once", give_back)
-            await brokers.until(lambda: len(looked) > 2)
-            assert given_back == []
-
-    asyncio.run(test())
+        monkeypatch.setattr(controlling, "_config", look)
+        monkeypatch.setattr(controlling, "_rebalance_once", give_back)
+        await brokers.until(lambda: len(looked) > 2)
+        assert given_back == []
 
 
 def _leader(brokers: Brokers, tp: TopicPartition) -> int | None:
@@ -78,51 +71,42 @@ def _are_led_by_preferred(brokers: Brokers) -> bool:
     return all(state is not None and state.leader == state.replicas[0] for state in states)
 
 
-def test_unclean_elections_are_allowed_while_running(zookeeper: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with Brokers(zookeeper, tmp_path, count=1) as brokers:
-            membership = brokers.up[1].broker.membership
-            assert membership is not None
-            controlling = membership.member.controlling
-            controller = (await asyncio.shield(controlling._serving)).controller
-            assert not controller.unclean_allowed("t")
-            async with Client(brokers.bootstrap) as client:
-                await Admin(client).incremental_alter_configs(
-                    "", {"unclean.leader.election.enable": "true"}, ResourceType.BROKER
-                )
-            await brokers.until(lambda: controller.unclean_allowed("t"))
-
-    asyncio.run(test())
+async def test_unclean_elections_are_allowed_while_running(zookeeper: str, tmp_path: Path) -> None:
+    async with Brokers(zookeeper, tmp_path, count=1) as brokers:
+        membership = brokers.up[1].broker.membership
+        assert membership is not None
+        controlling = membership.member.controlling
+        controller = (await asyncio.shield(controlling._serving)).controller
+        assert not controller.unclean_allowed("t")
+        async with Client(brokers.bootstrap) as client:
+            await Admin(client).incremental_alter_configs(
+                "", {"unclean.leader.election.enable": "true"}, ResourceType.BROKER
+            )
+        await brokers.until(lambda: controller.unclean_allowed("t"))
 
 
-def test_brokers_talk_by_the_listener_that_is_named(zookeeper: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with Brokers(
-            zookeeper,
-            tmp_path,
-            count=2,
-            listeners="CLIENTS://127.0.0.1:0,INNER://127.0.0.1:0",
-            listener_security_protocol_map="CLIENTS:PLAINTEXT,INNER:PLAINTEXT",
-            **{"inter.broker.listener.name": "inner"},
-        ) as brokers:
-            async with Client(brokers.bootstrap) as client:
-                await Admin(client).create_topics([NewTopic("t", len(TPS), 2)])
-            await brokers.until(lambda: _are_led_by_preferred(brokers))
-            for each in brokers.up.values():
-                told = each.broker.metrics.values
-                await brokers.until(lambda told=told: told("listener", listener="INNER")["connections"] > 0)  # type: ignore[misc]
-
-    asyncio.run(test())
+async def test_brokers_talk_by_the_listener_that_is_named(zookeeper: str, tmp_path: Path) -> None:
+    async with Brokers(
+        zookeeper,
+        tmp_path,
+        count=2,
+        listeners="CLIENTS://127.0.0.1:0,INNER://127.0.0.1:0",
+        listener_security_protocol_map="CLIENTS:PLAINTEXT,INNER:PLAINTEXT",
+        **{"inter.broker.listener.name": "inner"},
+    ) as brokers:
+        async with Client(brokers.bootstrap) as client:
+            await Admin(client).create_topics([NewTopic("t", len(TPS), 2)])
+        await brokers.until(lambda: _are_led_by_preferred(brokers))
+        for each in brokers.up.values():
+            told = each.broker.metrics.values
+            await brokers.until(lambda told=told: told("listener", listener="INNER")["connections"] > 0)  # type: ignore[misc]
 
 
-def test_a_listener_that_is_not_there_is_refused(zookeeper: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        with pytest.raises(ConfigError, match=r"inter\.broker\.listener\.name"):
-            await Brokers(zookeeper, tmp_path, inter_broker_listener_name="OTHER").start(1)
-        async with Brokers(zookeeper, tmp_path, count=1):
-            pass  # nothing of the first one is left in the way
-
-    asyncio.run(test())
+async def test_a_listener_that_is_not_there_is_refused(zookeeper: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"inter\.broker\.listener\.name"):
+        await Brokers(zookeeper, tmp_path, inter_broker_listener_name="OTHER").start(1)
+    async with Brokers(zookeeper, tmp_path, count=1):
+        pass  # nothing of the first one is left in the way
 
 
 def test_fetchers_and_the_controller_go_by_kafkas_keys() -> None:

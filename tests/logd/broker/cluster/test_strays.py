@@ -79,7 +79,7 @@ async def in_sync(brokers: Brokers, name: str) -> None:
     await brokers.until(holds)
 
 
-def test_what_is_not_this_brokers_is_set_aside_said_and_kept(
+async def test_what_is_not_this_brokers_is_set_aside_said_and_kept(
     zookeeper: str, tmp_path: Path, said: Callable[[str], list[str]]
 ) -> None:
     """Topics are deleted, made anew and given to others while a broker is away. A log may also be put there,
@@ -87,60 +87,56 @@ def test_what_is_not_this_brokers_is_set_aside_said_and_kept(
     """
     folder = tmp_path / "1-0"
     names = ("gone", "anew", "other", "moved", "few")
+    async with Brokers(zookeeper, tmp_path, 2) as brokers:
+        await create(brokers, ALL, *names)
+        await write(brokers, [b"first", b"second"], *names)
+        shutil.copytree(folder / "other-0", tmp_path / "backup")
+        await delete(brokers, "other")
+        await create(brokers, ALL, "other")
+        await brokers.stop(1)
+        found = {f"{name}-0": records(folder / f"{name}-0") for name in ("gone", "anew", "moved")}
+        found["few-1"] = records(shutil.copytree(folder / "few-0", folder / "few-1"))
+        shutil.rmtree(folder / "other-0")
+        found["other-0"] = records(shutil.copytree(tmp_path / "backup", folder / "other-0"))
+        assert all(b"second" in data for data in found.values())
+        await delete(brokers, "gone", "anew")
+        await create(brokers, [2], "anew")
+        async with Client(brokers.bootstrap) as client:
+            moved = TopicPartition("moved", 0)
+            assert await Admin(client).alter_partition_reassignments({moved: [2]}) == {moved: None}
+        await brokers.start(1)
 
-    async def test() -> None:
-        async with Brokers(zookeeper, tmp_path, 2) as brokers:
-            await create(brokers, ALL, *names)
-            await write(brokers, [b"first", b"second"], *names)
-            shutil.copytree(folder / "other-0", tmp_path / "backup")
-            await delete(brokers, "other")
-            await create(brokers, ALL, "other")
-            await brokers.stop(1)
-            found = {f"{name}-0": records(folder / f"{name}-0") for name in ("gone", "anew", "moved")}
-            found["few-1"] = records(shutil.copytree(folder / "few-0", folder / "few-1"))
-            shutil.rmtree(folder / "other-0")
-            found["other-0"] = records(shutil.copytree(tmp_path / "backup", folder / "other-0"))
-            assert all(b"second" in data for data in found.values())
-            await delete(brokers, "gone", "anew")
-            await create(brokers, [2], "anew")
-            async with Client(brokers.bootstrap) as client:
-                moved = TopicPartition("moved", 0)
-                assert await Admin(client).alter_partition_reassignments({moved: [2]}) == {moved: None}
-            await brokers.start(1)
+        reasons = {
+            "gone-0": "there is no topic gone",
+            "anew-0": "it is of a topic with id ",
+            "other-0": "it is of a topic with id ",
+            "moved-0": "broker 1 is not among its replicas [2]",
+            "few-1": "topic few has 1 partitions, there is no 1",
+        }
+        aside = strays(folder)
+        for name, reason in reasons.items():
+            ((stray, data),) = [(one, data) for one, data in aside.items() if one.startswith(f"{name}.")]
+            assert data == found[name]
+            (line,) = said(name)
+            assert line.startswith(f"{name} is set aside as {folder / stray}: {reason}")
+        assert not said("few-0")
 
-            reasons = {
-                "gone-0": "there is no topic gone",
-                "anew-0": "it is of a topic with id ",
-                "other-0": "it is of a topic with id ",
-                "moved-0": "broker 1 is not among its replicas [2]",
-                "few-1": "topic few has 1 partitions, there is no 1",
-            }
-            aside = strays(folder)
-            for name, reason in reasons.items():
-                ((stray, data),) = [(one, data) for one, data in aside.items() if one.startswith(f"{name}.")]
-                assert data == found[name]
-                (line,) = said(name)
-                assert line.startswith(f"{name} is set aside as {folder / stray}: {reason}")
-            assert not said("few-0")
+        for broker in brokers.up.values():
+            assert set(broker.topics) == {"anew", "other", "moved", "few"}
+            assert broker.broker.image.topics["few"].partitions == 1
+        assert {(tp.topic, tp.partition) for tp in brokers.up[1].broker.catalog.partitions} == {
+            ("other", 0),
+            ("few", 0),
+        }
+        await create(brokers, ALL, "gone")
+        assert copies(brokers, "gone") == copies(brokers, "other") == {1: b"", 2: b""}
+        assert copies(brokers, "anew") == {2: b""}
 
-            for broker in brokers.up.values():
-                assert set(broker.topics) == {"anew", "other", "moved", "few"}
-                assert broker.broker.image.topics["few"].partitions == 1
-            assert {(tp.topic, tp.partition) for tp in brokers.up[1].broker.catalog.partitions} == {
-                ("other", 0),
-                ("few", 0),
-            }
-            await create(brokers, ALL, "gone")
-            assert copies(brokers, "gone") == copies(brokers, "other") == {1: b"", 2: b""}
-            assert copies(brokers, "anew") == {2: b""}
-
-            await brokers.stop(1)
-            await brokers.start(1)
-            assert strays(folder) == aside
-        (stray,) = folder.glob("gone-0.*-stray")
-        assert await read_by_itself(stray, "gone") == 2
-
-    run(test)
+        await brokers.stop(1)
+        await brokers.start(1)
+        assert strays(folder) == aside
+    (stray,) = folder.glob("gone-0.*-stray")
+    assert await read_by_itself(stray, "gone") == 2
 
 
 async def read_by_itself(stray: Path, name: str) -> int:
@@ -163,70 +159,62 @@ async def read_by_itself(stray: Path, name: str) -> int:
 
 
 @deep
-def test_a_log_that_says_no_topic_is_taken_by_name_where_nobody_else_has_it(
+async def test_a_log_that_says_no_topic_is_taken_by_name_where_nobody_else_has_it(
     zookeeper: str, tmp_path: Path, said: Callable[[str], list[str]]
 ) -> None:
     """A power loss took its id, and may have taken it before a topic was made anew under its name."""
     folder = tmp_path / "1-0"
+    async with Brokers(zookeeper, tmp_path, 2) as brokers:
+        await create(brokers, ALL, "anew", "empty")
+        await create(brokers, [1], "only")
+        await write(brokers, [b"first", b"second"], "only")
+        await write(brokers, [b"old", b"older", b"oldest"], "anew")
+        shutil.copytree(folder / "anew-0", tmp_path / "old")
+        await delete(brokers, "anew")
+        await create(brokers, ALL, "anew")
+        await write(brokers, [b"young"], "anew")
+        only = copies(brokers, "only")
+        await brokers.stop(1)
+        shutil.rmtree(folder / "anew-0")
+        old = records(shutil.copytree(tmp_path / "old", folder / "anew-0"))
+        for name in ("anew", "empty", "only"):
+            (folder / f"{name}-0" / PARTITION_METADATA).write_bytes(b"")
+        await brokers.start(1)
 
-    async def test() -> None:
-        async with Brokers(zookeeper, tmp_path, 2) as brokers:
-            await create(brokers, ALL, "anew", "empty")
-            await create(brokers, [1], "only")
-            await write(brokers, [b"first", b"second"], "only")
-            await write(brokers, [b"old", b"older", b"oldest"], "anew")
-            shutil.copytree(folder / "anew-0", tmp_path / "old")
-            await delete(brokers, "anew")
-            await create(brokers, ALL, "anew")
-            await write(brokers, [b"young"], "anew")
-            only = copies(brokers, "only")
-            await brokers.stop(1)
-            shutil.rmtree(folder / "anew-0")
-            old = records(shutil.copytree(tmp_path / "old", folder / "anew-0"))
-            for name in ("anew", "empty", "only"):
-                (folder / f"{name}-0" / PARTITION_METADATA).write_bytes(b"")
-            await brokers.start(1)
+        assert list(strays(folder).values()) == [old]
+        (line,) = said("anew-0")
+        assert line.endswith(": it does not say its topic's id, and brokers [2] are in sync without it")
+        assert copies(brokers, "only") == only
+        for name in ("anew", "empty"):
+            await in_sync(brokers, name)
+            assert len(set(copies(brokers, name).values())) == 1
+        assert b"young" in copies(brokers, "anew")[1]
 
-            assert list(strays(folder).values()) == [old]
-            (line,) = said("anew-0")
-            assert line.endswith(": it does not say its topic's id, and brokers [2] are in sync without it")
-            assert copies(brokers, "only") == only
-            for name in ("anew", "empty"):
-                await in_sync(brokers, name)
-                assert len(set(copies(brokers, name).values())) == 1
-            assert b"young" in copies(brokers, "anew")[1]
-
-        async with Brokers(zookeeper, tmp_path, 2):
-            (stray,) = folder.glob("*-stray")  # the others say their topics' ids now
-        assert await read_by_itself(stray, "anew") == 3
-
-    run(test)
+    async with Brokers(zookeeper, tmp_path, 2):
+        (stray,) = folder.glob("*-stray")  # the others say their topics' ids now
+    assert await read_by_itself(stray, "anew") == 3
 
 
 @deep
-def test_of_two_logs_the_topics_own_is_served(
+async def test_of_two_logs_the_topics_own_is_served(
     zookeeper: str, tmp_path: Path, said: Callable[[str], list[str]]
 ) -> None:
     """A log folder was away while a topic was deleted and made anew; it comes back with more records."""
     folders = [tmp_path / f"1-{n}" for n in range(2)]
-
-    async def test() -> None:
-        async with Brokers(zookeeper, tmp_path, 1, folders=2) as brokers:
-            await create(brokers, [1], "t")
-            await write(brokers, [b"first", b"second", b"third"], "t")
-            (log,) = tmp_path.glob("1-?/t-0")
-            shutil.copytree(log, tmp_path / "old")
-            await delete(brokers, "t")
-            await create(brokers, [1], "t")
-            await write(brokers, [b"new"], "t")
-            before = copies(brokers, "t")
-            await brokers.stop(1)
-            (log,) = tmp_path.glob("1-?/t-0")
-            other = next(folder for folder in folders if folder != log.parent)
-            old = records(shutil.copytree(tmp_path / "old", other / "t-0"))
-            await brokers.start(1)
-            assert copies(brokers, "t") == before
-            assert list(strays(*folders).values()) == [old]
-            assert len(said("t-0")) == 1
-
-    run(test)
+    async with Brokers(zookeeper, tmp_path, 1, folders=2) as brokers:
+        await create(brokers, [1], "t")
+        await write(brokers, [b"first", b"second", b"third"], "t")
+        (log,) = tmp_path.glob("1-?/t-0")
+        shutil.copytree(log, tmp_path / "old")
+        await delete(brokers, "t")
+        await create(brokers, [1], "t")
+        await write(brokers, [b"new"], "t")
+        before = copies(brokers, "t")
+        await brokers.stop(1)
+        (log,) = tmp_path.glob("1-?/t-0")
+        other = next(folder for folder in folders if folder != log.parent)
+        old = records(shutil.copytree(tmp_path / "old", other / "t-0"))
+        await brokers.start(1)
+        assert copies(brokers, "t") == before
+        assert list(strays(*folders).values()) == [old]
+        assert len(said("t-0")) == 1

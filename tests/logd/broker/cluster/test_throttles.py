@@ -100,49 +100,40 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
 
 @depth.sample(1)
 @pytest.mark.parametrize("throttled", ["0:1", "*"])
-def test_a_leader_gives_less(zookeeper: str, tmp_path: Path, throttled: str) -> None:
-    async def test() -> None:
-        rate = "leader.replication.throttled.rate"
-        replicas = {"leader.replication.throttled.replicas": throttled}
-        async with moving(zookeeper, tmp_path, rate, replicas) as (brokers, admin):
-            await is_held_back(brokers)
-            assert brokers.up[LEADER].broker.metrics.values("LeaderReplication")["byte-rate"] > 1000
-            await ends(brokers, admin, rate)
-
-    run(test)
+async def test_a_leader_gives_less(zookeeper: str, tmp_path: Path, throttled: str) -> None:
+    rate = "leader.replication.throttled.rate"
+    replicas = {"leader.replication.throttled.replicas": throttled}
+    async with moving(zookeeper, tmp_path, rate, replicas) as (brokers, admin):
+        await is_held_back(brokers)
+        assert brokers.up[LEADER].broker.metrics.values("LeaderReplication")["byte-rate"] > 1000
+        await ends(brokers, admin, rate)
 
 
-def test_a_follower_asks_for_less(zookeeper: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        rate = "follower.replication.throttled.rate"
-        replicas = {"follower.replication.throttled.replicas": f"0:{NEW}"}
-        async with moving(zookeeper, tmp_path, rate, replicas) as (brokers, admin):
-            metrics = brokers.up[NEW].broker.metrics
-            await brokers.until(lambda: metrics.values("FollowerReplication")["byte-rate"] > 1000)
-            membership = brokers.up[NEW].broker.membership
-            assert membership is not None and membership._assignment is not None
-            fetcher = membership._assignment.fetchers._by_leader[LEADER]
-            await brokers.until(lambda: fetcher.statistics() == {"partitions": 1, "fetched": 0})
-            assert 0 < brokers.held(TP)[NEW].log_end_offset < COUNT
-            await ends(brokers, admin, rate)
-
-    run(test)
+async def test_a_follower_asks_for_less(zookeeper: str, tmp_path: Path) -> None:
+    rate = "follower.replication.throttled.rate"
+    replicas = {"follower.replication.throttled.replicas": f"0:{NEW}"}
+    async with moving(zookeeper, tmp_path, rate, replicas) as (brokers, admin):
+        metrics = brokers.up[NEW].broker.metrics
+        await brokers.until(lambda: metrics.values("FollowerReplication")["byte-rate"] > 1000)
+        membership = brokers.up[NEW].broker.membership
+        assert membership is not None and membership._assignment is not None
+        fetcher = membership._assignment.fetchers._by_leader[LEADER]
+        await brokers.until(lambda: fetcher.statistics() == {"partitions": 1, "fetched": 0})
+        assert 0 < brokers.held(TP)[NEW].log_end_offset < COUNT
+        await ends(brokers, admin, rate)
 
 
 @depth.deep
 @pytest.mark.parametrize("side", ["leader", "follower"])
-def test_who_is_in_sync_is_not_held_back(zookeeper: str, tmp_path: Path, side: str) -> None:
-    async def test() -> None:
-        rate = f"{side}.replication.throttled.rate"
-        async with moving(zookeeper, tmp_path, rate, {}) as (brokers, admin):
-            await brokers.until(lambda: len(getattr(brokers.state(TP), "isr", ())) == 2)
-            await admin.incremental_alter_configs("t", {f"{side}.replication.throttled.replicas": "*"})
-            async with Client(brokers.bootstrap) as client, BatchProducer(client, acks=-1) as producer:
-                for n in range(COUNT):
-                    await (await producer.send("t", 0, [(n, None, bytes(1000), ())]))
-            name = f"{side.capitalize()}Replication"
-            rates = [each.broker.metrics.values(name)["byte-rate"] for each in brokers.up.values()]
-            assert max(rates) > 1000
-            assert len(getattr(brokers.state(TP), "isr", ())) == 2
-
-    run(test)
+async def test_who_is_in_sync_is_not_held_back(zookeeper: str, tmp_path: Path, side: str) -> None:
+    rate = f"{side}.replication.throttled.rate"
+    async with moving(zookeeper, tmp_path, rate, {}) as (brokers, admin):
+        await brokers.until(lambda: len(getattr(brokers.state(TP), "isr", ())) == 2)
+        await admin.incremental_alter_configs("t", {f"{side}.replication.throttled.replicas": "*"})
+        async with Client(brokers.bootstrap) as client, BatchProducer(client, acks=-1) as producer:
+            for n in range(COUNT):
+                await (await producer.send("t", 0, [(n, None, bytes(1000), ())]))
+        name = f"{side.capitalize()}Replication"
+        rates = [each.broker.metrics.values(name)["byte-rate"] for each in brokers.up.values()]
+        assert max(rates) > 1000
+        assert len(getattr(brokers.state(TP), "isr", ())) == 2

@@ -11,30 +11,26 @@ from logd.metadata.image import Change
 from tests.logd.broker.cluster.brokers import Brokers
 
 
-def test_what_was_begun_is_taken_to_its_end(zookeeper: str, tmp_path: Path) -> None:
+async def test_what_was_begun_is_taken_to_its_end(zookeeper: str, tmp_path: Path) -> None:
     """A connection that breaks meanwhile: the controller tells it again, and that is passed over."""
-
-    async def test() -> None:
-        async with Brokers(zookeeper, tmp_path, count=1) as brokers:
-            member, catalog = brokers.member(1), brokers.up[1].broker.catalog
-            heard: list[list[Change]] = []
-            member._applied = heard.append
-            inbox = member._inbox
-            change = {"type": "broker-gone", "id": 9}
-            update = Update(
-                controller=inbox.controller,
-                controller_epoch=inbox.controller_epoch,
-                broker_epoch=inbox.broker_epoch,
-                number=inbox._applied + 1,
-                changes=[change],
-            )
-            async with catalog._changing:
-                taking = asyncio.create_task(member.take(request_of(update)))
-                await brokers.until(lambda: member._taking.locked())
-                taking.cancel()
-                await asyncio.sleep(0)
-            await asyncio.gather(taking, return_exceptions=True)
-            assert (await member.take(request_of(update))).error_code == 0
-            assert [change] in heard
-
-    asyncio.run(test())
+    async with Brokers(zookeeper, tmp_path, count=1) as brokers:
+        member, catalog = brokers.member(1), brokers.up[1].broker.catalog
+        heard: list[list[Change]] = []
+        member._applied = heard.append
+        inbox = member._inbox
+        change = {"type": "broker-gone", "id": 9}
+        update = Update(
+            controller=inbox.controller,
+            controller_epoch=inbox.controller_epoch,
+            broker_epoch=inbox.broker_epoch,
+            number=inbox._applied + 1,
+            changes=[change],
+        )
+        async with catalog._changing:
+            taking = asyncio.create_task(member.take(request_of(update)))
+            await brokers.until(lambda: member._taking.locked())
+            taking.cancel()
+            await asyncio.sleep(0)
+        await asyncio.gather(taking, return_exceptions=True)
+        assert (await member.take(request_of(update))).error_code == 0
+        assert [change] in heard

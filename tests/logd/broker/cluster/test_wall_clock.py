@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from kafka_client import Admin, Client, NewTopic
@@ -15,34 +14,30 @@ TP = TopicPartition("t", 0)
 HOUR_MS = 3_600_000
 
 
-def test_followers_stay_in_sync(zookeeper: str, tmp_path: Path) -> None:
+async def test_followers_stay_in_sync(zookeeper: str, tmp_path: Path) -> None:
     """One has not fetched the last record yet when the time leaps."""
-
-    async def test() -> None:
-        async with Brokers(zookeeper, tmp_path, count=2) as brokers:
-            async with Client(brokers.bootstrap) as client:
-                await Admin(client).create_topics([NewTopic(TP.topic, 1, 2)])
-            await brokers.until(lambda: (state := brokers.state(TP)) is not None and len(state.isr) == 2)
-            state = brokers.state(TP)
-            assert state is not None
-            (follower,) = set(state.isr) - {state.leader}
-            leading = brokers.up[state.leader].broker.leading
-            membership = brokers.up[follower].broker.membership
-            assert leading is not None and membership is not None and membership._assignment is not None
-            partition, following = brokers.held(TP)[state.leader], brokers.held(TP)[follower]
-            membership._assignment.unassign(following)
-            for text in (b"perhaps by the fetch of before", b"not fetched"):
-                batch = memoryview(build_batch([(0, None, text, ())]))
-                partition.produce(batch, wall_clock_ms(), 1)
-            brokers.wall_clock_ms = lambda: wall_clock_ms() + HOUR_MS
-            await leading._tick()
-            led = leading.led[TP].core
-            assert led.maximal_isr == {1, 2} and led._in_sync.proposal is None
-            brokers.wall_clock_ms = lambda: wall_clock_ms() - HOUR_MS
-            await leading._tick()
-            assert led._in_sync.proposal is None
-            membership._assignment.assign(following, state)
-            await brokers.until(lambda: partition.high_watermark == 2)
-            assert brokers.state(TP) == state
-
-    asyncio.run(test())
+    async with Brokers(zookeeper, tmp_path, count=2) as brokers:
+        async with Client(brokers.bootstrap) as client:
+            await Admin(client).create_topics([NewTopic(TP.topic, 1, 2)])
+        await brokers.until(lambda: (state := brokers.state(TP)) is not None and len(state.isr) == 2)
+        state = brokers.state(TP)
+        assert state is not None
+        (follower,) = set(state.isr) - {state.leader}
+        leading = brokers.up[state.leader].broker.leading
+        membership = brokers.up[follower].broker.membership
+        assert leading is not None and membership is not None and membership._assignment is not None
+        partition, following = brokers.held(TP)[state.leader], brokers.held(TP)[follower]
+        membership._assignment.unassign(following)
+        for text in (b"perhaps by the fetch of before", b"not fetched"):
+            batch = memoryview(build_batch([(0, None, text, ())]))
+            partition.produce(batch, wall_clock_ms(), 1)
+        brokers.wall_clock_ms = lambda: wall_clock_ms() + HOUR_MS
+        await leading._tick()
+        led = leading.led[TP].core
+        assert led.maximal_isr == {1, 2} and led._in_sync.proposal is None
+        brokers.wall_clock_ms = lambda: wall_clock_ms() - HOUR_MS
+        await leading._tick()
+        assert led._in_sync.proposal is None
+        membership._assignment.assign(following, state)
+        await brokers.until(lambda: partition.high_watermark == 2)
+        assert brokers.state(TP) == state

@@ -79,91 +79,76 @@ def assert_done(folder: Path, there: ClusterImage, wanted: ClusterImage) -> None
         assert identity.zookeeper is not None and identity.journal_id is None
 
 
-def test_everything_is_there_afterwards(zookeeper: str, folder: Path) -> None:
-    async def test() -> None:
-        with single(folder) as node:
-            wanted, cluster_id = node.image, node.cluster_id
-        assert wanted is not None
-        before = wanted.topics["t"]
-        assert await moved(folder, zookeeper) is Standing.EMPTY
-        there = await image_in(zookeeper)
-        assert_done(folder, there, wanted)
-        assert there.topics.keys() == {"t", "u"} and there.topics["t"] == before
-        assert there.broker_configs == {
-            "": {"log.retention.hours": "900"},
-            str(NODE): {"background.threads": "3"},
-        }
-        assert there.next_producer_id == 1000
-        assert there.partitions[TopicPartition("t", 2)].isr == (NODE,)
-        broker = among_others(folder, zookeeper)
-        await broker.start()
-        try:
-            assert broker.broker.cluster_id == cluster_id
-            ends = {(each.topic, each.partition): each.high_watermark for each in broker.ends()}
-            assert ends == {("t", 0): RECORDS, ("t", 1): RECORDS, ("t", 2): RECORDS, ("u", 0): 0}
-            assert broker.broker.config.log_retention_hours == 900
-            assert broker.broker.config.background_threads == 3
-            assert await broker.broker.producer_ids.take() == 1000
-        finally:
-            await broker.stop()
-        assert not list(folder.glob("*/*-stray"))
-
-    run(test)
+async def test_everything_is_there_afterwards(zookeeper: str, folder: Path) -> None:
+    with single(folder) as node:
+        wanted, cluster_id = node.image, node.cluster_id
+    assert wanted is not None
+    before = wanted.topics["t"]
+    assert await moved(folder, zookeeper) is Standing.EMPTY
+    there = await image_in(zookeeper)
+    assert_done(folder, there, wanted)
+    assert there.topics.keys() == {"t", "u"} and there.topics["t"] == before
+    assert there.broker_configs == {
+        "": {"log.retention.hours": "900"},
+        str(NODE): {"background.threads": "3"},
+    }
+    assert there.next_producer_id == 1000
+    assert there.partitions[TopicPartition("t", 2)].isr == (NODE,)
+    broker = among_others(folder, zookeeper)
+    await broker.start()
+    try:
+        assert broker.broker.cluster_id == cluster_id
+        ends = {(each.topic, each.partition): each.high_watermark for each in broker.ends()}
+        assert ends == {("t", 0): RECORDS, ("t", 1): RECORDS, ("t", 2): RECORDS, ("u", 0): 0}
+        assert broker.broker.config.log_retention_hours == 900
+        assert broker.broker.config.background_threads == 3
+        assert await broker.broker.producer_ids.take() == 1000
+    finally:
+        await broker.stop()
+    assert not list(folder.glob("*/*-stray"))
 
 
-def test_leader_epochs_go_on(zookeeper: str, folder: Path) -> None:
+async def test_leader_epochs_go_on(zookeeper: str, folder: Path) -> None:
     """A log that has come to an epoch never leads in an older one."""
     (log,) = folder.glob("*/t-1")
     (log / LEADER_EPOCHS).write_text("0\n2\n0 0\n7 3\n")
-
-    async def test() -> None:
-        await moved(folder, zookeeper)
-        there = await image_in(zookeeper)
-        assert there.partitions[TopicPartition("t", 1)].leader_epoch == 7
-        assert there.partitions[TopicPartition("t", 0)].leader_epoch == 0
-        broker = among_others(folder, zookeeper)
-        await broker.start()
-        partition = broker.broker.catalog.partitions[TopicPartition("t", 1)]
-        assert partition.leader_epoch > 7
-        await broker.stop()
-
-    run(test)
+    await moved(folder, zookeeper)
+    there = await image_in(zookeeper)
+    assert there.partitions[TopicPartition("t", 1)].leader_epoch == 7
+    assert there.partitions[TopicPartition("t", 0)].leader_epoch == 0
+    broker = among_others(folder, zookeeper)
+    await broker.start()
+    partition = broker.broker.catalog.partitions[TopicPartition("t", 1)]
+    assert partition.leader_epoch > 7
+    await broker.stop()
 
 
-def test_an_epoch_that_recovery_began_counts(zookeeper: str, folder: Path) -> None:
+async def test_an_epoch_that_recovery_began_counts(zookeeper: str, folder: Path) -> None:
     """After an unclean stop the broker by itself begins one: what is moved is not older."""
     for name in ("a", "b"):
         (folder / name / CLEAN_SHUTDOWN).unlink()
-
-    async def test() -> None:
-        broker = alone(folder)
-        await broker.start()
-        await broker.stop()
-        await moved(folder, zookeeper)
-        there = await image_in(zookeeper)
-        assert {state.leader_epoch for state in there.partitions.values()} == {1}
-
-    run(test)
+    broker = alone(folder)
+    await broker.start()
+    await broker.stop()
+    await moved(folder, zookeeper)
+    there = await image_in(zookeeper)
+    assert {state.leader_epoch for state in there.partitions.values()} == {1}
 
 
-def test_topics_that_were_found_on_disk_are_moved(zookeeper: str, folder: Path) -> None:
+async def test_topics_that_were_found_on_disk_are_moved(zookeeper: str, folder: Path) -> None:
     """As of a folder that Apache Kafka wrote, once a broker by itself has taken them in."""
     as_apache_kafka_leaves_it(folder / "a", folder / "b")
-
-    async def test() -> None:
-        with pytest.raises(StorageError, match="nothing to move"):
-            single(folder).__enter__()
-        broker = alone(folder)
-        await broker.start()
-        await broker.stop()
-        await moved(folder, zookeeper)
-        assert (await image_in(zookeeper)).topics.keys() == {"t", "u"}
-        joined = among_others(folder, zookeeper)
-        await joined.start()
-        assert [each.high_watermark for each in joined.ends() if each.topic == "t"] == [RECORDS] * 3
-        await joined.stop()
-
-    run(test)
+    with pytest.raises(StorageError, match="nothing to move"):
+        single(folder).__enter__()
+    broker = alone(folder)
+    await broker.start()
+    await broker.stop()
+    await moved(folder, zookeeper)
+    assert (await image_in(zookeeper)).topics.keys() == {"t", "u"}
+    joined = among_others(folder, zookeeper)
+    await joined.start()
+    assert [each.high_watermark for each in joined.ends() if each.topic == "t"] == [RECORDS] * 3
+    await joined.stop()
 
 
 @deep
@@ -207,53 +192,46 @@ def test_a_killed_move_is_gone_on_with(
 
 @deep
 @pytest.mark.parametrize("at", [0.3, 0.6, 0.8, 0.95])
-def test_the_journal_may_go_on_before_the_move_does(
+async def test_the_journal_may_go_on_before_the_move_does(
     zookeeper: str, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: float
 ) -> None:
     """The broker is started by itself again in between, and topics come, go and change."""
     monkeypatch.setattr(batches, "BATCH_OPERATIONS_MAX", 3)
-
-    async def test() -> None:
-        all_steps = Steps()
-        await moved(copied(filled, tmp_path / "whole"), f"{zookeeper}/whole", all_steps)
-        folder = copied(filled, tmp_path / "killed")
-        with pytest.raises(Killed):
-            await moved(folder, zookeeper, Steps(int(all_steps.taken * at)))
-        broker = alone(folder)
-        await broker.start()
-        catalog = broker.broker.catalog
-        await broker.broker.delete_topic(catalog.topics["u"])
-        await broker.create_topic("u", 2, {"cleanup.policy": "compact"})
-        await broker.create_topic("v", 1, {})
-        await catalog.configure(catalog.topics["t"], lambda _: {"retention.ms": "5000000000"})
-        await broker.broker.producer_ids.take()
-        await broker.stop()
-        with single(folder) as node:
-            wanted = node.image
-        assert wanted is not None and wanted.topics.keys() == {"t", "u", "v"}
-        await moved(folder, zookeeper)
-        assert_done(folder, await image_in(zookeeper), wanted)
-
-    run(test)
+    all_steps = Steps()
+    await moved(copied(filled, tmp_path / "whole"), f"{zookeeper}/whole", all_steps)
+    folder = copied(filled, tmp_path / "killed")
+    with pytest.raises(Killed):
+        await moved(folder, zookeeper, Steps(int(all_steps.taken * at)))
+    broker = alone(folder)
+    await broker.start()
+    catalog = broker.broker.catalog
+    await broker.broker.delete_topic(catalog.topics["u"])
+    await broker.create_topic("u", 2, {"cleanup.policy": "compact"})
+    await broker.create_topic("v", 1, {})
+    await catalog.configure(catalog.topics["t"], lambda _: {"retention.ms": "5000000000"})
+    await broker.broker.producer_ids.take()
+    await broker.stop()
+    with single(folder) as node:
+        wanted = node.image
+    assert wanted is not None and wanted.topics.keys() == {"t", "u", "v"}
+    await moved(folder, zookeeper)
+    assert_done(folder, await image_in(zookeeper), wanted)
 
 
-def test_the_role_that_a_killed_run_holds_is_waited_for(zookeeper: str, folder: Path) -> None:
-    async def test() -> None:
-        with single(folder) as node:
-            whose = node.move
-        killed = await opened(zookeeper)
-        await begin(killed, whose)
-        await killed.create(paths.CONTROLLER, encode_controller(NODE, 0), ephemeral=True)
-        moving_on = asyncio.ensure_future(moved(folder, zookeeper))
-        session = await opened(zookeeper)
-        while await session.find(paths.CONTROLLER_EPOCH) is None:  # noqa: ASYNC110 (nothing tells)
-            await asyncio.sleep(0.005)  # until it stands for election
-        assert not moving_on.done()
-        await killed.close()
-        assert await moving_on is Standing.BEGUN
-        await session.close()
-
-    run(test)
+async def test_the_role_that_a_killed_run_holds_is_waited_for(zookeeper: str, folder: Path) -> None:
+    with single(folder) as node:
+        whose = node.move
+    killed = await opened(zookeeper)
+    await begin(killed, whose)
+    await killed.create(paths.CONTROLLER, encode_controller(NODE, 0), ephemeral=True)
+    moving_on = asyncio.ensure_future(moved(folder, zookeeper))
+    session = await opened(zookeeper)
+    while await session.find(paths.CONTROLLER_EPOCH) is None:  # noqa: ASYNC110 (nothing tells)
+        await asyncio.sleep(0.005)  # until it stands for election
+    assert not moving_on.done()
+    await killed.close()
+    assert await moving_on is Standing.BEGUN
+    await session.close()
 
 
 # What is refused, and nothing is changed then
@@ -268,133 +246,109 @@ async def refused(folder: Path, zookeeper: str, error: type[Exception], *said: s
     assert journal_of(folder) == journal
 
 
-def test_a_chroot_of_others_is_refused(zookeeper: str, folder: Path) -> None:
-    async def test() -> None:
-        session = await opened(f"{zookeeper}/topics")
-        await session.ensure([f"{paths.TOPICS}/old"])
-        await session.close()
-        await refused(folder, f"{zookeeper}/topics", ChrootTaken, "1 topics", "empty chroot")
-        session = await opened(f"{zookeeper}/other")
-        await session.ensure(["/cluster"])
-        await session.create(paths.CLUSTER_ID, b'{"version":"1","id":"someone"}')
-        await session.close()
-        await refused(folder, f"{zookeeper}/other", ChrootTaken, "of cluster someone", "empty chroot")
-        session = await opened(f"{zookeeper}/begun")
-        await begin(session, MoveZnode("someone", 9))
-        await session.close()
-        await refused(folder, f"{zookeeper}/begun", ChrootTaken, "broker 9 of cluster someone")
-
-    run(test)
+async def test_a_chroot_of_others_is_refused(zookeeper: str, folder: Path) -> None:
+    session = await opened(f"{zookeeper}/topics")
+    await session.ensure([f"{paths.TOPICS}/old"])
+    await session.close()
+    await refused(folder, f"{zookeeper}/topics", ChrootTaken, "1 topics", "empty chroot")
+    session = await opened(f"{zookeeper}/other")
+    await session.ensure(["/cluster"])
+    await session.create(paths.CLUSTER_ID, b'{"version":"1","id":"someone"}')
+    await session.close()
+    await refused(folder, f"{zookeeper}/other", ChrootTaken, "of cluster someone", "empty chroot")
+    session = await opened(f"{zookeeper}/begun")
+    await begin(session, MoveZnode("someone", 9))
+    await session.close()
+    await refused(folder, f"{zookeeper}/begun", ChrootTaken, "broker 9 of cluster someone")
 
 
-def test_a_chroot_that_was_moved_to_takes_no_older_journal(zookeeper: str, folder: Path) -> None:
-    async def test() -> None:
-        older = copied(folder, folder.parent / "older")
-        await moved(folder, zookeeper)
-        await refused(older, zookeeper, ChrootTaken, "was moved there before")
-        with single(folder) as node:
-            assert await look(node, settings(f"{zookeeper}/elsewhere")) is Standing.EMPTY
-        with pytest.raises(StorageError, match=f"in ZooKeeper already, at .*{zookeeper[-8:]}"):
-            await moved(folder, f"{zookeeper}/elsewhere")
-
-    run(test)
+async def test_a_chroot_that_was_moved_to_takes_no_older_journal(zookeeper: str, folder: Path) -> None:
+    older = copied(folder, folder.parent / "older")
+    await moved(folder, zookeeper)
+    await refused(older, zookeeper, ChrootTaken, "was moved there before")
+    with single(folder) as node:
+        assert await look(node, settings(f"{zookeeper}/elsewhere")) is Standing.EMPTY
+    with pytest.raises(StorageError, match=f"in ZooKeeper already, at .*{zookeeper[-8:]}"):
+        await moved(folder, f"{zookeeper}/elsewhere")
 
 
-def test_folders_that_are_not_in_order_are_refused(zookeeper: str, filled: Path, tmp_path: Path) -> None:
-    async def test() -> None:
-        unclean = copied(filled, tmp_path / "unclean")
-        (unclean / "b" / CLEAN_SHUTDOWN).unlink()
-        await refused(unclean, zookeeper, StorageError, "not closed cleanly", "start the broker by itself")
-        lacking = copied(filled, tmp_path / "lacking")
-        (log,) = lacking.glob("*/t-2")
-        log.rename(tmp_path / "away")
-        await refused(lacking, zookeeper, StorageError, "t-2 has a log in none of log.dirs")
-        found = copied(filled, tmp_path / "found")
-        (found / "a" / "other-0").mkdir()
-        await refused(found, zookeeper, StorageError, "other-0", "never seen this log")
-        mixed = copied(filled, tmp_path / "mixed")
-        (log,) = mixed.glob("*/t-0")
-        (log / PARTITION_METADATA).write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
-        await refused(mixed, zookeeper, StorageError, "t-0", "another topic id", "delete partition.metadata")
-        running = copied(filled, tmp_path / "running")
-        broker = alone(running)
-        await broker.start()
-        with pytest.raises(StorageError, match="stop the broker first"):
-            await moved(running, zookeeper)
-        await broker.stop()
-        new = tmp_path / "new"
-        with pytest.raises(StorageError, match="is not there"):
-            single(new).__enter__()
-        (new / "a").mkdir(parents=True)
-        (new / "b").mkdir()
-        with pytest.raises(StorageError, match="nothing to move"):
-            single(new).__enter__()
-
-    run(test)
+async def test_folders_that_are_not_in_order_are_refused(
+    zookeeper: str, filled: Path, tmp_path: Path
+) -> None:
+    unclean = copied(filled, tmp_path / "unclean")
+    (unclean / "b" / CLEAN_SHUTDOWN).unlink()
+    await refused(unclean, zookeeper, StorageError, "not closed cleanly", "start the broker by itself")
+    lacking = copied(filled, tmp_path / "lacking")
+    (log,) = lacking.glob("*/t-2")
+    log.rename(tmp_path / "away")
+    await refused(lacking, zookeeper, StorageError, "t-2 has a log in none of log.dirs")
+    found = copied(filled, tmp_path / "found")
+    (found / "a" / "other-0").mkdir()
+    await refused(found, zookeeper, StorageError, "other-0", "never seen this log")
+    mixed = copied(filled, tmp_path / "mixed")
+    (log,) = mixed.glob("*/t-0")
+    (log / PARTITION_METADATA).write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+    await refused(mixed, zookeeper, StorageError, "t-0", "another topic id", "delete partition.metadata")
+    running = copied(filled, tmp_path / "running")
+    broker = alone(running)
+    await broker.start()
+    with pytest.raises(StorageError, match="stop the broker first"):
+        await moved(running, zookeeper)
+    await broker.stop()
+    new = tmp_path / "new"
+    with pytest.raises(StorageError, match="is not there"):
+        single(new).__enter__()
+    (new / "a").mkdir(parents=True)
+    (new / "b").mkdir()
+    with pytest.raises(StorageError, match="nothing to move"):
+        single(new).__enter__()
 
 
 # Starting it the wrong way
 
 
-def test_a_broker_that_was_moved_does_not_start_by_itself(zookeeper: str, folder: Path) -> None:
-    async def test() -> None:
-        await moved(folder, zookeeper)
-        with pytest.raises(StorageError, match=f"start the broker with zookeeper.connect=.*{zookeeper[-8:]}"):
-            await alone(folder).start()
-        assert journal_of(folder) is None
-
-    run(test)
+async def test_a_broker_that_was_moved_does_not_start_by_itself(zookeeper: str, folder: Path) -> None:
+    await moved(folder, zookeeper)
+    with pytest.raises(StorageError, match=f"start the broker with zookeeper.connect=.*{zookeeper[-8:]}"):
+        await alone(folder).start()
+    assert journal_of(folder) is None
 
 
-def test_a_broker_of_a_cluster_does_not_start_by_itself(zookeeper: str, tmp_path: Path) -> None:
+async def test_a_broker_of_a_cluster_does_not_start_by_itself(zookeeper: str, tmp_path: Path) -> None:
     """It took all topics in with default settings, and could not come back."""
-
-    async def test() -> None:
-        broker = among_others(tmp_path, zookeeper)
-        await broker.start()
-        await broker.stop()
-        with pytest.raises(StorageError, match="metadata is in ZooKeeper: start the broker with"):
-            await alone(tmp_path).start()
-        assert not list(tmp_path.glob(f"*/{FILE_NAME}"))
-        again = among_others(tmp_path, zookeeper)
-        await again.start()
-        await again.stop()
-
-    run(test)
+    broker = among_others(tmp_path, zookeeper)
+    await broker.start()
+    await broker.stop()
+    with pytest.raises(StorageError, match="metadata is in ZooKeeper: start the broker with"):
+        await alone(tmp_path).start()
+    assert not list(tmp_path.glob(f"*/{FILE_NAME}"))
+    again = among_others(tmp_path, zookeeper)
+    await again.start()
+    await again.stop()
 
 
-def test_a_broker_by_itself_joins_no_cluster_before_it_is_moved(zookeeper: str, folder: Path) -> None:
+async def test_a_broker_by_itself_joins_no_cluster_before_it_is_moved(zookeeper: str, folder: Path) -> None:
     """Nor does its start make the chroot another cluster's."""
-
-    async def test() -> None:
-        with pytest.raises(StorageError, match="millstream cluster move-to-zookeeper"):
-            await among_others(folder, zookeeper).start()
-        assert await moved(folder, zookeeper) is Standing.EMPTY
-
-    run(test)
+    with pytest.raises(StorageError, match="millstream cluster move-to-zookeeper"):
+        await among_others(folder, zookeeper).start()
+    assert await moved(folder, zookeeper) is Standing.EMPTY
 
 
-def test_no_broker_starts_where_a_move_is_not_finished(zookeeper: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        session = await opened(zookeeper)
-        await begin(session, MoveZnode("someone", 9))
-        with pytest.raises(UnfinishedMove, match="the move of broker 9 to"):
-            await among_others(tmp_path, zookeeper).start()
-        assert await session.find_children(paths.BROKER_IDS) == []
-        await session.close()
-
-    run(test)
+async def test_no_broker_starts_where_a_move_is_not_finished(zookeeper: str, tmp_path: Path) -> None:
+    session = await opened(zookeeper)
+    await begin(session, MoveZnode("someone", 9))
+    with pytest.raises(UnfinishedMove, match="the move of broker 9 to"):
+        await among_others(tmp_path, zookeeper).start()
+    assert await session.find_children(paths.BROKER_IDS) == []
+    await session.close()
 
 
-def test_brokers_that_run_are_to_be_stopped_first(zookeeper: str, folder: Path) -> None:
-    async def test() -> None:
-        with single(folder) as node:
-            whose = node.move
-        session = await opened(zookeeper)
-        await begin(session, whose)
-        await session.create(f"{paths.BROKER_IDS}/2", b"{}", ephemeral=True)
-        await refused(folder, zookeeper, ChrootTaken, "stop what runs on it first: 2")
-        await session.close()
-        assert await moved(folder, zookeeper) is Standing.BEGUN
-
-    run(test)
+async def test_brokers_that_run_are_to_be_stopped_first(zookeeper: str, folder: Path) -> None:
+    with single(folder) as node:
+        whose = node.move
+    session = await opened(zookeeper)
+    await begin(session, whose)
+    await session.create(f"{paths.BROKER_IDS}/2", b"{}", ephemeral=True)
+    await refused(folder, zookeeper, ChrootTaken, "stop what runs on it first: 2")
+    await session.close()
+    assert await moved(folder, zookeeper) is Standing.BEGUN

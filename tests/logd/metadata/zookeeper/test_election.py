@@ -28,84 +28,72 @@ NOW_MS = 1_700_000_000_000
 PROGRAM = "tests.logd.metadata.zookeeper.candidate"
 
 
-def test_an_election_as_kafkas(connect: str) -> None:
-    async def main() -> None:
-        async with opened(connect) as session, opened(connect) as other:
-            elected = await elect(session, 3, NOW_MS)
-            assert elected is not None
-            assert (elected.broker_id, elected.epoch, elected.epoch_version) == (3, 1, 1)
-            assert elected.lease is session.lease
-            data, stat = await session.get(paths.CONTROLLER)
-            assert json.loads(data)["brokerid"] == 3
-            assert stat.ephemeral_owner == session.session_id
-            assert (await session.get(paths.CONTROLLER_EPOCH))[0] == b"1"
-            assert await elect(other, 4, NOW_MS) is None
-            assert await elect(session, 3, NOW_MS) == elected, "who asks again is still the controller"
-            await resign(session, elected)
-            newer = await elect(other, 4, NOW_MS)
-            assert newer is not None
-            assert newer.epoch == 2
-            await resign(session, elected)
-            assert await other.exists(paths.CONTROLLER) is not None, "an older one has nothing to give back"
-
-    asyncio.run(main())
+async def test_an_election_as_kafkas(connect: str) -> None:
+    async with opened(connect) as session, opened(connect) as other:
+        elected = await elect(session, 3, NOW_MS)
+        assert elected is not None
+        assert (elected.broker_id, elected.epoch, elected.epoch_version) == (3, 1, 1)
+        assert elected.lease is session.lease
+        data, stat = await session.get(paths.CONTROLLER)
+        assert json.loads(data)["brokerid"] == 3
+        assert stat.ephemeral_owner == session.session_id
+        assert (await session.get(paths.CONTROLLER_EPOCH))[0] == b"1"
+        assert await elect(other, 4, NOW_MS) is None
+        assert await elect(session, 3, NOW_MS) == elected, "who asks again is still the controller"
+        await resign(session, elected)
+        newer = await elect(other, 4, NOW_MS)
+        assert newer is not None
+        assert newer.epoch == 2
+        await resign(session, elected)
+        assert await other.exists(paths.CONTROLLER) is not None, "an older one has nothing to give back"
 
 
-def test_the_fence(connect: str) -> None:
-    async def main() -> None:
-        async with opened(connect) as session, opened(connect) as other:
-            first = await elect(session, 1, NOW_MS)
-            assert first is not None
-            assert await fenced(session, first, [Create("/x", b"1")]) == ["/x"]
-            with pytest.raises(MultiFailed) as failed:
-                await fenced(session, first, [Create("/y"), SetData("/x", b"2", 7)])
-            assert failed.value.index == 1
-            assert isinstance(failed.value.error, BadVersion)
-            await other.delete(paths.CONTROLLER)
-            second = await elect(other, 2, NOW_MS)
-            assert second is not None
-            with pytest.raises(ControllerMoved, match="newer than epoch 1 has been elected"):
-                await fenced(session, first, [SetData("/x", b"3")])
-            assert (await other.get("/x"))[0] == b"1"
-            await fenced(other, second, [SetData("/x", b"4")])
-
-    asyncio.run(main())
+async def test_the_fence(connect: str) -> None:
+    async with opened(connect) as session, opened(connect) as other:
+        first = await elect(session, 1, NOW_MS)
+        assert first is not None
+        assert await fenced(session, first, [Create("/x", b"1")]) == ["/x"]
+        with pytest.raises(MultiFailed) as failed:
+            await fenced(session, first, [Create("/y"), SetData("/x", b"2", 7)])
+        assert failed.value.index == 1
+        assert isinstance(failed.value.error, BadVersion)
+        await other.delete(paths.CONTROLLER)
+        second = await elect(other, 2, NOW_MS)
+        assert second is not None
+        with pytest.raises(ControllerMoved, match="newer than epoch 1 has been elected"):
+            await fenced(session, first, [SetData("/x", b"3")])
+        assert (await other.get("/x"))[0] == b"1"
+        await fenced(other, second, [SetData("/x", b"4")])
 
 
 @pytest.mark.parametrize("candidates", [2, 5])
-def test_of_several_at_the_same_time_one_is_elected(connect: str, candidates: int) -> None:
-    async def main() -> None:
-        async with AsyncExitStack() as stack:
-            sessions = [await stack.enter_async_context(opened(connect)) for _ in range(candidates)]
-            before: Elected | None = None
-            for epoch in range(1, 11):
-                found = await asyncio.gather(*(elect(each, n, NOW_MS) for n, each in enumerate(sessions)))
-                won = [elected for elected in found if elected is not None]
-                assert [elected.epoch for elected in won] == [epoch]
-                if before is not None:
-                    with pytest.raises(ControllerMoved):
-                        await fenced(sessions[before.broker_id], before, [Create("/never")])
-                before = won[0]
-                await resign(sessions[before.broker_id], before)
-
-    asyncio.run(main())
+async def test_of_several_at_the_same_time_one_is_elected(connect: str, candidates: int) -> None:
+    async with AsyncExitStack() as stack:
+        sessions = [await stack.enter_async_context(opened(connect)) for _ in range(candidates)]
+        before: Elected | None = None
+        for epoch in range(1, 11):
+            found = await asyncio.gather(*(elect(each, n, NOW_MS) for n, each in enumerate(sessions)))
+            won = [elected for elected in found if elected is not None]
+            assert [elected.epoch for elected in won] == [epoch]
+            if before is not None:
+                with pytest.raises(ControllerMoved):
+                    await fenced(sessions[before.broker_id], before, [Create("/never")])
+            before = won[0]
+            await resign(sessions[before.broker_id], before)
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_an_election_whose_answer_is_lost(connect: str, ensemble: Ensemble, before: bool) -> None:
-    async def main() -> None:
-        async with Proxy(ensemble.connect_string) as proxy, opened(through(proxy, connect)) as session:
-            proxy.lose(MULTI, before=before)
+async def test_an_election_whose_answer_is_lost(connect: str, ensemble: Ensemble, before: bool) -> None:
+    async with Proxy(ensemble.connect_string) as proxy, opened(through(proxy, connect)) as session:
+        proxy.lose(MULTI, before=before)
+        elected = await elect(session, 1, NOW_MS)
+        assert proxy.has_lost
+        if before:
+            assert elected is None
             elected = await elect(session, 1, NOW_MS)
-            assert proxy.has_lost
-            if before:
-                assert elected is None
-                elected = await elect(session, 1, NOW_MS)
-            assert elected is not None
-            assert elected.epoch == 1, "elected once"
-            await fenced(session, elected, [Create("/x")])
-
-    asyncio.run(main())
+        assert elected is not None
+        assert elected.epoch == 1, "elected once"
+        await fenced(session, elected, [Create("/x")])
 
 
 class Standing:
@@ -132,29 +120,26 @@ async def standing(connect: str, broker_id: int, **settings: object) -> AsyncIte
             await each.candidate.stop()
 
 
-def test_candidates_follow_one_another(connect: str) -> None:
-    async def main() -> None:
-        async with AsyncExitStack() as stack:
-            all_of = [await stack.enter_async_context(standing(connect, n)) for n in range(5)]
+async def test_candidates_follow_one_another(connect: str) -> None:
+    async with AsyncExitStack() as stack:
+        all_of = [await stack.enter_async_context(standing(connect, n)) for n in range(5)]
 
-            async def controller(epoch: int) -> Standing:
-                await until(lambda: all(each.last.epoch == epoch for each in all_of))
-                (one,) = (each for each in all_of if each.last.elected is not None)
-                assert {each.last.broker_id for each in all_of} == {one.last.broker_id}
-                return one
+        async def controller(epoch: int) -> Standing:
+            await until(lambda: all(each.last.epoch == epoch for each in all_of))
+            (one,) = (each for each in all_of if each.last.elected is not None)
+            assert {each.last.broker_id for each in all_of} == {one.last.broker_id}
+            return one
 
-            first = await controller(1)
-            await first.candidate.resign()
-            second = await controller(2)
-            # An operator's way to have another one elected.
-            await second.session.delete(paths.CONTROLLER)
-            third = await controller(3)
-            all_of.remove(third)
-            await third.candidate.stop()
-            assert third.told[-1] == Controller()
-            await controller(4)
-
-    asyncio.run(main())
+        first = await controller(1)
+        await first.candidate.resign()
+        second = await controller(2)
+        # An operator's way to have another one elected.
+        await second.session.delete(paths.CONTROLLER)
+        third = await controller(3)
+        all_of.remove(third)
+        await third.candidate.stop()
+        assert third.told[-1] == Controller()
+        await controller(4)
 
 
 def test_a_mistake_does_not_end_a_candidate(
@@ -178,70 +163,60 @@ def test_a_mistake_does_not_end_a_candidate(
     assert "unexpected RuntimeError('a mistake')" in caplog.text
 
 
-def test_who_gives_the_role_back_without_a_connection_is_elected_anew(
+async def test_who_gives_the_role_back_without_a_connection_is_elected_anew(
     connect: str, ensemble: Ensemble
 ) -> None:
     """The session goes on, and `/controller` with it: what the brokers know of that epoch is not what a
     controller that begins again would tell them.
     """
-
-    async def main() -> None:
-        async with (
-            Proxy(ensemble.connect_string) as proxy,
-            standing(through(proxy, connect), 1, session_timeout_ms=10_000) as first,
-        ):
-            await until(lambda: first.last.elected is not None)
-            session_id = first.session.session_id
-            proxy.is_open = False
-            proxy.cut()
-            await until(lambda: first.session.state is not State.CONNECTED)
-            await first.candidate.resign()
-            assert first.told[-1] == Controller()
-            proxy.is_open = True
-            await until(lambda: first.last.elected is not None)
-            assert first.session.session_id == session_id
-            assert first.last.epoch == 2
-
-    asyncio.run(main())
+    async with (
+        Proxy(ensemble.connect_string) as proxy,
+        standing(through(proxy, connect), 1, session_timeout_ms=10_000) as first,
+    ):
+        await until(lambda: first.last.elected is not None)
+        session_id = first.session.session_id
+        proxy.is_open = False
+        proxy.cut()
+        await until(lambda: first.session.state is not State.CONNECTED)
+        await first.candidate.resign()
+        assert first.told[-1] == Controller()
+        proxy.is_open = True
+        await until(lambda: first.last.elected is not None)
+        assert first.session.session_id == session_id
+        assert first.last.epoch == 2
 
 
 @deep
-def test_a_controller_whose_session_expires_hears_of_it_and_stands_again(
+async def test_a_controller_whose_session_expires_hears_of_it_and_stands_again(
     connect: str, ensemble: Ensemble
 ) -> None:
-    async def main() -> None:
-        async with (
-            Proxy(ensemble.connect_string) as proxy,
-            standing(through(proxy, connect), 1, session_timeout_ms=SHORT_MS) as first,
-        ):
-            await until(lambda: first.last.elected is not None)
-            elected = first.last.elected
-            assert elected is not None
-            async with standing(connect, 2) as second:
-                await until(lambda: second.last == Controller(1, 1))
-                proxy.is_open = False
-                proxy.cut()
-                await until(lambda: second.last.elected is not None)
-                assert not elected.lease.is_held(first.session.clock())
-                assert first.last.elected is elected, "it cannot know yet: the lease and the fence do"
-                proxy.is_open = True
-                await until(lambda: first.last == Controller(2, 2))
-                assert first.told[-2:] == [Controller(), Controller(2, 2)]
-                with pytest.raises(ControllerMoved):
-                    await fenced(first.session, elected, [Create("/never")])
-
-    asyncio.run(main())
+    async with (
+        Proxy(ensemble.connect_string) as proxy,
+        standing(through(proxy, connect), 1, session_timeout_ms=SHORT_MS) as first,
+    ):
+        await until(lambda: first.last.elected is not None)
+        elected = first.last.elected
+        assert elected is not None
+        async with standing(connect, 2) as second:
+            await until(lambda: second.last == Controller(1, 1))
+            proxy.is_open = False
+            proxy.cut()
+            await until(lambda: second.last.elected is not None)
+            assert not elected.lease.is_held(first.session.clock())
+            assert first.last.elected is elected, "it cannot know yet: the lease and the fence do"
+            proxy.is_open = True
+            await until(lambda: first.last == Controller(2, 2))
+            assert first.told[-2:] == [Controller(), Controller(2, 2)]
+            with pytest.raises(ControllerMoved):
+                await fenced(first.session, elected, [Create("/never")])
 
 
-def test_an_election_that_is_lost_is_held_again(connect: str, ensemble: Ensemble) -> None:
-    async def main() -> None:
-        async with Proxy(ensemble.connect_string) as proxy:
-            proxy.lose(MULTI, before=True)
-            async with standing(through(proxy, connect), 1) as only:
-                await until(lambda: only.last.elected is not None)
-                assert proxy.has_lost
-
-    asyncio.run(main())
+async def test_an_election_that_is_lost_is_held_again(connect: str, ensemble: Ensemble) -> None:
+    async with Proxy(ensemble.connect_string) as proxy:
+        proxy.lose(MULTI, before=True)
+        async with standing(through(proxy, connect), 1) as only:
+            await until(lambda: only.last.elected is not None)
+            assert proxy.has_lost
 
 
 class Process:
@@ -279,7 +254,7 @@ def processes(connect: str, count: int) -> Iterator[dict[int, Process]]:
 
 @deep
 @pytest.mark.parametrize("count", [2, 5])
-def test_processes_that_are_stopped_and_killed(connect: str, count: int) -> None:
+async def test_processes_that_are_stopped_and_killed(connect: str, count: int) -> None:
     """The epochs that are written never go back, though those that were stopped believe in theirs."""
 
     async def controller(session: Session, other_than: int = -1) -> tuple[int, int]:
@@ -296,24 +271,21 @@ def test_processes_that_are_stopped_and_killed(connect: str, count: int) -> None
                     if last is not None and last[0] == epoch[0] and broker_id != other_than:
                         return broker_id, int(epoch[0])
 
-    async def main() -> None:
-        async with opened(connect) as session:
-            await session.ensure(["/written", "/moved"])
-            with processes(connect, count) as running:
-                first, epoch = await controller(session)
-                running[first].process.send_signal(signal.SIGSTOP)
-                second, epoch_2 = await controller(session, other_than=first)
-                assert epoch_2 > epoch
-                running[first].process.send_signal(signal.SIGCONT)
-                await come(session, f"/moved/{epoch}")
-                running[second].end()
-                _, epoch_3 = await controller(session, other_than=second)
-                assert epoch_3 > epoch_2
-                written = await session.children("/written")
-            found = await session.find_all([f"/written/{name}" for name in written])
-            epochs = [int(each[0]) for each in found if each is not None]
-            assert epochs == sorted(epochs)
-            assert {epoch, epoch_2, epoch_3} <= set(epochs)
-            await gone(session, paths.CONTROLLER)
-
-    asyncio.run(main())
+    async with opened(connect) as session:
+        await session.ensure(["/written", "/moved"])
+        with processes(connect, count) as running:
+            first, epoch = await controller(session)
+            running[first].process.send_signal(signal.SIGSTOP)
+            second, epoch_2 = await controller(session, other_than=first)
+            assert epoch_2 > epoch
+            running[first].process.send_signal(signal.SIGCONT)
+            await come(session, f"/moved/{epoch}")
+            running[second].end()
+            _, epoch_3 = await controller(session, other_than=second)
+            assert epoch_3 > epoch_2
+            written = await session.children("/written")
+        found = await session.find_all([f"/written/{name}" for name in written])
+        epochs = [int(each[0]) for each in found if each is not None]
+        assert epochs == sorted(epochs)
+        assert {epoch, epoch_2, epoch_3} <= set(epochs)
+        await gone(session, paths.CONTROLLER)

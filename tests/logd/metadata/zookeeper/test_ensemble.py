@@ -47,33 +47,27 @@ def leader_of(three: Ensemble) -> Server:
     return leader
 
 
-def test_an_ensemble_that_loses_its_leader(three: Ensemble) -> None:
+async def test_an_ensemble_that_loses_its_leader(three: Ensemble) -> None:
     """A controller goes on in its session and epoch; what it writes meanwhile is written once."""
-
-    async def main() -> None:
-        async with opened(three.connect_string + "/k", session_timeout_ms=10_000) as session:
-            events, before = heard(session), session.session_id
-            elected = await elect(session, 1, 0)
-            assert elected is not None
-            await session.create("/counter", b"0")
-            leader = leader_of(three)
-            leader.kill()
-            for number in range(1, 200):
-                while (await session.get("/counter"))[1].version < number:
-                    try:
-                        await fenced(
-                            session, elected, [SetData("/counter", str(number).encode(), number - 1)]
-                        )
-                    except (ConnectionLost, MultiFailed):
-                        await session.sync()
-            assert (await session.get("/counter"))[0] == b"199"
-            assert session.session_id == before
-            assert Event.EXPIRED not in events
-            await until(lambda: elected.lease.is_held(session.clock()))
-            await asyncio.to_thread(leader.start)
-            await asyncio.to_thread(wait_for, lambda: leader.state() is not None)
-
-    asyncio.run(main())
+    async with opened(three.connect_string + "/k", session_timeout_ms=10_000) as session:
+        events, before = heard(session), session.session_id
+        elected = await elect(session, 1, 0)
+        assert elected is not None
+        await session.create("/counter", b"0")
+        leader = leader_of(three)
+        leader.kill()
+        for number in range(1, 200):
+            while (await session.get("/counter"))[1].version < number:
+                try:
+                    await fenced(session, elected, [SetData("/counter", str(number).encode(), number - 1)])
+                except (ConnectionLost, MultiFailed):
+                    await session.sync()
+        assert (await session.get("/counter"))[0] == b"199"
+        assert session.session_id == before
+        assert Event.EXPIRED not in events
+        await until(lambda: elected.lease.is_held(session.clock()))
+        await asyncio.to_thread(leader.start)
+        await asyncio.to_thread(wait_for, lambda: leader.state() is not None)
 
 
 def test_answers_of_a_server_that_is_cut_off_renew_no_lease(
@@ -106,43 +100,35 @@ def test_answers_of_a_server_that_is_cut_off_renew_no_lease(
         asyncio.run(main())
 
 
-def test_candidates_of_different_servers(three: Ensemble) -> None:
+async def test_candidates_of_different_servers(three: Ensemble) -> None:
     """Each sees what its own server knows, which may be old; the epoch's version decides."""
-
-    async def main() -> None:
-        one, two, _ = three.servers
-        async with opened(one.address) as first, opened(two.address) as second:
-            sessions = [first, second]
-            for epoch in range(1, 31):
-                found = await asyncio.gather(*(elect(each, n, 0) for n, each in enumerate(sessions)))
-                won = [elected for elected in found if elected is not None]
-                while not won:
-                    won = [each for n, s in enumerate(sessions) if (each := await elect(s, n, 0))]
-                assert [each.epoch for each in won] == [epoch]
-                await fenced(sessions[won[0].broker_id], won[0], [Create(f"/epoch-{epoch}")])
-                await sessions[won[0].broker_id].delete(paths.CONTROLLER)
-
-    asyncio.run(main())
+    one, two, _ = three.servers
+    async with opened(one.address) as first, opened(two.address) as second:
+        sessions = [first, second]
+        for epoch in range(1, 31):
+            found = await asyncio.gather(*(elect(each, n, 0) for n, each in enumerate(sessions)))
+            won = [elected for elected in found if elected is not None]
+            while not won:
+                won = [each for n, s in enumerate(sessions) if (each := await elect(s, n, 0))]
+            assert [each.epoch for each in won] == [epoch]
+            await fenced(sessions[won[0].broker_id], won[0], [Create(f"/epoch-{epoch}")])
+            await sessions[won[0].broker_id].delete(paths.CONTROLLER)
 
 
-def test_a_server_that_hangs(three: Ensemble) -> None:
+async def test_a_server_that_hangs(three: Ensemble) -> None:
     """It answers nothing more and closes nothing; another one is found before the session is over."""
-
-    async def main() -> None:
-        async with opened(three.connect_string, session_timeout_ms=5000) as session:
-            events, before = heard(session), session.session_id
-            await session.create("/mine", ephemeral=True)
-            hung = await asyncio.to_thread(serving, three, session.session_id)
-            os.kill(hung.pid, signal.SIGSTOP)
-            try:
-                await until(lambda: Event.RESUMED in events)
-                assert (await session.get("/mine"))[1].ephemeral_owner == before
-                assert Event.EXPIRED not in events
-                await until(lambda: session.lease.is_held(session.clock()))
-            finally:
-                os.kill(hung.pid, signal.SIGCONT)
-
-    asyncio.run(main())
+    async with opened(three.connect_string, session_timeout_ms=5000) as session:
+        events, before = heard(session), session.session_id
+        await session.create("/mine", ephemeral=True)
+        hung = await asyncio.to_thread(serving, three, session.session_id)
+        os.kill(hung.pid, signal.SIGSTOP)
+        try:
+            await until(lambda: Event.RESUMED in events)
+            assert (await session.get("/mine"))[1].ephemeral_owner == before
+            assert Event.EXPIRED not in events
+            await until(lambda: session.lease.is_held(session.clock()))
+        finally:
+            os.kill(hung.pid, signal.SIGCONT)
 
 
 def serving(three: Ensemble, session_id: int) -> Server:

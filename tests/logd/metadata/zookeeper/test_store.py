@@ -90,74 +90,65 @@ async def controlling(connect: str) -> AsyncIterator[Controller]:
         yield controller
 
 
-def test_an_empty_cluster(connect: str) -> None:
-    async def main() -> None:
-        async with controlling(connect) as controller:
-            assert await controller.loaded() == [producer_ids(0)]
-            for path in paths.PERSISTENT:
-                assert await controller.session.exists(path) is not None
-
-    asyncio.run(main())
+async def test_an_empty_cluster(connect: str) -> None:
+    async with controlling(connect) as controller:
+        assert await controller.loaded() == [producer_ids(0)]
+        for path in paths.PERSISTENT:
+            assert await controller.session.exists(path) is not None
 
 
-def test_a_topics_life(connect: str) -> None:
-    async def main() -> None:
-        async with controlling(connect) as controller:
-            session = controller.session
-            created = [topic(partitions=2, **{"retention.ms": "1"}), partition(0), partition(1)]
-            await controller.write(*created)
-            assert await controller.loaded() == [*created, producer_ids(0)]
-            assert (await controller.json(paths.topic("t")))["partitions"] == {"0": [1, 2], "1": [1, 2]}
-            assert (await controller.json(paths.state("t", 1)))["controller_epoch"] == 1
-            assert await session.children(paths.CONFIG_CHANGES) == [], "nobody knows it yet"
+async def test_a_topics_life(connect: str) -> None:
+    async with controlling(connect) as controller:
+        session = controller.session
+        created = [topic(partitions=2, **{"retention.ms": "1"}), partition(0), partition(1)]
+        await controller.write(*created)
+        assert await controller.loaded() == [*created, producer_ids(0)]
+        assert (await controller.json(paths.topic("t")))["partitions"] == {"0": [1, 2], "1": [1, 2]}
+        assert (await controller.json(paths.state("t", 1)))["controller_epoch"] == 1
+        assert await session.children(paths.CONFIG_CHANGES) == [], "nobody knows it yet"
 
-            moved = partition(
-                1, 1, leader=2, isr=[2, 3], replicas=[2, 3, 1], adding=[3], removing=[1], leader_epoch=5
-            )
-            await controller.write(partition(0, 1, leader=-1, isr=[1]), moved)
-            found = await controller.json(paths.topic("t"))
-            assert found["adding_replicas"] == {"1": [3]}
-            assert found["removing_replicas"] == {"1": [1]}
-            assert (await session.get(paths.topic("t")))[1].version == 1
-            assert (await session.get(paths.state("t", 1)))[1].version == 1
+        moved = partition(
+            1, 1, leader=2, isr=[2, 3], replicas=[2, 3, 1], adding=[3], removing=[1], leader_epoch=5
+        )
+        await controller.write(partition(0, 1, leader=-1, isr=[1]), moved)
+        found = await controller.json(paths.topic("t"))
+        assert found["adding_replicas"] == {"1": [3]}
+        assert found["removing_replicas"] == {"1": [1]}
+        assert (await session.get(paths.topic("t")))[1].version == 1
+        assert (await session.get(paths.state("t", 1)))[1].version == 1
 
-            grown = topic(partitions=3, **{"retention.ms": "1"})
-            await controller.write(grown, partition(2), partition(0, 2))
-            assert await controller.loaded() == [
-                grown,
-                partition(0, 2),
-                moved,
-                partition(2),
-                producer_ids(0),
-            ]
-            assert await session.children(paths.CONFIG_CHANGES) == [], "its settings are as they were"
-            await controller.write(topic(partitions=3, **{"retention.ms": "2"}))
-            (told,) = await session.children(paths.CONFIG_CHANGES)
-            assert (await controller.json(f"{paths.CONFIG_CHANGES}/{told}"))["entity_path"] == "topics/t"
+        grown = topic(partitions=3, **{"retention.ms": "1"})
+        await controller.write(grown, partition(2), partition(0, 2))
+        assert await controller.loaded() == [
+            grown,
+            partition(0, 2),
+            moved,
+            partition(2),
+            producer_ids(0),
+        ]
+        assert await session.children(paths.CONFIG_CHANGES) == [], "its settings are as they were"
+        await controller.write(topic(partitions=3, **{"retention.ms": "2"}))
+        (told,) = await session.children(paths.CONFIG_CHANGES)
+        assert (await controller.json(f"{paths.CONFIG_CHANGES}/{told}"))["entity_path"] == "topics/t"
 
-            await controller.write(deleted())
-            assert await controller.loaded() == [producer_ids(0)]
-            assert await session.children("/config/topics") == []
-            assert await session.children(paths.DELETE_TOPICS) == []
-            again = [topic(topic_id=OTHER_ID), partition(0)]
-            await controller.write(*again)
-            assert await controller.loaded() == [*again, producer_ids(0)]
-            await controller.write(deleted(), *again)
-            assert await controller.loaded() == [*again, producer_ids(0)]
-
-    asyncio.run(main())
+        await controller.write(deleted())
+        assert await controller.loaded() == [producer_ids(0)]
+        assert await session.children("/config/topics") == []
+        assert await session.children(paths.DELETE_TOPICS) == []
+        again = [topic(topic_id=OTHER_ID), partition(0)]
+        await controller.write(*again)
+        assert await controller.loaded() == [*again, producer_ids(0)]
+        await controller.write(deleted(), *again)
+        assert await controller.loaded() == [*again, producer_ids(0)]
 
 
-def test_a_topic_that_somebody_wants_deleted(connect: str) -> None:
-    async def main() -> None:
-        async with controlling(connect) as controller:
-            await controller.write(topic(), partition())
-            await controller.session.create(paths.deletion("t"))
-            await controller.write(deleted())
-            assert await controller.loaded() == [producer_ids(0)]
-            assert await controller.session.children(paths.DELETE_TOPICS) == []
-
-    asyncio.run(main())
+async def test_a_topic_that_somebody_wants_deleted(connect: str) -> None:
+    async with controlling(connect) as controller:
+        await controller.write(topic(), partition())
+        await controller.session.create(paths.deletion("t"))
+        await controller.write(deleted())
+        assert await controller.loaded() == [producer_ids(0)]
+        assert await controller.session.children(paths.DELETE_TOPICS) == []
 
 
 @deep
@@ -203,84 +194,72 @@ def test_a_wish_that_comes_or_goes_while_the_topic_is_deleted(
     assert before > 1
 
 
-def test_settings_and_producer_ids(connect: str) -> None:
-    async def main() -> None:
-        async with controlling(connect) as controller:
-            session = controller.session
-            all_of = [configs("1", **{"log.cleaner.threads": "2"}), configs("", **{"log.retention.ms": "1"})]
-            await controller.write(*all_of, producer_ids(1000))
-            assert await controller.loaded() == [*all_of, producer_ids(1000)]
-            assert (await controller.json("/config/brokers/<default>"))["config"] == {"log.retention.ms": "1"}
-            assert len(await session.children(paths.CONFIG_CHANGES)) == 2
-            assert await controller.json(paths.PRODUCER_ID_BLOCK) == {
-                "version": 1,
-                "broker": 1,
-                "block_start": "0",
-                "block_end": "999",
-            }
-            await controller.write(producer_ids(2000) | {"broker": 7}, configs("1"))
-            assert (await controller.json(paths.PRODUCER_ID_BLOCK))["block_start"] == "1000"
-            assert (await controller.json(paths.PRODUCER_ID_BLOCK))["broker"] == 7
-            assert configs("1") in await controller.loaded()
-            told = await session.get(
-                f"{paths.CONFIG_CHANGES}/{(await session.children(paths.CONFIG_CHANGES))[0]}"
-            )
-            await controller.store.purge_config_changes(told[1].ctime_ms)
-            assert len(await session.children(paths.CONFIG_CHANGES)) == 3
-            later = told[1].ctime_ms + CONFIG_CHANGE_KEPT_MS + 3_600_000
-            await controller.store.purge_config_changes(later)
-            assert await session.children(paths.CONFIG_CHANGES) == []
-
-    asyncio.run(main())
+async def test_settings_and_producer_ids(connect: str) -> None:
+    async with controlling(connect) as controller:
+        session = controller.session
+        all_of = [configs("1", **{"log.cleaner.threads": "2"}), configs("", **{"log.retention.ms": "1"})]
+        await controller.write(*all_of, producer_ids(1000))
+        assert await controller.loaded() == [*all_of, producer_ids(1000)]
+        assert (await controller.json("/config/brokers/<default>"))["config"] == {"log.retention.ms": "1"}
+        assert len(await session.children(paths.CONFIG_CHANGES)) == 2
+        assert await controller.json(paths.PRODUCER_ID_BLOCK) == {
+            "version": 1,
+            "broker": 1,
+            "block_start": "0",
+            "block_end": "999",
+        }
+        await controller.write(producer_ids(2000) | {"broker": 7}, configs("1"))
+        assert (await controller.json(paths.PRODUCER_ID_BLOCK))["block_start"] == "1000"
+        assert (await controller.json(paths.PRODUCER_ID_BLOCK))["broker"] == 7
+        assert configs("1") in await controller.loaded()
+        told = await session.get(
+            f"{paths.CONFIG_CHANGES}/{(await session.children(paths.CONFIG_CHANGES))[0]}"
+        )
+        await controller.store.purge_config_changes(told[1].ctime_ms)
+        assert len(await session.children(paths.CONFIG_CHANGES)) == 3
+        later = told[1].ctime_ms + CONFIG_CHANGE_KEPT_MS + 3_600_000
+        await controller.store.purge_config_changes(later)
+        assert await session.children(paths.CONFIG_CHANGES) == []
 
 
-def test_what_is_nothing_to_write(connect: str) -> None:
-    async def main() -> None:
-        async with controlling(connect) as controller:
-            gone = {"type": "broker-gone", "id": 1}
-            offline = {"type": "replicas-offline", "broker": 1, "partitions": {}}
-            await controller.write(gone, offline)
-            with pytest.raises(AssertionError, match="no znode for a change of type new"):
-                await controller.write({"type": "new"})
-
-    asyncio.run(main())
+async def test_what_is_nothing_to_write(connect: str) -> None:
+    async with controlling(connect) as controller:
+        gone = {"type": "broker-gone", "id": 1}
+        offline = {"type": "replicas-offline", "broker": 1, "partitions": {}}
+        await controller.write(gone, offline)
+        with pytest.raises(AssertionError, match="no znode for a change of type new"):
+            await controller.write({"type": "new"})
 
 
-def test_nothing_of_an_older_controller_is_written(connect: str) -> None:
-    async def main() -> None:
-        async with controlling(connect) as older:
-            await older.write(topic(), partition())
-            await older.session.delete(paths.CONTROLLER)
-            async with controlling(connect) as newer:
-                assert newer.elected.epoch == 2
-                for changes in ([partition(0, 1)], [topic("u")], [deleted()], [producer_ids(1)]):
-                    with pytest.raises(ControllerMoved):
-                        await older.write(*changes)
-                    with pytest.raises(AssertionError, match="load comes first"):
-                        await older.write(*changes)
-                    await older.store.load()
-                assert await newer.loaded() == [topic(), partition(), producer_ids(0)]
-                await newer.write(partition(0, 1))
-                assert (await newer.json(paths.state("t", 0)))["controller_epoch"] == 2
-
-    asyncio.run(main())
+async def test_nothing_of_an_older_controller_is_written(connect: str) -> None:
+    async with controlling(connect) as older:
+        await older.write(topic(), partition())
+        await older.session.delete(paths.CONTROLLER)
+        async with controlling(connect) as newer:
+            assert newer.elected.epoch == 2
+            for changes in ([partition(0, 1)], [topic("u")], [deleted()], [producer_ids(1)]):
+                with pytest.raises(ControllerMoved):
+                    await older.write(*changes)
+                with pytest.raises(AssertionError, match="load comes first"):
+                    await older.write(*changes)
+                await older.store.load()
+            assert await newer.loaded() == [topic(), partition(), producer_ids(0)]
+            await newer.write(partition(0, 1))
+            assert (await newer.json(paths.state("t", 0)))["controller_epoch"] == 2
 
 
-def test_what_somebody_else_has_changed_is_not_written_over(connect: str) -> None:
-    async def main() -> None:
-        async with controlling(connect) as controller:
-            await controller.write(topic(), partition())
-            state = (await controller.session.get(paths.state("t", 0)))[0]
-            await controller.session.set(paths.state("t", 0), state)
-            with pytest.raises(BadVersion, match="partitions/0/state was changed by somebody"):
-                await controller.write(partition(0, 1))
-            assert (await controller.store.load())[1] == partition(0, 1, leader_epoch=0)
-            await controller.write(partition(0, 2))
-            await controller.session.create(paths.topic("u"))
-            with pytest.raises(NodeExists, match="/brokers/topics/u already"):
-                await controller.write(topic("u"), partition(name="u"))
-
-    asyncio.run(main())
+async def test_what_somebody_else_has_changed_is_not_written_over(connect: str) -> None:
+    async with controlling(connect) as controller:
+        await controller.write(topic(), partition())
+        state = (await controller.session.get(paths.state("t", 0)))[0]
+        await controller.session.set(paths.state("t", 0), state)
+        with pytest.raises(BadVersion, match="partitions/0/state was changed by somebody"):
+            await controller.write(partition(0, 1))
+        assert (await controller.store.load())[1] == partition(0, 1, leader_epoch=0)
+        await controller.write(partition(0, 2))
+        await controller.session.create(paths.topic("u"))
+        with pytest.raises(NodeExists, match="/brokers/topics/u already"):
+            await controller.write(topic("u"), partition(name="u"))
 
 
 STEPS: list[Sequence[Change]] = [
@@ -296,134 +275,115 @@ STEPS: list[Sequence[Change]] = [
 @deep
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("step", range(len(STEPS)))
-def test_a_write_whose_answer_is_lost_is_made_once(
+async def test_a_write_whose_answer_is_lost_is_made_once(
     connect: str, ensemble: Ensemble, step: int, before: bool
 ) -> None:
-    async def main() -> None:
-        async with (
-            Proxy(ensemble.connect_string) as proxy,
-            controlling(through(proxy, connect)) as controller,
-        ):
-            for changes in STEPS[:step]:
-                await controller.write(*changes)
-            proxy.lose(MULTI, before=before)
-            await controller.write(*STEPS[step])
-            assert proxy.has_lost
-            async with controlling(connect + "-2") as other:
-                for changes in STEPS[: step + 1]:
-                    await other.write(*changes)
-                assert await controller.loaded() == await other.loaded()
-                names = await other.session.children(paths.CONFIG_CHANGES)
-                assert await controller.session.children(paths.CONFIG_CHANGES) == names
-
-    asyncio.run(main())
+    async with (
+        Proxy(ensemble.connect_string) as proxy,
+        controlling(through(proxy, connect)) as controller,
+    ):
+        for changes in STEPS[:step]:
+            await controller.write(*changes)
+        proxy.lose(MULTI, before=before)
+        await controller.write(*STEPS[step])
+        assert proxy.has_lost
+        async with controlling(connect + "-2") as other:
+            for changes in STEPS[: step + 1]:
+                await other.write(*changes)
+            assert await controller.loaded() == await other.loaded()
+            names = await other.session.children(paths.CONFIG_CHANGES)
+            assert await controller.session.children(paths.CONFIG_CHANGES) == names
 
 
 @deep
 @pytest.mark.parametrize("has_moved", [True, False])
-def test_a_write_during_which_the_session_expires(connect: str, ensemble: Ensemble, has_moved: bool) -> None:
+async def test_a_write_during_which_the_session_expires(
+    connect: str, ensemble: Ensemble, has_moved: bool
+) -> None:
     """It is written if nobody has become the controller meanwhile, who would not know of it."""
-
-    async def main() -> None:
-        async with (
-            opened(connect) as other,
-            Proxy(ensemble.connect_string) as proxy,
-            opened(through(proxy, connect), session_timeout_ms=SHORT_MS) as session,
-        ):
-            await prepare(session)
-            elected = await elect(session, 1, NOW_MS)
-            assert elected is not None
-            store = ZooKeeperStore(session, elected)
-            await store.load()
-            proxy.lose(MULTI, before=True)
-            proxy.is_open = False
-            writing = asyncio.create_task(store.write([topic(), partition()]))
-            await gone(other, paths.CONTROLLER)
-            assert not elected.lease.is_held(session.clock())
-            newer = await elect(other, 2, NOW_MS) if has_moved else None
-            proxy.is_open = True
-            if newer is not None:
-                with pytest.raises(ControllerMoved):
-                    await writing
-                assert await ZooKeeperStore(other, newer).load() == [producer_ids(0)]
-            else:
+    async with (
+        opened(connect) as other,
+        Proxy(ensemble.connect_string) as proxy,
+        opened(through(proxy, connect), session_timeout_ms=SHORT_MS) as session,
+    ):
+        await prepare(session)
+        elected = await elect(session, 1, NOW_MS)
+        assert elected is not None
+        store = ZooKeeperStore(session, elected)
+        await store.load()
+        proxy.lose(MULTI, before=True)
+        proxy.is_open = False
+        writing = asyncio.create_task(store.write([topic(), partition()]))
+        await gone(other, paths.CONTROLLER)
+        assert not elected.lease.is_held(session.clock())
+        newer = await elect(other, 2, NOW_MS) if has_moved else None
+        proxy.is_open = True
+        if newer is not None:
+            with pytest.raises(ControllerMoved):
                 await writing
-                assert await ZooKeeperStore(other, elected).load() == [topic(), partition(), producer_ids(0)]
+            assert await ZooKeeperStore(other, newer).load() == [producer_ids(0)]
+        else:
+            await writing
+            assert await ZooKeeperStore(other, elected).load() == [topic(), partition(), producer_ids(0)]
 
-    asyncio.run(main())
 
-
-def test_a_creation_that_was_interrupted(connect: str) -> None:
+async def test_a_creation_that_was_interrupted(connect: str) -> None:
     """As Kafka's own controller leaves it, which writes one level after the other."""
-
-    async def main() -> None:
-        async with controlling(connect) as controller:
-            created = [topic(partitions=3), partition(0), partition(1), partition(2)]
-            await controller.write(*created)
-            await controller.session.delete(paths.state("t", 1))
-            await controller.session.delete(paths.state("t", 2))
-            await controller.session.delete(paths.partition("t", 2))
-            unwritten = {"leader": -1, "leader_epoch": -1, "partition_epoch": -1}
-            assert (await controller.store.load())[1:4] == [
-                partition(0),
-                partition(1) | unwritten,
-                partition(2) | unwritten,
-            ]
-            await controller.write(partition(1), partition(2))
-            assert (await controller.loaded())[:4] == created
-            for index in range(3):
-                await controller.session.delete(paths.state("t", index))
-                await controller.session.delete(paths.partition("t", index))
-            await controller.session.delete(paths.partitions("t"))
-            assert [each["leader"] for each in (await controller.store.load())[1:4]] == [-1, -1, -1]
-            await controller.write(*created[1:])
-            assert (await controller.loaded())[:4] == created
-
-    asyncio.run(main())
+    async with controlling(connect) as controller:
+        created = [topic(partitions=3), partition(0), partition(1), partition(2)]
+        await controller.write(*created)
+        await controller.session.delete(paths.state("t", 1))
+        await controller.session.delete(paths.state("t", 2))
+        await controller.session.delete(paths.partition("t", 2))
+        unwritten = {"leader": -1, "leader_epoch": -1, "partition_epoch": -1}
+        assert (await controller.store.load())[1:4] == [
+            partition(0),
+            partition(1) | unwritten,
+            partition(2) | unwritten,
+        ]
+        await controller.write(partition(1), partition(2))
+        assert (await controller.loaded())[:4] == created
+        for index in range(3):
+            await controller.session.delete(paths.state("t", index))
+            await controller.session.delete(paths.partition("t", index))
+        await controller.session.delete(paths.partitions("t"))
+        assert [each["leader"] for each in (await controller.store.load())[1:4]] == [-1, -1, -1]
+        await controller.write(*created[1:])
+        assert (await controller.loaded())[:4] == created
 
 
-def test_a_topic_of_an_older_broker(connect: str) -> None:
-    async def main() -> None:
-        async with controlling(connect) as controller:
-            await controller.session.create(paths.topic("t"), b'{"version":1,"partitions":{"0":[1,2]}}')
-            loaded = await controller.store.load()
-            assert loaded[0]["id"] == "00" * 16
-            await controller.write(topic(), partition())
-            assert await controller.loaded() == [topic(), partition(), producer_ids(0)]
-
-    asyncio.run(main())
+async def test_a_topic_of_an_older_broker(connect: str) -> None:
+    async with controlling(connect) as controller:
+        await controller.session.create(paths.topic("t"), b'{"version":1,"partitions":{"0":[1,2]}}')
+        loaded = await controller.store.load()
+        assert loaded[0]["id"] == "00" * 16
+        await controller.write(topic(), partition())
+        assert await controller.loaded() == [topic(), partition(), producer_ids(0)]
 
 
-def test_what_cannot_be_acted_on_is_named(connect: str) -> None:
-    async def main() -> None:
-        async with controlling(connect) as controller:
-            await controller.write(topic(), partition())
-            await controller.session.set(paths.state("t", 0), b"{}")
-            with pytest.raises(BadZnode, match=r"/brokers/topics/t/partitions/0/state is '{}'"):
-                await controller.store.load()
-
-    asyncio.run(main())
+async def test_what_cannot_be_acted_on_is_named(connect: str) -> None:
+    async with controlling(connect) as controller:
+        await controller.write(topic(), partition())
+        await controller.session.set(paths.state("t", 0), b"{}")
+        with pytest.raises(BadZnode, match=r"/brokers/topics/t/partitions/0/state is '{}'"):
+            await controller.store.load()
 
 
-def test_many_changes_are_written_in_batches(
+async def test_many_changes_are_written_in_batches(
     connect: str, ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "BATCH_OPERATIONS_MAX", 50)
-
-    async def main() -> None:
-        async with (
-            Proxy(ensemble.connect_string) as proxy,
-            controlling(through(proxy, connect)) as controller,
-        ):
-            created = [topic(partitions=200), *(partition(index) for index in range(200))]
-            proxy.lose(MULTI, before=False)
-            await controller.write(*created)
-            await controller.write(*(partition(index, 1) for index in range(200)))
-            assert len(await controller.loaded()) == 202
-            await controller.write(deleted())
-            assert await controller.loaded() == [producer_ids(0)]
-
-    asyncio.run(main())
+    async with (
+        Proxy(ensemble.connect_string) as proxy,
+        controlling(through(proxy, connect)) as controller,
+    ):
+        created = [topic(partitions=200), *(partition(index) for index in range(200))]
+        proxy.lose(MULTI, before=False)
+        await controller.write(*created)
+        await controller.write(*(partition(index, 1) for index in range(200)))
+        assert len(await controller.loaded()) == 202
+        await controller.write(deleted())
+        assert await controller.loaded() == [producer_ids(0)]
 
 
 def test_a_deletion_that_was_interrupted_is_remembered(connect: str, monkeypatch: pytest.MonkeyPatch) -> None:

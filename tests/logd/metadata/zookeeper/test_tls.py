@@ -24,42 +24,31 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         yield running
 
 
-def test_through_tls(secured: Secured) -> None:
-    async def main() -> None:
-        async with opened(
-            secured.secure + "/k", tls=secured.context(), max_in_flight_requests=100
-        ) as session:
-            await session.create("/x", b"1" * 5000)
-            # Many answers in one record of TLS: none may wait for the next thing that comes.
-            async with asyncio.timeout(session.settings.session_timeout_ms / 1000 / 3):
-                found = await session.find_all(["/x"] * 2000)
-            assert all(each is not None and len(each[0]) == 5000 for each in found)
-
-    asyncio.run(main())
+async def test_through_tls(secured: Secured) -> None:
+    async with opened(secured.secure + "/k", tls=secured.context(), max_in_flight_requests=100) as session:
+        await session.create("/x", b"1" * 5000)
+        # Many answers in one record of TLS: none may wait for the next thing that comes.
+        async with asyncio.timeout(session.settings.session_timeout_ms / 1000 / 3):
+            found = await session.find_all(["/x"] * 2000)
+        assert all(each is not None and len(each[0]) == 5000 for each in found)
 
 
-def test_a_certificate_is_an_identity(secured: Secured) -> None:
-    async def main() -> None:
-        async with (
-            opened(secured.secure + "/acl", tls=secured.context(), set_acl=True) as ours,
-            opened(secured.plain + "/acl") as other,
-        ):
-            await ours.ensure(["/config/users/u", "/brokers"])
-            assert await other.get("/brokers")
-            with pytest.raises(NotAllowed):
-                await other.set("/brokers", b"x")
-            with pytest.raises(NotAllowed):
-                await other.get("/config/users")
-
-    asyncio.run(main())
+async def test_a_certificate_is_an_identity(secured: Secured) -> None:
+    async with (
+        opened(secured.secure + "/acl", tls=secured.context(), set_acl=True) as ours,
+        opened(secured.plain + "/acl") as other,
+    ):
+        await ours.ensure(["/config/users/u", "/brokers"])
+        assert await other.get("/brokers")
+        with pytest.raises(NotAllowed):
+            await other.set("/brokers", b"x")
+        with pytest.raises(NotAllowed):
+            await other.get("/config/users")
 
 
-def test_a_server_that_is_not_trusted(secured: Secured) -> None:
-    async def main() -> None:
-        other = secured.context(authority=Authority("another CA"))
-        # It is tried again until then; a handshake takes a busy machine longer than a second.
-        settings = ZooKeeperSettings.of(secured.secure, tls=other, connection_timeout_ms=10_000)
-        with pytest.raises(Unreachable, match="certificate verify failed"):
-            await Session(settings).open()
-
-    asyncio.run(main())
+async def test_a_server_that_is_not_trusted(secured: Secured) -> None:
+    other = secured.context(authority=Authority("another CA"))
+    # It is tried again until then; a handshake takes a busy machine longer than a second.
+    settings = ZooKeeperSettings.of(secured.secure, tls=other, connection_timeout_ms=10_000)
+    with pytest.raises(Unreachable, match="certificate verify failed"):
+        await Session(settings).open()

@@ -28,119 +28,101 @@ async def next_of(told: AsyncIterator[T], expected: T) -> None:
     raise AssertionError(f"{expected} is never told")
 
 
-def test_values(connect: str) -> None:
-    async def main() -> None:
-        async with opened(connect) as session, opened(connect) as other:
-            told = (found and found[0] async for found in each_value(session, "/x"))
-            await next_of(told, None)
-            await other.create("/x", b"1")
-            await next_of(told, b"1")
-            await other.set("/x", b"2")
-            await next_of(told, b"2")
-            await other.delete("/x")
-            await next_of(told, None)
-            await other.create("/x", b"3")
-            await next_of(told, b"3")
-
-    asyncio.run(main())
+async def test_values(connect: str) -> None:
+    async with opened(connect) as session, opened(connect) as other:
+        told = (found and found[0] async for found in each_value(session, "/x"))
+        await next_of(told, None)
+        await other.create("/x", b"1")
+        await next_of(told, b"1")
+        await other.set("/x", b"2")
+        await next_of(told, b"2")
+        await other.delete("/x")
+        await next_of(told, None)
+        await other.create("/x", b"3")
+        await next_of(told, b"3")
 
 
-def test_children(connect: str) -> None:
-    async def main() -> None:
-        async with opened(connect) as session, opened(connect) as other:
-            told = each_children(session, "/x")
-            await next_of(told, [])
-            await other.ensure(["/x/a", "/x/b"])
-            await next_of(told, ["a", "b"])
-            await other.delete("/x/a")
-            await next_of(told, ["b"])
-            await other.delete("/x/b")
-            await other.delete("/x")
-            await next_of(told, [])
-            await other.ensure(["/x/c"])
-            await next_of(told, ["c"])
-
-    asyncio.run(main())
+async def test_children(connect: str) -> None:
+    async with opened(connect) as session, opened(connect) as other:
+        told = each_children(session, "/x")
+        await next_of(told, [])
+        await other.ensure(["/x/a", "/x/b"])
+        await next_of(told, ["a", "b"])
+        await other.delete("/x/a")
+        await next_of(told, ["b"])
+        await other.delete("/x/b")
+        await other.delete("/x")
+        await next_of(told, [])
+        await other.ensure(["/x/c"])
+        await next_of(told, ["c"])
 
 
-def test_what_changes_while_the_connection_is_lost(connect: str, ensemble: Ensemble) -> None:
-    async def main() -> None:
-        async with (
-            opened(connect) as other,
-            Proxy(ensemble.connect_string) as proxy,
-            opened(through(proxy, connect)) as session,
-        ):
-            told = each_children(session, "/")
-            await next_of(told, [])
-            proxy.is_open = False
-            proxy.cut()
-            await until(lambda: int(session.statistics()["disconnects"]) == 1)
-            await other.create("/a")
-            proxy.is_open = True
-            await next_of(told, ["a"])
-            await other.create("/b")
-            await next_of(told, ["a", "b"])
-
-    asyncio.run(main())
+async def test_what_changes_while_the_connection_is_lost(connect: str, ensemble: Ensemble) -> None:
+    async with (
+        opened(connect) as other,
+        Proxy(ensemble.connect_string) as proxy,
+        opened(through(proxy, connect)) as session,
+    ):
+        told = each_children(session, "/")
+        await next_of(told, [])
+        proxy.is_open = False
+        proxy.cut()
+        await until(lambda: int(session.statistics()["disconnects"]) == 1)
+        await other.create("/a")
+        proxy.is_open = True
+        await next_of(told, ["a"])
+        await other.create("/b")
+        await next_of(told, ["a", "b"])
 
 
 @deep
-def test_what_changes_between_two_sessions(connect: str, ensemble: Ensemble) -> None:
-    async def main() -> None:
-        async with (
-            opened(connect) as other,
-            Proxy(ensemble.connect_string) as proxy,
-            opened(through(proxy, connect), session_timeout_ms=SHORT_MS) as session,
-        ):
-            events = heard(session)
-            await session.create("/mine", ephemeral=True)
-            told = each_children(session, "/")
-            await next_of(told, ["mine"])
-            proxy.is_open = False
-            proxy.cut()
-            await gone(other, "/mine")
-            await other.create("/a")
-            proxy.is_open = True
-            await next_of(told, ["a"])
-            assert events[-1] is Event.ESTABLISHED
-            await other.create("/b")
-            await next_of(told, ["a", "b"])
-
-    asyncio.run(main())
+async def test_what_changes_between_two_sessions(connect: str, ensemble: Ensemble) -> None:
+    async with (
+        opened(connect) as other,
+        Proxy(ensemble.connect_string) as proxy,
+        opened(through(proxy, connect), session_timeout_ms=SHORT_MS) as session,
+    ):
+        events = heard(session)
+        await session.create("/mine", ephemeral=True)
+        told = each_children(session, "/")
+        await next_of(told, ["mine"])
+        proxy.is_open = False
+        proxy.cut()
+        await gone(other, "/mine")
+        await other.create("/a")
+        proxy.is_open = True
+        await next_of(told, ["a"])
+        assert events[-1] is Event.ESTABLISHED
+        await other.create("/b")
+        await next_of(told, ["a", "b"])
 
 
-def test_brokers(connect: str) -> None:
-    async def main() -> None:
-        async with opened(connect) as session, opened(connect) as other:
-            told = each_brokers(session)
-            await next_of(told, {})
-            await other.ensure([paths.BROKER_IDS])
-            broker = Registration(endpoints=(Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),))
-            first = await register(other, 1, broker, 0)
-            await next_of(told, {1: LiveBroker(broker, first.epoch)})
-            # Gone and back before anybody looks: the epoch tells.
-            await other.delete(paths.broker(1))
-            second = await register(other, 1, broker, 0)
-            await next_of(told, {1: LiveBroker(broker, second.epoch)})
-            await other.delete(paths.broker(1))
-            await next_of(told, {})
-
-    asyncio.run(main())
+async def test_brokers(connect: str) -> None:
+    async with opened(connect) as session, opened(connect) as other:
+        told = each_brokers(session)
+        await next_of(told, {})
+        await other.ensure([paths.BROKER_IDS])
+        broker = Registration(endpoints=(Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),))
+        first = await register(other, 1, broker, 0)
+        await next_of(told, {1: LiveBroker(broker, first.epoch)})
+        # Gone and back before anybody looks: the epoch tells.
+        await other.delete(paths.broker(1))
+        second = await register(other, 1, broker, 0)
+        await next_of(told, {1: LiveBroker(broker, second.epoch)})
+        await other.delete(paths.broker(1))
+        await next_of(told, {})
 
 
-def test_many_reads_leave_one_watch(connect: str) -> None:
-    async def main() -> None:
-        async with opened(connect) as session:
-            await session.create("/x")
-            with Watch(session) as watch:
-                for _ in range(10):
-                    await watch.find("/x")
-                await session.set("/x", b"1")
-                await watch.changed()
-                changed = asyncio.create_task(watch.changed())
-                await session.sync()
-                await asyncio.sleep(0)
-                assert not changed.done()
-                changed.cancel()
-
-    asyncio.run(main())
+async def test_many_reads_leave_one_watch(connect: str) -> None:
+    async with opened(connect) as session:
+        await session.create("/x")
+        with Watch(session) as watch:
+            for _ in range(10):
+                await watch.find("/x")
+            await session.set("/x", b"1")
+            await watch.changed()
+            changed = asyncio.create_task(watch.changed())
+            await session.sync()
+            await asyncio.sleep(0)
+            assert not changed.done()
+            changed.cancel()

@@ -196,23 +196,19 @@ def test_zookeeper_that_is_not_there(on: On, ensemble: Ensemble, tmp_path: Path)
 
 @deep
 @pytest.mark.parametrize("hangs", [False, True])
-def test_zookeeper_that_goes_away_meanwhile(ensemble: Ensemble, tmp_path: Path, hangs: bool) -> None:
+async def test_zookeeper_that_goes_away_meanwhile(ensemble: Ensemble, tmp_path: Path, hangs: bool) -> None:
     config = tmp_path / "zookeeper.properties"
     config.write_text("zookeeper.connection.timeout.ms=500\nzookeeper.session.timeout.ms=1000\n")
-
-    async def main() -> None:
-        async with Proxy(ensemble.connect_string) as proxy:
-            with pytest.raises(Unreachable, match="went away, and has not come back for"):
-                async with zookeeper(proxy.address, config) as session:
-                    assert await session.exists("/zookeeper") is not None
-                    proxy.is_open = False
-                    proxy.hangs = hangs
-                    if not hangs:
-                        proxy.cut()
-                    async with asyncio.timeout(60):
-                        await session.exists("/zookeeper")
-
-    asyncio.run(main())
+    async with Proxy(ensemble.connect_string) as proxy:
+        with pytest.raises(Unreachable, match="went away, and has not come back for"):
+            async with zookeeper(proxy.address, config) as session:
+                assert await session.exists("/zookeeper") is not None
+                proxy.is_open = False
+                proxy.hangs = hangs
+                if not hangs:
+                    proxy.cut()
+                async with asyncio.timeout(60):
+                    await session.exists("/zookeeper")
 
 
 def test_zookeeper_by_a_digest(on: On, connect: str, tmp_path: Path) -> None:
