@@ -34,7 +34,7 @@ from kafka_client.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from kafka_client.wire.produce import PartitionProduced, decode_produce_request, encode_produce_response
-from tests.kafka_client.running import until
+from tests.support.waiting import until
 
 CUT = "cut"
 SILENCE = "silence"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -29,11 +29,3 @@ def run(test: Coroutine[Any, Any, T]) -> T:
         return result
 
     return asyncio.run(limited())
-
-
-async def until(condition: Callable[[], object], seconds: float = 100.0) -> None:
-    """Let the loop go on until the condition holds."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, "the condition never held"
-        await asyncio.sleep(0.005)

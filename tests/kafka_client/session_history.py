@@ -20,7 +20,8 @@ from typing import Any
 
 from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from kafka_client.errors import ErrorCode, KafkaError, error_for
-from tests.kafka_client.running import QUICK, until
+from tests.kafka_client.running import QUICK
+from tests.support.waiting import until
 
 CATCH_UP_SECONDS = 60.0
 APPEND_PAUSE_SECONDS = 0.05

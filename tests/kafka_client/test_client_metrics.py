@@ -20,8 +20,8 @@ from kafka_client import (
 from kafka_client.errors import KafkaError
 from kafka_client.metrics.exposition import exposition
 from kafka_client.metrics.metrics import Metrics
-from tests.kafka_client.running import until
 from tests.support.documented_metrics import check_documented
+from tests.support.waiting import until
 
 RECORDS = [(0, None, b"value", ())] * 10
 

@@ -15,8 +15,9 @@ from kafka_client.wire.messages.find_coordinator import FindCoordinatorResponse
 from kafka_client.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafka_client.wire.messages.metadata import MetadataResponse
 from tests.kafka_client.fake_broker import CUT, SILENCE, Asked, FakeBroker
-from tests.kafka_client.running import QUICK, run, until
+from tests.kafka_client.running import QUICK, run
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
 
 async def test_many_callers_share_one_metadata_request() -> None:

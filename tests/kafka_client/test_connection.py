@@ -8,7 +8,7 @@ import pytest
 
 from kafka_client.cluster.connection import RECEIVE_BUFFER, TRUSTED_LENGTH, Connection
 from kafka_client.errors import ConnectionClosed, MalformedMessage, MillstreamError, RequestTimedOut
-from tests.kafka_client.running import until
+from tests.support.waiting import until
 
 MAX_RESPONSE = 8 * 1024 * 1024
 

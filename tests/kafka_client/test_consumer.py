@@ -20,8 +20,8 @@ from kafka_client.errors import (
     OffsetOutOfRange,
     error_for,
 )
-from tests.kafka_client.running import until
 from tests.support.depth import deep
+from tests.support.waiting import until
 
 Name = Callable[[str], str]
 QUICK_GROUP: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}

@@ -12,9 +12,10 @@ import pytest
 from kafka_client import BatchFetcher, Client
 from kafka_client.errors import ErrorCode
 from tests.kafka_client.fake_broker import FakeBroker
-from tests.kafka_client.running import QUICK, until
+from tests.kafka_client.running import QUICK
 from tests.kafka_client.session_broker import SessionBroker, read, tp, with_sessions
 from tests.support.depth import seeds
+from tests.support.waiting import until
 
 
 async def test_brokers_share_what_room_there_is() -> None:

@@ -10,9 +10,9 @@ from kafka_client import BatchFetcher, Client
 from kafka_client.errors import ErrorCode, LogTruncated
 from kafka_client.wire import ApiKey
 from tests.kafka_client.fake_broker import CUT
-from tests.kafka_client.running import until
 from tests.kafka_client.session_broker import SessionBroker, read, tp, with_sessions
 from tests.support.depth import deep
+from tests.support.waiting import until
 
 BY_NAME_AND_BY_ID = pytest.mark.parametrize("fetch", [(4, 12), (4, 17)], ids=["by name", "by topic id"])
 

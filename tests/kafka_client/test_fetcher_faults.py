@@ -19,7 +19,8 @@ from kafka_client.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from tests.kafka_client.fake_broker import CUT, Asked, FakeBroker
-from tests.kafka_client.running import QUICK, until
+from tests.kafka_client.running import QUICK
+from tests.support.waiting import until
 
 TP = TopicPartition("t", 0)
 

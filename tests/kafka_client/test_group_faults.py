@@ -20,7 +20,8 @@ from kafka_client.wire.messages.offset_commit import (
 )
 from kafka_client.wire.messages.sync_group import SyncGroupResponse
 from tests.kafka_client.fake_broker import CUT, SILENCE, Asked, FakeBroker
-from tests.kafka_client.running import QUICK, run, until
+from tests.kafka_client.running import QUICK, run
+from tests.support.waiting import until
 
 TP = TopicPartition("t", 0)
 

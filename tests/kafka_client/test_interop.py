@@ -13,9 +13,9 @@ from confluent_kafka import TopicPartition as ForeignTopicPartition
 
 from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from kafka_client.records import Codec, NewRecord
-from tests.kafka_client.running import until
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 Name = Callable[[str], str]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]

@@ -23,9 +23,9 @@ from kafka_client.producer.identity import Identity
 from kafka_client.records import Codec, build_batch, read_header
 from kafka_client.wire import ApiKey
 from tests.kafka_client.fake_broker import Asked
-from tests.kafka_client.running import until
 from tests.kafka_client.test_producer_faults import stage
 from tests.support import depth
+from tests.support.waiting import until
 
 NODES = (1, 2)
 LINGER = 3.0

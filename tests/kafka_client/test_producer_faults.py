@@ -22,8 +22,9 @@ from kafka_client.wire import ApiKey
 from kafka_client.wire.messages.init_producer_id import InitProducerIdResponse
 from tests.kafka_client.fake_broker import CUT, SILENCE, Asked, FakeBroker
 from tests.kafka_client.fake_log import FakeLog, append_all
-from tests.kafka_client.running import QUICK, until
+from tests.kafka_client.running import QUICK
 from tests.support.depth import deep
+from tests.support.waiting import until
 
 
 class Stage:

@@ -12,8 +12,8 @@ from kafka_client.producer.identity import Identity
 from kafka_client.records import build_batch
 from kafka_client.wire import ApiKey
 from tests.kafka_client.fake_broker import SILENCE
-from tests.kafka_client.running import until
 from tests.kafka_client.test_producer_faults import Stage, stage, values
+from tests.support.waiting import until
 
 TP = TopicPartition("t", 0)
 BEFORE = Identity(77, 3)

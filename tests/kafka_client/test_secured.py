@@ -26,9 +26,10 @@ from kafka_client.wire.messages.metadata import MetadataRequest
 from kafka_client.wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from kafka_client.wire.messages.sasl_handshake import SaslHandshakeResponse
 from tests.kafka_client.fake_broker import CUT, Asked, FakeBroker
-from tests.kafka_client.running import QUICK, run, until
+from tests.kafka_client.running import QUICK, run
 from tests.kafka_client.security.scram_server import ScramServer
 from tests.support.certificates import Authority
+from tests.support.waiting import until
 
 PASSWORD = "hunter2"
 ILLEGAL_SASL_STATE, UNSUPPORTED_MECHANISM, AUTHENTICATION_FAILED = 34, 33, 58

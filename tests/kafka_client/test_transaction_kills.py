@@ -18,10 +18,11 @@ from kafka_client.errors import AbortableTransactionError, ConnectionClosed
 from kafka_client.group.coordinator import fetch_offsets
 from kafka_client.producer import transaction_manager
 from kafka_client.wire.messages.metadata import MetadataRequest
-from tests.kafka_client.running import QUICK, run, until
+from tests.kafka_client.running import QUICK, run
 from tests.kafka_client.transaction_history import read_committed
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 NUMBERS = 480
 IN_ONE = 4

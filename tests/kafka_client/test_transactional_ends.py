@@ -29,7 +29,7 @@ from tests.kafka_client.fake_coordinator import (
     send,
     transaction,
 )
-from tests.kafka_client.running import until
+from tests.support.waiting import until
 
 
 @VERSIONS

@@ -28,7 +28,8 @@ from tests.kafka_client.fake_coordinator import (
     send,
     transaction,
 )
-from tests.kafka_client.running import QUICK, run, until
+from tests.kafka_client.running import QUICK, run
+from tests.support.waiting import until
 
 
 async def test_version_1_adds_partitions_and_groups_first() -> None:

@@ -30,7 +30,8 @@ from kafka_client.wire.messages.offset_fetch import (
 )
 from tests.kafka_client.epoch_log import EpochLog
 from tests.kafka_client.fake_broker import Asked, FakeBroker
-from tests.kafka_client.running import QUICK, run, until
+from tests.kafka_client.running import QUICK, run
+from tests.support.waiting import until
 
 TP = TopicPartition("t", 0)
 

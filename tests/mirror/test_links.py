@@ -13,12 +13,12 @@ import pytest
 
 from mirror.config import parse_links
 from mirror.links import KeptLink
-from tests.kafka_client.running import until
 from tests.mirror.pair import Pair, numbered, produce
 from tests.mirror.test_kill import target_ends
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
 NewName = Callable[[], str]
 

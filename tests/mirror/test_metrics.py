@@ -15,9 +15,9 @@ from kafka_client.metrics.metrics import Metrics, Values
 from mirror import start_positions
 from mirror.link import Link
 from mirror.start_positions import AT_A_TIME
-from tests.kafka_client.running import until
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support.documented_metrics import check_documented
+from tests.support.waiting import until
 
 NOW = 1_600_000_000.0
 """Seconds; `numbered` begins at 1,357,000,000."""

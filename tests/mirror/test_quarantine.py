@@ -30,10 +30,10 @@ from mirror.quarantine import Quarantine
 from mirror.source import MirrorSource
 from tests.kafka_client.fake_broker import Asked, FakeBroker
 from tests.kafka_client.fake_log import FakeLog
-from tests.kafka_client.running import until
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 NewName = Callable[[], str]
 TP = TopicPartition("flights", 3)

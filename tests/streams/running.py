@@ -24,12 +24,6 @@ def run(case: Case, seconds: float = 90) -> None:
     asyncio.run(limited())
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition; `run` sets the deadline."""
-    while not condition():  # noqa: ASYNC110 - there is no event to wait for
-        await asyncio.sleep(0.01)
-
-
 async def make_topics(bootstrap: str, **partitions: int) -> None:
     async with Client(bootstrap) as client:
         await Admin(client).create_topics([NewTopic(name, count, 1) for name, count in partitions.items()])

@@ -32,9 +32,10 @@ from streams import (
 from streams.errors import StateError, StateFolderLocked
 from tests.streams import counting
 from tests.streams.counting import application, contents, expected, make_events, prepare
-from tests.streams.running import copy, make_topics, produce, run, until
+from tests.streams.running import copy, make_topics, produce, run
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 
 def test_states_and_counters(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]) -> None:

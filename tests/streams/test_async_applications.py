@@ -17,11 +17,11 @@ from streams import KafkaStreams, StreamsBuilder
 from tests.faults.streams import summing
 from tests.faults.streams.audit import audit, read
 from tests.faults.streams.instance import Instance
-from tests.streams.running import NewName, make_topics, produce, run, start, until
+from tests.streams.running import NewName, make_topics, produce, run, start
 from tests.streams.test_exactly_once import PARTITIONS, PLACE, SECONDS, feed
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
-from tests.support.waiting import wait_for
+from tests.support.waiting import until, wait_for
 
 LATENCY_MS = 30
 NODE = "KSTREAM-ASYNC-0000000001"

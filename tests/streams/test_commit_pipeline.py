@@ -41,6 +41,7 @@ from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.runtime.threads.worker import Worker
 from streams.state import open_store
+from tests.support.waiting import until
 
 IN, CHANGELOG = TopicPartition("in", 0), TopicPartition("counts-changelog", 0)
 WHO = GroupMetadata(group_id="app", generation=3, member_id="me")
@@ -665,9 +666,3 @@ def test_a_commit_that_has_to_be_made_waits_for_the_one_under_way() -> None:
     vars(loop).update(told)
     asyncio.run(loop._commit_if_due())
     assert begun == []
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - there is no event to wait for
-            await asyncio.sleep(0)

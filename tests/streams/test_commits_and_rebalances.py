@@ -16,10 +16,11 @@ from kafka_client.producer.transaction_manager import TransactionManager
 from streams import KafkaStreams, State
 from tests.faults.streams import summing
 from tests.faults.streams.audit import audit, read
-from tests.streams.running import NewName, until
+from tests.streams.running import NewName
 from tests.streams.test_exactly_once import PARTITIONS, feed
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 GUARANTEES = ["at_least_once", "exactly_once_v2"]
 TASKS = 2 * PARTITIONS

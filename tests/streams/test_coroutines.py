@@ -17,7 +17,7 @@ from streams.processors.coroutines import Call
 from streams.runtime.threads.coroutines import LoopCoroutines
 from streams.runtime.threads.poll_interval_watchdog import hanging
 from streams.runtime.threads.worker import Worker
-from tests.streams.running import until
+from tests.support.waiting import until
 
 Test = Callable[[LoopCoroutines, deque[Call]], Awaitable[None]]
 

@@ -16,10 +16,9 @@ import pytest
 from kafka_client import Admin, Client, TopicPartition
 from streams import StateRestoreListener
 from tests.streams import regrouping
-from tests.streams.running import until
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
-from tests.support.waiting import wait_for
+from tests.support.waiting import until, wait_for
 
 pytestmark = deep
 

@@ -17,10 +17,11 @@ from kafka_client.metrics.metrics import Metrics
 from streams import Materialized, SessionWindows, StreamsBuilder, Suppressed, TimeWindows, Topology
 from streams.runtime.restore.restore import StoreRestore
 from tests.streams.counting import PARTITIONS, application, make_events, prepare
-from tests.streams.running import copy, make_topics, produce, start, until
+from tests.streams.running import copy, make_topics, produce, start
 from tests.support.depth import deep
 from tests.support.documented_metrics import check_documented
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 EVENTS = make_events(400, keys=40)
 KEYS = len({key for key, _, _ in EVENTS})

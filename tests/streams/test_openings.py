@@ -14,6 +14,7 @@ from kafka_client.errors import RequestTimedOut
 from streams.runtime.openings import Openings
 from streams.runtime.task_id import TaskId
 from streams.runtime.threads.worker import Worker
+from tests.support.waiting import until
 
 ID = TaskId(0, 0)
 
@@ -77,11 +78,6 @@ def run(worker: Worker, test: Callable[[Scene], Awaitable[None]]) -> None:
             await test(Scene(worker))
 
     asyncio.run(whole())
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - there is no event to wait for
-        await asyncio.sleep(0)
 
 
 def test_nothing_is_opened_before_all_is_over(worker: Worker) -> None:

@@ -16,8 +16,8 @@ from kafka_client.errors import ErrorCode, KafkaError
 from streams.errors import SerializationError, StreamsError
 from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue
 from streams.runtime.commit.output import SENDS_MAX, SETTLED_AT, Output
-from tests.streams.running import until
 from tests.support.depth import deep
+from tests.support.waiting import until
 
 Ack = asyncio.Future[int | None]
 TOO_LARGE = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)

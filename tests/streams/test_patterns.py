@@ -15,8 +15,9 @@ from streams.runtime.status import State
 from streams.testing import TopologyTestDriver
 from streams.topology import match_topics, own_topology, partition_counts, read_topics
 from tests.streams import counting
-from tests.streams.running import NewName, make_topics, produce, run, start, until
+from tests.streams.running import NewName, make_topics, produce, run, start
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 
 def counts(name: str, pattern: str | None = None) -> Topology:

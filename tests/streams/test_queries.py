@@ -33,9 +33,10 @@ from streams.queries import (
 )
 from streams.runtime.restore import restore
 from streams.runtime.threads.worker import QUERIES_MAX, Worker
-from tests.streams.running import NewName, make_topics, produce, start, until
+from tests.streams.running import NewName, make_topics, produce, start
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 NEVER_MS = 3_600_000
 """A commit interval beyond the test: nothing is committed but by the end."""

@@ -25,11 +25,12 @@ from streams.http.forwarding import HOP
 from streams.queries import FailureReason, HostInfo, KeyQuery, Position, PositionBound
 from tests.streams import querying
 from tests.streams.querying import PARTITIONS, application
-from tests.streams.running import NewName, make_topics, until
+from tests.streams.running import NewName, make_topics
 from tests.streams.test_http import client
 from tests.streams.test_queries import send
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 GUARANTEES = depth.first(1, ["at_least_once", "exactly_once_v2"])
 KEYS = [f"key-{number}" for number in range(10)]

@@ -25,10 +25,11 @@ from streams.runtime.restore import restore
 from streams.runtime.standbys import Standbys
 from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames
-from tests.streams.running import NewName, copy, make_topics, run, start, until
+from tests.streams.running import NewName, copy, make_topics, run, start
 from tests.support import depth, java
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 PARTITIONS = 4
 GUARANTEES = depth.first(1, ["at_least_once", "exactly_once_v2"])

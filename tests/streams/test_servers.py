@@ -18,7 +18,8 @@ from streams import StreamsConfig
 from streams.cli import app
 from streams.runtime import contact
 from streams.tools.properties import Given, settings_of
-from tests.streams.running import copy, run, until
+from tests.streams.running import copy, run
+from tests.support.waiting import until
 
 
 @pytest.fixture(autouse=True)

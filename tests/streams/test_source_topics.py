@@ -14,9 +14,10 @@ import pytest
 from kafka_client import Client
 from streams import KafkaStreams, StreamsBuilder, Topology, log_and_continue
 from streams.serdes import String
-from tests.streams.running import NewName, make_topics, produce, start, until
+from tests.streams.running import NewName, make_topics, produce, start
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 GUARANTEES = depth.first(1, ["exactly_once_v2", "at_least_once"])
 SETTINGS: dict[str, Any] = {

@@ -16,8 +16,9 @@ from streams.runtime.folder import StateFolder
 from streams.serdes import Long, String
 from streams.state import CachedStore, StoreSpec
 from streams.state.rocks import RocksBackend
-from tests.streams.running import NewName, make_topics, produce, run, start, until
+from tests.streams.running import NewName, make_topics, produce, run, start
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 Open = Callable[[StoreSpec, Path | None], CachedStore]
 PARTITIONS = 2

@@ -16,8 +16,9 @@ from kafka_client import BatchFetcher, BatchProducer, Client, Fetched, TopicPart
 from streams import KafkaStreams, StreamsBuilder
 from streams.runtime import app as application
 from streams.runtime import loop
-from tests.streams.running import make_topics, run, start, until
+from tests.streams.running import make_topics, run, start
 from tests.support.logd_process import LogdProcess
+from tests.support.waiting import until
 
 NewName = Callable[[str], str]
 IDLE_MS = 50

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -20,3 +21,14 @@ def wait_for(condition: Callable[[], bool], seconds: float = SECONDS) -> None:
         passed = time.monotonic() - began
         assert passed < seconds, f"not in {seconds} s"
         time.sleep(min(max(passed / 20, SOONEST), LATEST))
+
+
+async def until(condition: Callable[[], object], seconds: float = SECONDS) -> None:
+    """Let the loop go on until ``condition`` holds: turn by turn at first, then the less often the longer it
+    takes. AssertionError when it does not in time.
+    """
+    began = time.monotonic()
+    while not condition():
+        passed = time.monotonic() - began
+        assert passed < seconds, f"not in {seconds} s"
+        await asyncio.sleep(min(passed / 20, LATEST) if passed > SOONEST else 0)

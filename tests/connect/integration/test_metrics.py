@@ -11,6 +11,7 @@ from connect.runtime import State, Worker
 from connect.runtime.states import Status
 from kafka_client.metrics.exposition import exposition
 from tests.support.documented_metrics import check_documented
+from tests.support.waiting import until
 
 
 class Ends(SourceTask):
@@ -48,12 +49,6 @@ class TakingSink(SinkConnector):
 
     def task_configs(self, max_tasks):
         return [{}] * max_tasks
-
-
-async def until(condition):
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 class Stuck(SourceTask):

@@ -21,12 +21,7 @@ from connect.errors import ConfigError, NotFound
 from connect.runtime import State, Worker
 from kafka_client import Admin, Client
 from tests.support.depth import deep
-
-
-async def until(condition) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+from tests.support.waiting import until
 
 
 def states(worker: Worker, name: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.faults.exactly_once.names import PATIENCE_MS
-from tests.kafka_client.running import until
+from tests.support.waiting import until
 
 PATIENCE = PATIENCE_MS / 1000
 

@@ -14,10 +14,10 @@ import pytest
 
 from kafka_client.errors import UnreadableBatch
 from streams import KafkaStreams, StreamsBuilder, StreamsError, log_and_continue, log_and_fail
-from tests.streams.running import until
 from tests.support.damaged_log import damage_batch
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
+from tests.support.waiting import until
 
 TOPIC = "orders"
 NAMED = "orders-0: the batch of offsets 2 to 4 cannot be read"

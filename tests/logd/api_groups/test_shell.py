@@ -31,6 +31,7 @@ from logd.groups import (
 )
 from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
 from logd.storage import Appended
+from tests.support.waiting import until
 
 COUNT = 3
 MARKER = Appended(0, 0, -1, 0)
@@ -153,13 +154,6 @@ def join_request(group: str) -> JoinGroupRequest:
         protocol_type="test",
         protocols=[JoinGroupRequestProtocol(name="range")],
     )
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the loop turn until something is so."""
-    async with asyncio.timeout(100):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0)
 
 
 def code_of(call: Callable[[], object]) -> ErrorCode:

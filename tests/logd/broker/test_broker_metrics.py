@@ -28,9 +28,9 @@ from logd.broker.broker import Broker
 from logd.broker.broker_metrics import BrokerMetrics
 from logd.config.broker import BrokerConfig
 from logd.server.server import Server
-from tests.kafka_client.running import until
 from tests.support.depth import deep
 from tests.support.documented_metrics import check_documented
+from tests.support.waiting import until
 
 
 @asynccontextmanager

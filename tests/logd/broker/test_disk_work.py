@@ -16,7 +16,7 @@ from logd.broker.work import disk_work
 from logd.broker.work.disk_work import DiskWork
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
-from tests.kafka_client.running import until
+from tests.support.waiting import until
 
 
 async def test_it_tells_of_topics_until_their_work_has_ended() -> None:

@@ -32,6 +32,7 @@ from logd.storage.log.compaction import LogCompaction
 from logd.storage.log.flusher import LogFlusher
 from logd.storage.log.shortening import LogShortening
 from logd.transactions import TransactionShard
+from tests.support.waiting import until
 
 SECONDS = 100
 NOW = 1_700_000_000_000
@@ -77,12 +78,6 @@ def _reported(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     yield
     records = caplog.get_records("call")
     assert any(record.exc_info and record.exc_info[0] is Mistake for record in records)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
 
 
 def in_broker(

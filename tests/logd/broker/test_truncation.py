@@ -23,7 +23,7 @@ from logd.storage.jobs import Flush
 from logd.storage.log.truncation import Truncation
 from logd.storage.testing import FaultyDisk
 from tests.logd.broker.roles import FakeRole, Waiter, turns
-from tests.support.waiting import SECONDS
+from tests.support.waiting import SECONDS, until
 
 NOW = 1_700_000_000_000
 QUICK = {
@@ -89,12 +89,6 @@ def found(partition: Partition) -> list[int]:
                 assert value is not None
                 numbers.append(int(value.split(b":")[0]))
     return numbers
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not condition():  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.005)
 
 
 def on_disk(partition: Partition, name: str) -> int | None:

@@ -29,6 +29,7 @@ from logd.config.topic import TopicConfig
 from logd.storage import LogFolder, NotResident
 from logd.storage.disk import read_slice
 from logd.storage.log.reader import LogReader
+from tests.support.waiting import until
 
 SECONDS = 100
 
@@ -55,12 +56,6 @@ class Gate:
         with self._lock:
             self.running -= 1
             self.ran += 1
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not condition():  # noqa: ASYNC110 - there is no event to wait for
-            await asyncio.sleep(0.001)
 
 
 async def test_a_few_at_a_time_and_in_turn(pool: ThreadPoolExecutor) -> None:

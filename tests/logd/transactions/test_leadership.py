@@ -23,8 +23,9 @@ from logd.broker.transactions.transactions import Transactions
 from logd.config.broker import BrokerConfig
 from logd.transactions import ProducerIdentity, TransactionState
 from tests.logd.broker.replicated_partition import ReplicatedPartition
-from tests.logd.transactions.test_partition import PaperMarkers, until
+from tests.logd.transactions.test_partition import PaperMarkers
 from tests.support import depth
+from tests.support.waiting import until
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

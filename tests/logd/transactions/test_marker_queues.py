@@ -33,8 +33,9 @@ from logd.broker.transactions.marker_queues import MarkerDelayed, MarkerQueues
 from logd.broker.transactions.markers import Markers
 from logd.broker.transactions.partition import TxnPartition
 from logd.transactions import ProducerIdentity, TransactionSettings, TransactionState
-from tests.logd.transactions.test_partition import PaperLog, until
+from tests.logd.transactions.test_partition import PaperLog
 from tests.support import depth
+from tests.support.waiting import until
 
 HERE = 1
 TOPIC_ID = bytes(range(16))

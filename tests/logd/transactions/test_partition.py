@@ -16,6 +16,7 @@ from logd.broker.transactions.marker_outcome import Outcome
 from logd.broker.transactions.partition import MARKERS_PER_TURN, TxnPartition
 from logd.transactions import ProducerIdentity, TransactionSettings, TransactionState
 from tests.logd.transactions.listlog import ListLog
+from tests.support.waiting import until
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -113,13 +114,6 @@ def run(story: Callable[[Shell], Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*shell.partition.close(), return_exceptions=True)
 
     asyncio.run(asyncio.wait_for(whole(), 100))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while True:
-        await asyncio.sleep(0.001)
-        if condition():
-            return
 
 
 def test_a_few_markers_are_written_in_the_next_turn() -> None:

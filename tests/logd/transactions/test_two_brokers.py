@@ -30,7 +30,7 @@ from logd.storage import LogFolder
 from logd.transactions import ProducerIdentity, TransactionState
 from tests.logd.broker.replicated_partition import ReplicatedPartition
 from tests.logd.transactions.test_leadership import Controller
-from tests.logd.transactions.test_partition import until
+from tests.support.waiting import until
 
 COORDINATOR, LEADER = 1, 2
 TOPIC_ID = bytes(range(16))

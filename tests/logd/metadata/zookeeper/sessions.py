@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -38,13 +38,6 @@ def heard(session: Session) -> list[Event]:
 def through(proxy: Proxy, connect: str) -> str:
     """The same chroot, by the proxy."""
     return proxy.address + connect[connect.index("/") :]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until it holds."""
-    async with asyncio.timeout(SECONDS):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 async def gone(session: Session, path: str) -> None:

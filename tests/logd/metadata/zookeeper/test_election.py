@@ -21,8 +21,9 @@ from logd.metadata.zookeeper.session.session import Session, State
 from logd.metadata.zookeeper.znodes import paths
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
-from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, come, gone, opened, through, until
+from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, come, gone, opened, through
 from tests.support.depth import deep
+from tests.support.waiting import until
 
 NOW_MS = 1_700_000_000_000
 PROGRAM = "tests.logd.metadata.zookeeper.candidate"

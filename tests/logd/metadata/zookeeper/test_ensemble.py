@@ -23,9 +23,9 @@ from logd.metadata.zookeeper.znodes import paths
 from millstream.zookeeper.ensemble import Ensemble
 from millstream.zookeeper.server import Server
 from tests.logd.metadata.zookeeper.conftest import TICK_MS
-from tests.logd.metadata.zookeeper.sessions import SECONDS, heard, opened, until
+from tests.logd.metadata.zookeeper.sessions import SECONDS, heard, opened
 from tests.support.depth import deep
-from tests.support.waiting import wait_for
+from tests.support.waiting import until, wait_for
 
 pytestmark = deep
 

@@ -13,8 +13,9 @@ from logd.metadata.zookeeper.znodes import paths
 from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import CREATE, Proxy
-from tests.logd.metadata.zookeeper.sessions import SHORT_MS, opened, through, until
+from tests.logd.metadata.zookeeper.sessions import SHORT_MS, opened, through
 from tests.support.depth import deep
+from tests.support.waiting import until
 
 NOW_MS = 1_700_000_000_000
 BROKER = Registration(endpoints=(Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),), rack="r")

@@ -32,9 +32,10 @@ from logd.metadata.zookeeper.session.session import Event, Session, State
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings, parse_connect
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import CREATE, Proxy
-from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, gone, heard, opened, through, until
+from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, gone, heard, opened, through
 from tests.support.depth import deep
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
 
 async def test_what_can_be_asked(connect: str) -> None:

@@ -13,8 +13,9 @@ from logd.metadata.zookeeper.znodes import paths
 from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import Proxy
-from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, gone, heard, opened, through, until
+from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, gone, heard, opened, through
 from tests.support.depth import deep
+from tests.support.waiting import until
 
 T = TypeVar("T")
 
