@@ -50,6 +50,7 @@ check: venv
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/plain_english.py
+	@git ls-files | xargs $(BIN)/codespell
 
 venv: $(STAMP) $(COMPILED)
 

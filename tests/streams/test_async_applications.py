@@ -67,7 +67,7 @@ async def test_killed_while_records_are_in_flight(
 ) -> None:
     """What was in flight is processed again by the next process, and nothing of it is seen twice."""
     prefix = new_name("async-killed")
-    asyncio.run(feed(logd.bootstrap, prefix, range(600)))
+    await feed(logd.bootstrap, prefix, range(600))
     settings = {"commit.interval.ms": 10, "poll.ms": 2, **PLACE}
     # Tasks process in three partitions: by then some results have come, and others are in flight.
     environment = {summing.KILL_AT: point, summing.LATENCY_MS: str(LATENCY_MS)}

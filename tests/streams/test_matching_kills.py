@@ -4,7 +4,6 @@ random moments, and once loses its state, writes what the test driver says of th
 
 from __future__ import annotations
 
-import asyncio
 import random
 import shutil
 import subprocess
@@ -47,7 +46,7 @@ async def test_output_is_exact_over_kills(
     dice = random.Random(seed)
     prefix, state, log = new_name("matching"), tmp_path / "state", tmp_path / "streams.log"
     events = matching.make_events(1_500, seed=seed)
-    rows = asyncio.run(matching.prepare(logd.bootstrap, prefix, events))
+    rows = await matching.prepare(logd.bootstrap, prefix, events)
     for turn in range(2):
         killed(log, logd.bootstrap, prefix, str(state), after=dice.uniform(0.02, 0.2))
         if turn == seed:
