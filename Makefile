@@ -15,7 +15,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + $(MORE))
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses $(shell expr 2 + $(MORE)) --dist loadscope --no-loadscope-reorder
 
-.PHONY: demo test test-all test-uncompiled test-sanitized histories check venv wheel format docs bench clean
+.PHONY: demo test test-all test-uncompiled test-sanitized histories check venv wheel release format docs bench clean
 
 demo: venv
 	$(BIN)/millstream demo
@@ -83,6 +83,10 @@ bench: venv
 PYTHONS ?= python3.11 python3.12 python3.13 python3.13t python3.14 python3.14t
 wheel: venv
 	@PYTHON=$(BIN)/python sh .ci/wheels $(PYTHONS)
+
+# Wheels and source package of a clean checkout, each installed and tried in an environment of its own; then the tag.
+release: venv
+	@PYTHON=$(BIN)/python sh .ci/release $(PYTHONS)
 
 clean:
 	find kafka_client streams -name '*.so' -delete

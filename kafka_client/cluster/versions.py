@@ -11,7 +11,7 @@ from kafka_client.wire.api_keys import PRIVATE_FROM
 from kafka_client.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 SOFTWARE_NAME = "millstream"
-SOFTWARE_VERSION = "0.1.0"
+SOFTWARE_VERSION = "0.2.0"
 
 _HIGHEST: Mapping[ApiKey, int] = {ApiKey.PRODUCE: 12, ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9}
 """The highest version we ask for of these APIs: later ones name topics by id only.

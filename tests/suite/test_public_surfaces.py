@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from kafka_client.cluster.versions import SOFTWARE_VERSION
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 GOLDEN = Path(__file__).parent / "golden" / "public_surfaces.txt"
@@ -50,3 +53,8 @@ def test_the_page_lists_the_modules() -> None:
 def test_every_name_is_there(module: str) -> None:
     for name in names_of(module):
         assert hasattr(import_module(module), name)
+
+
+def test_the_client_says_the_version_that_is_installed() -> None:
+    project = tomllib.loads((PAGE.parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["version"] == SOFTWARE_VERSION
