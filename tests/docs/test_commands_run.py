@@ -26,7 +26,10 @@ ELSEWHERE = {
 }
 """What is not run here, and why."""
 
-PAGES_ELSEWHERE = {"cluster.md": "tests/docs/test_cluster_page.py, in their order"}
+PAGES_ELSEWHERE = {
+    "cluster.md": "tests/docs/test_cluster_page.py, in their order",
+    "tutorial.md": "tests/docs/test_tutorial.py, in their order",
+}
 """Pages whose commands are run in another place."""
 
 GOES_ON = {
