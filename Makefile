@@ -73,8 +73,10 @@ format: venv
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# The generated pages, then the site of all pages in build/site.
 docs: venv
 	$(BIN)/python docs/generate.py
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html -d build/doctrees docs build/site
 
 bench: venv
 	$(BIN)/python -m benchmarks
