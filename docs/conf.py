@@ -89,6 +89,8 @@ def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] += "".join(toctree(list(pages), caption) for caption, pages in GROUPS.items())
     elif page == "api/index":
         source[0] += toctree(public_modules())
+    elif page == "streams":
+        source[0] += toctree(re.findall(r"^\| .*\((streams/[a-z-]+)\.md\)", source[0], re.MULTILINE))
     elif page == "decisions/README":
         source[0] += toctree(sorted(path.stem for path in (HERE / "decisions").glob("0*.md")))
 

@@ -259,7 +259,7 @@ class StreamsConfig:
 def _unknown(key: str, value: Any) -> ConfigError:
     """The error for a key that nobody knows: it names the nearest that is known."""
     near = _nearest(key, cutoff=0.6)
-    meant = f"did you mean {near}?" if near else "docs/streams.md lists the settings"
+    meant = f"did you mean {near}?" if near else "docs/streams/settings.md lists the settings"
     return ConfigError(key, value, f"not one of the settings; {meant}")
 
 

@@ -90,7 +90,7 @@ def test_commands_take_a_profile(command: str) -> None:
         ("consumer.auto.ofset.reset", "did you mean consumer.auto.offset.reset?"),
         ("producer.compresion.type", "did you mean producer.compression.type?"),
         ("sesion.timeout.ms", "did you mean session.timeout.ms?"),
-        ("xyzzy", "docs/streams.md lists the settings"),
+        ("xyzzy", "docs/streams/settings.md lists the settings"),
     ],
 )
 def test_a_misspelt_key_names_the_nearest(key: str, says: str) -> None:
