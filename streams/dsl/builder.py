@@ -343,7 +343,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         topology_optimization: str | None = None,
         ensure_explicit_internal_resource_naming: bool | None = None,
     ) -> Topology:
-        """The finished topology; raises TopologyError for what cannot work.
+        """Return the finished topology. Raises TopologyError if it cannot work.
 
         ``topology_optimization``: ``none``, ``all`` or rules divided by commas, as Kafka's setting of that
         name. ``ensure_explicit_internal_resource_naming``: refuse stores and internal topics that were given

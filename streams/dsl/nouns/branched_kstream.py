@@ -48,12 +48,15 @@ class BranchedKStream(Generic[K, V]):
         chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None,
         consumer: Callable[[KStream[K, V]], object] | None = None,
     ) -> dict[str, KStream[K, V]]:
-        """The branch of what no predicate takes, whose name is 0 unless given; all branches by name."""
+        """Send records that no predicate takes to a branch; return all branches by name.
+
+        The branch is named 0 unless ``name`` is given.
+        """
         self._take(self._as_kstream(self._branches.add_default(name)), chain, consumer)
         return self._streams
 
     def no_default_branch(self) -> dict[str, KStream[K, V]]:
-        """Leave out what no predicate takes; the branches by name."""
+        """Drop records that no predicate takes; return the branches by name."""
         self._branches.close()
         return self._streams
 

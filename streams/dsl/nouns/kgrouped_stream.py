@@ -87,7 +87,7 @@ class KGroupedStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, V]:
-        """The first value of each key, then ``reducer(so_far, value)``."""
+        """Reduce each key: the first value, then ``reducer(so_far, value)``."""
         return KTable(reduced(self._grouping, reducer, name, store))
 
     def aggregate(
@@ -114,9 +114,10 @@ class KGroupedStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, list[V]]:
-        """The ``n`` greatest values of each key, greatest first, by ``by(value)`` or by themselves.
+        """Return a table of the ``n`` greatest values of each key, greatest first.
 
-        Of equals the earlier record comes first. ``value_serde`` is that of one value.
+        ``by(value)`` computes what values are compared by; without ``by`` the values themselves are compared.
+        Among equals the earlier record comes first. ``value_serde`` is the serde of a single value.
         """
         return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
 
@@ -129,7 +130,10 @@ class KGroupedStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, list[V]]:
-        """The ``n`` smallest values of each key, smallest first, by ``by(value)`` or by themselves."""
+        """Return a table of the ``n`` smallest values of each key, smallest first.
+
+        ``by(value)`` computes what values are compared by; without ``by`` the values themselves are compared.
+        """
         return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
 
     def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
@@ -176,6 +180,6 @@ class CogroupedKStream(Generic[K, A]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, A]:
-        """What all aggregators make of their records, beginning with ``initializer()``."""
+        """Aggregate the records of all grouped streams into one table, beginning with ``initializer()``."""
         kept = as_materialized(store)
         return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))

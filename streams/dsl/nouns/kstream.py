@@ -132,7 +132,7 @@ class KStream(Generic[K, V]):
         self._stream.then("KSTREAM-FOREACH-", name, stateless.foreach(action))
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
-        """Both streams' records in one; nothing is said about their order."""
+        """Merge both streams into one; the order between their records is undefined."""
         return KStream(self._stream.merged(other._stream, name))
 
     def process(
@@ -420,7 +420,7 @@ class KStream(Generic[K, V]):
     ) -> KStream[Windowed[T], V]:
         """Put in the windows between two of a key in which it has nothing, the first ``limit`` of each gap.
 
-        They have the value before the gap, or ``value``. For streams that tell of each window once, in order:
+        They have the value before the gap, or ``value``. For streams that have each window once, in order:
         of tables with ``on_window_close``, or suppressed. ``advance``: that of windows that overlap.
         """
         advance_ms = None if advance is None else milliseconds(advance)
@@ -656,7 +656,7 @@ class KStream(Generic[K, V]):
         name: str | None = None,
         store: str | None = None,
     ) -> KStream[K, NewV]:
-        """As `join_asof`, but a record that meets none is joined with None."""
+        """Join as `join_asof` does, but join a record without a match with None."""
         options = options_with(
             joined,
             StreamJoined,
@@ -794,9 +794,9 @@ class KStream(Generic[K, V]):
         name: str | None = None,
         store: str | None = None,
     ) -> KStream[K, NewV]:
-        """As `join`, but a record that meets nothing is joined with None.
+        """Join as `join` does, but join a record without a match with None.
 
-        With another stream that comes out once the record's window and its grace are over.
+        In a join of two streams, such a result is emitted once the record's window and its grace are over.
         """
         options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store, grace)
         return KStream(self._joined(other, joiner, windows, options, key_selector, left=True))
@@ -842,7 +842,7 @@ class KStream(Generic[K, V]):
         name: str | None = None,
         store: str | None = None,
     ) -> KStream[K, NewV]:
-        """As `left_join`, and records of the other stream that meet nothing are joined with None as well."""
+        """Join as `left_join` does, and also join the other stream's records without a match with None."""
         options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
         if not isinstance(other, KStream):
             raise TopologyError(
@@ -887,7 +887,7 @@ def _joined(
     store: str | None,
     grace: Duration | None = None,
 ) -> Joined | StreamJoined:
-    """A join's options: `StreamJoined` where there are windows, else `Joined`."""
+    """Return a join's options: `StreamJoined` where there are windows, else `Joined`."""
     keywords = {"key_serde": key_serde, "value_serde": value_serde, "name": name}
     of_streams = {"other_value_serde": other_value_serde, "store": store}
     if windows is None and not isinstance(given, StreamJoined):
@@ -921,5 +921,5 @@ def _cannot_join(other: object, windows: JoinWindows | None) -> TopologyError:
 
 
 def _with_key(function: Callable[..., Any], operator: str) -> Callable[[Any, Any], Any]:
-    """A function of key and value, whichever of the two forms the user's has."""
+    """Return a function of key and value that calls the user's function of (key, value) or of (value)."""
     return function if takes_key(function, operator) else lambda key, value: function(value)

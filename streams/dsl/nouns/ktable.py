@@ -134,7 +134,7 @@ class KTable(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, NewV]:
-        """Make each value anew by a `ValueTransformer` of your own, which may have stores and schedules.
+        """Transform each value by a `ValueTransformer` of your own, which may have stores and schedules.
 
         ``supplier()`` makes one per task, and one for each node that looks values up in a table without a
         store.
@@ -158,7 +158,7 @@ class KTable(Generic[K, V]):
     def to_stream(
         self, key: Callable[[K, V], Any] | None = None, *, name: str | None = None
     ) -> KStream[Any, V]:
-        """The table's updates as records; ``key(key, value)`` gives them another key."""
+        """Return the table's updates as a stream; ``key(key, value)`` computes a new key if given."""
         from streams.dsl.nouns.kstream import KStream  # here, since a stream makes tables too
 
         stream = self._table.to_stream(name)
@@ -205,10 +205,11 @@ class KTable(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, NewV]:
-        """The keys that both tables have, with ``joiner(value, other)``; in a store if ``store`` says so.
+        """Return a table of the keys that both tables have, with ``joiner(value, other)`` as their values.
 
-        With ``foreign_key``, a function of (value) or (key, value), each row is joined with the other table's
-        row of that key (KIP-213); any number of rows may have the same.
+        ``store`` keeps the result in a store. With ``foreign_key``, a function of (value) or (key, value),
+        each row is joined with the other table's row of that key (KIP-213). Any number of rows may have the
+        same foreign key.
         """
         return self._joined(other, joiner, name, store, foreign_key)
 
@@ -251,7 +252,7 @@ class KTable(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, NewV]:
-        """As `join`, with the other keys of this table, joined with None."""
+        """Join as `join` does, and keep this table's other keys, joined with None."""
         return self._joined(other, joiner, name, store, foreign_key, keep_left=True)
 
     def outer_join(
@@ -262,7 +263,7 @@ class KTable(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, NewV]:
-        """The keys of either table, joined with None where one does not have them."""
+        """Return a table of the keys of either table; a missing row is joined as None."""
         return self._joined(other, joiner, name, store, None, keep_left=True, keep_right=True)
 
     def _joined(
@@ -307,7 +308,10 @@ class KGroupedTable(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, V]:
-        """The first value, then ``adder(so_far, value)``; ``subtractor(so_far, value)`` takes back."""
+        """Reduce each group: the first value, then ``adder(so_far, value)``.
+
+        ``subtractor(so_far, value)`` removes a row that was updated, deleted or moved to another group.
+        """
         aggregation = grouped_table.reducing(adder, subtractor)
         return self._aggregated("KTABLE-REDUCE-", aggregation, self._grouping.value_serde, name, store)
 
@@ -337,10 +341,11 @@ class KGroupedTable(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, list[V]]:
-        """The ``n`` greatest rows of each key, greatest first, by ``by(row)`` or by themselves.
+        """Return a table of the ``n`` greatest rows of each key, greatest first.
 
-        Of equals the one that became so earlier comes first. All rows of a key are kept, in one value of the
-        store, since any may be taken back. ``value_serde`` is that of one row.
+        ``by(row)`` computes what rows are compared by; without ``by`` the rows themselves are compared.
+        Among equals the one that became so earlier comes first. All rows of a key are kept, in one value of
+        the store, since any may be taken back. ``value_serde`` is the serde of a single row.
         """
         return self._ranked(n, Ranking.of(by, smallest=False), value_serde, name, store)
 
@@ -353,7 +358,10 @@ class KGroupedTable(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, list[V]]:
-        """The ``n`` smallest rows of each key, smallest first, by ``by(row)`` or by themselves."""
+        """Return a table of the ``n`` smallest rows of each key, smallest first.
+
+        ``by(row)`` computes what rows are compared by; without ``by`` the rows themselves are compared.
+        """
         return self._ranked(n, Ranking.of(by, smallest=True), value_serde, name, store)
 
     def _ranked(

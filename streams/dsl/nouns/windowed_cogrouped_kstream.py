@@ -18,7 +18,7 @@ A = TypeVar("A")
 
 
 class TimeWindowedCogroupedKStream(Generic[K, A]):
-    """As `CogroupedKStream`, by window as well."""
+    """A `CogroupedKStream` that is grouped by window as well."""
 
     def __init__(self, cogrouping: Cogrouping) -> None:
         self._cogrouping = cogrouping
@@ -31,13 +31,13 @@ class TimeWindowedCogroupedKStream(Generic[K, A]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], A]:
-        """What all aggregators make of their records, beginning with ``initializer()``."""
+        """Aggregate the records of all grouped streams into one table, beginning with ``initializer()``."""
         kept = as_materialized(store)
         return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
 
 
 class SessionWindowedCogroupedKStream(Generic[K, A]):
-    """As `CogroupedKStream`, by session as well."""
+    """A `CogroupedKStream` that is grouped by session as well."""
 
     def __init__(self, cogrouping: Cogrouping) -> None:
         self._cogrouping = cogrouping
@@ -51,8 +51,9 @@ class SessionWindowedCogroupedKStream(Generic[K, A]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], A]:
-        """What all aggregators make of their records, beginning with ``initializer()``; sessions that a
-        record puts together become ``merger(key, one, other)``.
+        """Aggregate the records of all grouped streams into one table, beginning with ``initializer()``.
+
+        Sessions that a record merges become ``merger(key, one, other)``.
         """
         kept = as_materialized(store)
         return KTable(self._cogrouping.aggregated(initializer, merger, value_serde, name, kept))

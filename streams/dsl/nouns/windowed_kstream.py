@@ -31,7 +31,7 @@ class TimeWindowedKStream(Generic[K, V]):
     def emit_strategy(
         self, emit_strategy: EmitStrategy, *, idle_timeout: Duration | None = None
     ) -> TimeWindowedKStream[K, V]:
-        """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825).
+        """Emit results ``on_window_update``, or once per window with ``on_window_close`` (KIP-825).
 
         Once a task's inputs brought nothing for ``idle_timeout`` by wall clock, its windows are closed.
         """
@@ -50,7 +50,7 @@ class TimeWindowedKStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], V]:
-        """The first value of each key and window, then ``reducer(so_far, value)``."""
+        """Reduce each key and window: the first value, then ``reducer(so_far, value)``."""
         return KTable(reduced(self._grouping, reducer, name, store))
 
     def aggregate(
@@ -77,9 +77,10 @@ class TimeWindowedKStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], list[V]]:
-        """The ``n`` greatest values of each window, greatest first, by ``by(value)`` or by themselves.
+        """Return a table of the ``n`` greatest values of each window, greatest first.
 
-        Of equals the earlier record comes first. ``value_serde`` is that of one value.
+        ``by(value)`` computes what values are compared by; without ``by`` the values themselves are compared.
+        Among equals the earlier record comes first. ``value_serde`` is the serde of a single value.
         """
         return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
 
@@ -92,7 +93,10 @@ class TimeWindowedKStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], list[V]]:
-        """The ``n`` smallest values of each window, smallest first, by ``by(value)`` or by themselves."""
+        """Return a table of the ``n`` smallest values of each window, smallest first.
+
+        ``by(value)`` computes what values are compared by; without ``by`` the values themselves are compared.
+        """
         return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
 
 
@@ -108,7 +112,7 @@ class SessionWindowedKStream(Generic[K, V]):
     def emit_strategy(
         self, emit_strategy: EmitStrategy, *, idle_timeout: Duration | None = None
     ) -> SessionWindowedKStream[K, V]:
-        """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825).
+        """Emit results ``on_window_update``, or once per session with ``on_window_close`` (KIP-825).
 
         Once a task's inputs brought nothing for ``idle_timeout`` by wall clock, its sessions are closed.
         """
@@ -127,7 +131,7 @@ class SessionWindowedKStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], V]:
-        """The first value of each session, then ``reducer(so_far, value)``, also of sessions that merge."""
+        """Reduce each session: the first value, then ``reducer(so_far, value)``, also when sessions merge."""
         return KTable(reduced(self._grouping, reducer, name, store))
 
     def aggregate(
@@ -156,9 +160,10 @@ class SessionWindowedKStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], list[V]]:
-        """The ``n`` greatest values of each session, greatest first, by ``by(value)`` or by themselves.
+        """Return a table of the ``n`` greatest values of each session, greatest first.
 
-        Of equals the earlier record comes first. ``value_serde`` is that of one value.
+        ``by(value)`` computes what values are compared by; without ``by`` the values themselves are compared.
+        Among equals the earlier record comes first. ``value_serde`` is the serde of a single value.
         """
         return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
 
@@ -171,7 +176,10 @@ class SessionWindowedKStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], list[V]]:
-        """The ``n`` smallest values of each session, smallest first, by ``by(value)`` or by themselves."""
+        """Return a table of the ``n`` smallest values of each session, smallest first.
+
+        ``by(value)`` computes what values are compared by; without ``by`` the values themselves are compared.
+        """
         return KTable(ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
 
 
