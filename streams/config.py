@@ -28,20 +28,20 @@ EXACTLY_ONCE_COMMIT_MS = 100
 
 
 def default_state_dir() -> str:
-    """Where state is kept when nothing is said: under the system's temporary folder, as in Kafka Streams."""
+    """Return the default state directory, under the system's temporary folder as in Kafka Streams."""
     return os.path.join(tempfile.gettempdir(), "millstream-streams")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsConfig:
-    """What one instance of an application needs to know besides its topology."""
+    """The settings of one instance of an application, besides its topology."""
 
     application_id: str
     """The group id, and the prefix of internal topics and of the folder under ``state_dir``."""
     bootstrap_servers: str
     """``host:port``, several divided by commas."""
     client_id: str = ""
-    """What brokers log this instance as; the application id when empty."""
+    """The name of this instance in the brokers' logs; the application id when empty."""
     state_dir: str = field(default_factory=default_state_dir)
     """Folder for RocksDB stores; one process at a time works in one application's folder under it."""
     state_cleanup_delay_ms: int = 600_000
@@ -116,11 +116,11 @@ class StreamsConfig:
     """``host:port`` on which the application's HTTP view is served: state, metrics and queries, without
     authentication. Port 0 takes any that is free; nothing is served unless given."""
     deserialization_exception_handler: ExceptionHandler = log_and_fail
-    """What to do with a record whose bytes do not fit its serde."""
+    """The handler of a record whose bytes do not fit its serde."""
     production_exception_handler: ExceptionHandler = log_and_fail
-    """What to do with a record that cannot be serialized or is refused by the broker."""
+    """The handler of a record that cannot be serialized or is refused by the broker."""
     processing_exception_handler: ExceptionHandler = log_and_fail
-    """What to do with a record over which a node's function raises. Any but ``log_and_fail`` costs a call per
+    """The handler of a record over which a node's function raises. Any but ``log_and_fail`` costs a call per
     node and record."""
     errors_dead_letter_queue_topic_name: str | None = None
     """Where the built-in handlers that go on write the input records they leave out (KIP-1034)."""
@@ -131,7 +131,7 @@ class StreamsConfig:
     """``none``, ``all``, or of ``reuse.ktable.source.topics``, ``merge.repartition.topics`` and
     ``single.store.self.join`` some, divided by commas. `StreamsBuilder.build` takes it from here."""
     default_key_serde: Any = None
-    """A serde, or a type that stands for one, of keys where the program names none: `StreamsBuilder` takes it
+    """A serde, or a type that names one, of keys where the program names none: `StreamsBuilder` takes it
     from here. In a file the class of Kafka's, or ``module:name``."""
     default_value_serde: Any = None
     """The same of values."""
@@ -157,7 +157,7 @@ class StreamsConfig:
 
     @property
     def topology_defaults(self) -> dict[str, Any]:
-        """What `Topology.with_defaults` is to be given."""
+        """The keyword arguments for `Topology.with_defaults`."""
         in_memory = self.default_dsl_store == "in_memory"
         if self.dsl_store_suppliers_class:
             in_memory = self.dsl_store_suppliers_class == IN_MEMORY_SUPPLIERS
@@ -257,14 +257,14 @@ class StreamsConfig:
 
 
 def _unknown(key: str, value: Any) -> ConfigError:
-    """The error for a key that nobody knows: it names the nearest that is known."""
+    """Return the error for an unknown key; its text names the nearest known one."""
     near = _nearest(key, cutoff=0.6)
     meant = f"did you mean {near}?" if near else "docs/streams/settings.md lists the settings"
     return ConfigError(key, value, f"not one of the settings; {meant}")
 
 
 def _nearest(key: str, *, cutoff: float) -> str | None:
-    """The known key, behind the same prefix, that a key may be a typing error of."""
+    """Return the known key, with the same prefix, that `key` may be a misspelling of, or None."""
     role = next((each for each in _ROLES if key.startswith(each)), "")
     known = {name.strip("_").replace("_", ".") for name in _NAMES_OF_KEYS} | set(CLIENT) | _OF_KAFKA_STREAMS
     inner = key.removeprefix(role).replace("_", ".")
@@ -305,7 +305,7 @@ def _renamed(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_clients_and_javas(properties: Mapping[str, Any], foreign: Collection[str]) -> dict[str, Any]:
-    """The settings of the application itself."""
+    """Return the settings of the application itself."""
     kept: dict[str, Any] = {}
     idle = []
     for key, value in properties.items():
@@ -330,7 +330,7 @@ _PREFIXES = ("", "producer.", "consumer.", "main.consumer.")
 
 
 def _prefix(key: str) -> str:
-    """The prefix of a client's setting's key, "" for any other key."""
+    """Return the prefix of a client's setting's key, "" for any other key."""
     prefix = next((each for each in reversed(_PREFIXES) if key.startswith(each)), "")
     own = PRODUCER_KEYS if prefix == "producer." else CONSUMER_KEYS
     return prefix if key.removeprefix(prefix) in own else ""
@@ -435,7 +435,7 @@ def _converted(key: str, value: Any, hint: Any) -> Any:
 
 
 def _named_serde(key: str, name: str) -> Any:
-    """A serde by Kafka's name of its class, or by ``module:name``; of a class of serdes one is made."""
+    """Return the serde named by Kafka's class name or ``module:name``; a serde class is instantiated."""
     found = _named(key, SERDES.get(name, name), SERDES, "module:name of a serde or type")
     serde = importlib.import_module("streams.serdes").Serde
     if not (isinstance(found, type) and issubclass(found, serde)):
@@ -447,7 +447,7 @@ def _named_serde(key: str, name: str) -> Any:
 
 
 def _named(key: str, name: str, known: Collection[str], form: str = "module:function") -> Any:
-    """What ``module:name`` says; ``known`` are the names that are looked up elsewhere."""
+    """Import and return the object at ``module:name``; ``known`` names are only for the error's text."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)

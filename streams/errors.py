@@ -1,4 +1,4 @@
-"""What can go wrong in a streams application.
+"""Errors of a streams application.
 
     StreamsError
     ├── TopologyError           the topology cannot be built or run as it stands: change the program
@@ -55,7 +55,7 @@ class SerializationError(StreamsError):
 class ProcessingError(StreamsError):
     """A function of the topology raised; the cause is chained, and says where in the program.
 
-    `during` stands for the record where there is none: a schedule fired, or tables' changes were forwarded.
+    `during` names the occasion where there is no record: a schedule fired, or tables' changes were forwarded.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ ExceptionAnswer = Literal["fail", "continue"]
 Headers = tuple[tuple[str, bytes | None], ...]
 
 HEADER_PREFIX = "__streams.errors."
-"""Of the headers that tell a dead letter's story."""
+"""Prefix of the headers that describe a dead letter's error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,10 @@ class ErrorContext:
     """``errors.dead.letter.queue.topic.name``."""
 
     def dead_letter(self, topic: str | None = None) -> DeadLetter:
-        """The input record for ``topic``, else for the configured one, with headers that tell the error."""
+        """Return the input record for ``topic``, else the configured one, with headers about the error.
+
+        Raises StreamsError if ``topic`` is not given and none is configured.
+        """
         wanted = topic or self.dead_letter_topic
         if wanted is None:
             raise StreamsError(
@@ -121,7 +124,7 @@ Answering = Callable[[ErrorContext], ErrorResponse]
 
 
 def answering(handler: ExceptionHandler) -> Answering:
-    """A handler of one argument or two in one form; its signature is looked at here, once."""
+    """Return a handler of one argument or two in one form; its signature is inspected here, once."""
     call: Any = handler
     with_context = _takes_context(handler)
 

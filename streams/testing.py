@@ -128,18 +128,18 @@ class TopologyTestDriver:
         self._waiting[topic] = deque()
 
     def _source_of(self, topic: str) -> SourceNode | None:
-        """The node with a pattern that the topic matches."""
+        """Return the source node whose pattern matches the topic, or None."""
         matched = match_topics(self.topology, [topic])
         return next((each for each in pattern_sources(self.topology) if matched[each.name]), None)
 
     def _is_input(self, topic: str) -> bool:
-        """Whether tasks read the topic; one that matches a pattern becomes an input here."""
+        """Return True if tasks read the topic. Adds a topic that matches a pattern to the inputs."""
         if topic not in self._inputs and (source := self._source_of(topic)) is not None:
             self._add_input(topic, source)
         return topic in self._inputs
 
     def _state_dir(self) -> Path:
-        """What processors are told: a temporary folder, made when the first of them asks."""
+        """Return the state directory for processors: a temporary folder, made at the first call."""
         if self._folder is None:
             self._folder = TemporaryDirectory(prefix="topology-test-driver-")
         return Path(self._folder.name)
@@ -165,7 +165,7 @@ class TopologyTestDriver:
     def input_topic(
         self, topic: str, *, key_serde: SerdeLike | None = None, value_serde: SerdeLike | None = None
     ) -> TestInputTopic:
-        """Where to pipe records in; serdes are the topology's own unless given."""
+        """Return the topic to pipe records into; serdes are the topology's own unless given."""
         source = self._source_of(topic) or self.topology.source_of(topic)
         return TestInputTopic(
             self,
@@ -177,7 +177,7 @@ class TopologyTestDriver:
     def output_topic(
         self, topic: str, *, key_serde: SerdeLike | None = None, value_serde: SerdeLike | None = None
     ) -> TestOutputTopic:
-        """Where to read what was written; serdes are the topology's own unless given."""
+        """Return the topic to read output from; serdes are the topology's own unless given."""
         for node in self.topology.nodes.values():
             if isinstance(node, SinkNode) and node.topic == topic:
                 key = serde_for(key_serde) or node.key_serde
@@ -283,32 +283,32 @@ class TopologyTestDriver:
     # -- state
 
     def store(self, name: str) -> CachedStore:
-        """A store by name; KeyError if there is none."""
+        """Return the store of this name. Raises KeyError if there is none."""
         for each in self._globals.values():
             if each.store.name == name:
                 return each.store
         return self._task.stores[name]
 
     def key_value_store(self, name: str) -> KeyValueStore[Any, Any]:
-        """A key-value store by name."""
+        """Return the key-value store of this name."""
         store = self.store(name)
         assert isinstance(store, KeyValueStore)
         return store
 
     def window_store(self, name: str) -> WindowStore[Any, Any]:
-        """A window store by name."""
+        """Return the window store of this name."""
         store = self.store(name)
         assert isinstance(store, WindowStore)
         return store
 
     def session_store(self, name: str) -> SessionStore[Any, Any]:
-        """A session store by name."""
+        """Return the session store of this name."""
         store = self.store(name)
         assert isinstance(store, SessionStore)
         return store
 
     def versioned_store(self, name: str) -> VersionedStore[Any, Any]:
-        """A versioned store by name."""
+        """Return the versioned store of this name."""
         store = self.store(name)
         assert isinstance(store, VersionedStore)
         return store
@@ -365,7 +365,7 @@ class TestInputTopic:
     def pipe_many(
         self, records: Iterable[tuple[Any, Any]], *, start: Time | None = None, step: Duration = 0
     ) -> None:
-        """As `pipe_all`, with one commit behind all of them: batch nodes are given them together."""
+        """Pipe records as `pipe_all` does, with one commit after all: batch nodes receive them together."""
         first, step_ms = self._driver.now if start is None else _ms(start), milliseconds(step)
         rows = [(*self._row(key, value, first + n * step_ms), ()) for n, (key, value) in enumerate(records)]
         self._driver.pipe_many(self._topic, rows)
@@ -399,7 +399,7 @@ class TestOutputTopic:
         return not self._driver.take(self._topic)
 
     def read_output(self) -> Record[Any, Any]:
-        """The next record; raises StreamsError when there is none."""
+        """Return the next record. Raises StreamsError if there is none."""
         rows = self._driver.take(self._topic)
         if not rows:
             raise StreamsError(f"nothing (more) was written to {self._topic!r}")
@@ -412,7 +412,7 @@ class TestOutputTopic:
         )
 
     def read_all(self) -> list[Record[Any, Any]]:
-        """All records not read yet."""
+        """Return all records not read yet."""
         records = []
         while not self.is_empty:
             records.append(self.read_output())
@@ -423,7 +423,7 @@ class TestOutputTopic:
         return [(record.key, record.value) for record in self.read_all()]
 
     def read_table(self) -> dict[Any, Any]:
-        """The last value per key of all records not read yet; null values delete."""
+        """Return the last value per key of all records not read yet; null values delete."""
         table: dict[Any, Any] = {}
         for record in self.read_all():
             if record.value is None:
