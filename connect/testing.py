@@ -35,11 +35,11 @@ class MemoryOffsetStore:
         self.offsets: dict[bytes, bytes] = {}
 
     def get(self, key: bytes) -> bytes | None:
-        """The stored offset."""
+        """Return the offset stored under `key`, or None."""
         return self.offsets.get(key)
 
     async def put(self, offsets: Mapping[bytes, bytes | None]) -> None:
-        """Store them."""
+        """Store `offsets`; a value of None deletes its key."""
         merged = {**self.offsets, **offsets}
         self.offsets = {k: v for k, v in merged.items() if v is not None}
 
@@ -47,7 +47,7 @@ class MemoryOffsetStore:
 class Calls:
     """Calls of plugin methods, plain or async, from ordinary code: one event loop and one thread for all.
 
-    As in a worker, what a plugin opened in one call it may use in the next.
+    As in a worker, a plugin may use in one call the resources that it opened in an earlier call.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Calls:
         self._finalizer = weakref.finalize(self, _end, self._calls, self._runner)
 
     def __call__(self, method: Any, *args: Any) -> Any:
-        """The method's result."""
+        """Call a plugin method and return its result."""
         return self._runner.run(self._calls.call(method, *args))
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class SourceRun:
         self._arguments: dict[str, Any] = {"name": name, "max_tasks": max_tasks}
         self._connector, self._config = connector, dict(config)
         self._offsets = ConnectorOffsets(self.store, name)
-        self._seen: list[SourceRecord] = []
+        self._polled: list[SourceRecord] = []
         connector.CONFIG.parse(config)
         self.connector = connector()
         self.connector.context = ConnectorContext(connector=name)
@@ -108,27 +108,27 @@ class SourceRun:
         return task
 
     def poll(self, task_id: int = 0) -> list[SourceRecord]:
-        """One poll of one task."""
+        """Poll one task once and return its records."""
         records: Sequence[SourceRecord] | None = self._call(self.tasks[task_id].poll)
-        self._seen += records or []
+        self._polled += records or []
         return list(records or [])
 
     def records(self) -> list[SourceRecord]:
-        """What all tasks return until each has ended or returned nothing."""
-        found: list[SourceRecord] = []
+        """Poll each task in turn until it has ended or returns nothing, and return all records."""
+        records_of_all: list[SourceRecord] = []
         for task_id, task in enumerate(self.tasks):
             for _ in range(POLLS_MAX):
                 records = self.poll(task_id)
-                found += records
+                records_of_all += records
                 if not records or task.context.is_finished:
                     break
-        return found
+        return records_of_all
 
     def commit(self) -> None:
         """Store the offsets of everything returned so far, and of what was skipped."""
         offsets = {
             self._offsets.key(r.source_partition): self._offsets.encode(r.source_offset)
-            for r in self._seen
+            for r in self._polled
             if r.source_partition is not None and r.source_offset is not None
         }
         for task in self.tasks:
@@ -139,7 +139,7 @@ class SourceRun:
             self._call(task.commit)
 
     def stop(self) -> None:
-        """Stop tasks and connector; once more does nothing."""
+        """Stop the tasks and the connector. A second call does nothing."""
         if self._call.closed:
             return
         for task in self.tasks:
@@ -148,7 +148,7 @@ class SourceRun:
         self._call.close()
 
     def again(self) -> SourceRun:
-        """Stop, and start anew from what was committed: what a crash or a restart does."""
+        """Stop, and return a new run that starts from the committed offsets, as after a restart."""
         self.stop()
         return SourceRun(self._connector, self._config, store=self.store, **self._arguments)
 
@@ -190,7 +190,7 @@ class SinkRun:
         return dict(allowed)
 
     def stop(self) -> None:
-        """Close partitions and stop; once more does nothing."""
+        """Close the partitions and stop. A second call does nothing."""
         if self._call.closed:
             return
         self._call(self.task.close, sorted(self._next))

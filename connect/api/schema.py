@@ -58,11 +58,11 @@ class Schema:
     doc: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, Schema] = field(default_factory=dict)
-    """Of a STRUCT: field name -> schema, in order."""
+    """The fields of a STRUCT: field name -> schema, in order."""
     keys: Schema | None = None
-    """Of a MAP."""
+    """The schema of the keys of a MAP."""
     values: Schema | None = None
-    """Of an ARRAY or a MAP."""
+    """The schema of the items of an ARRAY, or of the values of a MAP."""
 
     def check(self, value: Any, path: str = "value") -> None:
         """Raise DataError, naming the field, unless `value` fits."""
@@ -93,7 +93,7 @@ class Schema:
                 self.values.check(item, f"{path}[{key!r}]")
 
     def as_optional(self, default: Any = None) -> Schema:
-        """The same schema, with null allowed."""
+        """Return the same schema with null allowed and with this default."""
         return replace(self, optional=True, default=default)
 
 
@@ -150,12 +150,12 @@ bytes_ = _maker(Type.BYTES)
 
 
 def array(values: Schema, *, optional: bool = False) -> Schema:
-    """A list whose items have the schema `values`."""
+    """Return the schema of a list whose items have the schema `values`."""
     return Schema(type=Type.ARRAY, values=values, optional=optional)
 
 
 def map_(keys: Schema, values: Schema, *, optional: bool = False) -> Schema:
-    """A dict with schemas for its keys and values."""
+    """Return the schema of a dict with schemas for its keys and values."""
     return Schema(type=Type.MAP, keys=keys, values=values, optional=optional)
 
 
@@ -166,12 +166,12 @@ def struct(
     version: int | None = None,
     optional: bool = False,
 ) -> Schema:
-    """A dict with these fields."""
+    """Return the schema of a dict with these fields."""
     return Schema(type=Type.STRUCT, fields=dict(fields), name=name, version=version, optional=optional)
 
 
 def decimal_(scale: int, *, optional: bool = False, default: Any = None) -> Schema:
-    """An exact decimal with `scale` digits after the point."""
+    """Return the schema of an exact decimal with `scale` digits after the point."""
     return Schema(
         type=Type.BYTES,
         name=DECIMAL,
@@ -183,15 +183,15 @@ def decimal_(scale: int, *, optional: bool = False, default: Any = None) -> Sche
 
 
 def date(*, optional: bool = False) -> Schema:
-    """A calendar day."""
+    """Return the schema of a calendar day."""
     return Schema(type=Type.INT32, name=DATE, version=1, optional=optional)
 
 
 def time(*, optional: bool = False) -> Schema:
-    """A time of day, to the millisecond."""
+    """Return the schema of a time of day, to the millisecond."""
     return Schema(type=Type.INT32, name=TIME, version=1, optional=optional)
 
 
 def timestamp(*, optional: bool = False) -> Schema:
-    """A moment, to the millisecond."""
+    """Return the schema of a timestamp, to the millisecond."""
     return Schema(type=Type.INT64, name=TIMESTAMP, version=1, optional=optional)

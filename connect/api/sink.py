@@ -1,14 +1,15 @@
-"""Sinks: a connector that plans tasks, tasks that are given records.
+"""Sinks: a connector that plans tasks, tasks that receive records.
 
     task.start(config) -> open(partitions) -> put(records) ... flush(offsets) ... close(partitions) -> stop()
 
 Delivery is at least once: records put but not covered by a commit come again. A sink that writes under
 names derived from topic, partition and offset makes it exactly once.
 
-A task may stand still (SIGSTOP, a suspended machine) while its partitions go to another, and goes on in the
-middle of a call when it comes back. The worker asks the group before each `flush` and behind each `open`.
-Where a late write would do harm the target has to tell the two apart: by a claim in `open`, as FilesSink
-does, or by the position it keeps. A task that finds another one in its place raises PartitionsFenced.
+A task may be suspended (SIGSTOP, a suspended machine) while its partitions go to another task. When
+resumed, it goes on in the middle of a call. The worker asks the group before each `flush` and after each
+`open`. Where a late write would do harm, the target has to tell the two tasks apart: by a claim in `open`, as
+FilesSink does, or by the position it keeps. A task that finds another one in its place raises
+PartitionsFenced.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kafka_client import TopicPartition
 
 @dataclass(slots=True, kw_only=True)
 class SinkTaskContext:
-    """What the runtime gives a sink task before `start`; usable from any of the task's methods."""
+    """The context that the runtime sets on a sink task before `start`; any of its methods may use it."""
 
     connector: str
     task_id: int
@@ -49,10 +50,10 @@ class SinkTask:
         """Open the target."""
 
     def open(self, partitions: Collection[TopicPartition]) -> MaybeAwaitable[None]:
-        """These partitions are now ours. They may be taken away again before the first `put`."""
+        """Prepare for newly assigned partitions. They may be revoked again before the first `put`."""
 
     def put(self, records: Sequence[SinkRecord]) -> MaybeAwaitable[None]:
-        """Take records, in offset order per partition. RetriableError: they come again after a backoff."""
+        """Take records, in offset order per partition. RetriableError: the worker retries after a backoff."""
         raise NotImplementedError
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> MaybeAwaitable[None]:
@@ -61,11 +62,11 @@ class SinkTask:
     def pre_commit(
         self, offsets: Mapping[TopicPartition, int]
     ) -> MaybeAwaitable[Mapping[TopicPartition, int] | None]:
-        """The offsets that may be committed. None, the default, flushes and commits `offsets` themselves."""
+        """Return the offsets that may be committed. None, the default, flushes and commits `offsets`."""
         return None
 
     def close(self, partitions: Collection[TopicPartition]) -> MaybeAwaitable[None]:
-        """These partitions go elsewhere; everything was flushed and committed before."""
+        """Release revoked partitions; everything was flushed and committed before."""
 
     def statistics(self) -> Mapping[str, float]:
         """See `SourceTask.statistics`."""
@@ -89,7 +90,7 @@ class SinkConnector:
         return None
 
     def task_configs(self, max_tasks: int) -> MaybeAwaitable[list[dict[str, str]]]:
-        """Configs, one per task, which share the topics' partitions. A RangeSinkTask is alone."""
+        """Return one config per task; the tasks share the topics' partitions. A RangeSinkTask runs alone."""
         if issubclass(self.task_class, RangeSinkTask):
             return [self.config]
         return [dict(self.config) for _ in range(max_tasks)]

@@ -20,25 +20,25 @@ from connect.config import Config
 
 
 class OffsetReader(Protocol):
-    """What the worker has stored for this connector."""
+    """Reader of the source offsets that the worker has stored for this connector."""
 
     def offset(self, partition: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The last committed source offset of a source partition, or None."""
+        """Return the last committed source offset of a source partition, or None."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class ConnectorContext:
-    """What the runtime gives a connector (source or sink) before `start`."""
+    """The context that the runtime sets on a connector (source or sink) before `start`."""
 
     connector: str
     request_task_reconfiguration: Callable[[], None] = lambda: None
-    """Have `task_configs` asked again soon; tasks restart if the answer differs. Any thread may call it."""
+    """Have `task_configs` called again soon; tasks restart if its result differs. Thread-safe."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SourceTaskContext:
-    """What the runtime gives a source task before `start`."""
+    """The context that the runtime sets on a source task before `start`."""
 
     connector: str
     task_id: int
@@ -46,7 +46,7 @@ class SourceTaskContext:
     is_finished: bool = field(default=False)
 
     def finished(self) -> None:
-        """Say that the source has ended: what this `poll` returns is the last, and the task is done."""
+        """Declare the end of the source: the records that this `poll` returns are the task's last."""
         self.is_finished = True
 
 
@@ -59,7 +59,7 @@ class SourceTask:
         """Open the source and go to the position in `self.context.offsets`."""
 
     def poll(self) -> MaybeAwaitable[Sequence[SourceRecord] | None]:
-        """The next records; None or empty when there is nothing now (the worker asks again after a moment).
+        """Return the next records; None or empty if there are none now (the worker polls again soon).
 
         A `SourceBatch` is cheaper than a list where all records share a topic and a source partition.
         Order matters: offsets are committed in the order records were returned.
@@ -67,9 +67,9 @@ class SourceTask:
         raise NotImplementedError
 
     def update_offsets(self) -> MaybeAwaitable[Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]] | None]:
-        """Source partitions and their offsets behind input that had no records, for sources that skip some.
+        """Return source partitions with their offsets after skipped input, for sources that skip some.
 
-        Asked between two polls once every `offset.flush.interval.ms`, and at the end. An offset counts when
+        Called between two polls once every `offset.flush.interval.ms`, and at the end. An offset counts when
         everything returned so far from its partition is acknowledged. The name is that of KIP-910's
         updateOffsets, which no Kafka up to 4.4 has.
         """
