@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures, and what a failed test is told of its broker.
+"""The pytest plugin: fixtures, and the broker's report added to a failed test.
 
 pytest loads it by its entry point wherever Millstream is installed, so nothing of Millstream is imported here
 before a fixture is used.
@@ -26,14 +26,14 @@ MARKER = (
 PACKAGES = frozenset(
     {"connect", "kafka_client", "logd", "millstream", "mirror", "plugins", "pyspark_millstream", "streams"}
 )
-"""Those of Millstream's distribution."""
+"""The packages of Millstream's distribution."""
 _WISHES = ("config", "in_process", "own")
 _used: pytest.StashKey[list[Kafka]] = pytest.StashKey()
-"""By a test: brokers and clusters."""
+"""The brokers and clusters that a test uses."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The settings of an ini file."""
+    """Declare the plugin's settings in an ini file."""
     parser.addini(
         "millstream_config",
         "Kafka's keys for the brokers of all tests, one key=value a line",
@@ -49,11 +49,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known, and have our modules imported as they are.
+    """Register the marker, and exclude Millstream's packages from assertion rewriting.
 
-    pytest rewrites the assertions of all packages that a plugin's distribution has: compiling ours anew would
-    take the first test of a fresh installation a second. There is no public way to decline; where this one is
-    gone, it is only slower.
+    pytest rewrites the assertions of all packages in a plugin's distribution. Recompiling Millstream's
+    packages would delay the first test of a fresh installation by a second. pytest has no public way to
+    decline; if `_must_rewrite` is missing, the first test is only slower.
     """
     config.addinivalue_line("markers", MARKER)
     to_rewrite = getattr(getattr(config.pluginmanager, "rewrite_hook", None), "_must_rewrite", None)
@@ -62,20 +62,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class SharedBrokers:
-    """Of each kind one for all tests of this process, clean whenever it is lent."""
+    """The brokers shared by all tests of this process: one in-process, one in a process of its own."""
 
     def __init__(self, config: Mapping[str, object]) -> None:
         self._config = config
         self._brokers: dict[bool, Broker] = {}
 
     def lend(self, in_process: bool) -> Broker:
-        """The broker, started if it was not, else cleaned."""
+        """Return the shared broker, empty: started if it was not running, else cleaned."""
         if in_process in self._brokers:
             self._brokers[in_process].clean()
         return self.started(in_process)
 
     def started(self, in_process: bool) -> Broker:
-        """The broker as it is, started if it was not."""
+        """Return the shared broker without cleaning it, started if it was not running."""
         from millstream.testing.broker import Broker
 
         if in_process not in self._brokers:
@@ -83,7 +83,7 @@ class SharedBrokers:
         return self._brokers[in_process]
 
     def stop(self) -> None:
-        """Stop them all."""
+        """Stop all shared brokers."""
         for broker in self._brokers.values():
             broker.stop()
 
@@ -97,9 +97,9 @@ def _millstream_shared(pytestconfig: pytest.Config) -> Iterator[SharedBrokers]:
 
 @pytest.fixture(scope="session")
 def millstream_bootstrap_servers(pytestconfig: pytest.Config, _millstream_shared: SharedBrokers) -> str:
-    """The address of the broker that tests share, for fixtures of a wider scope than a test.
+    """Return the address of the broker that tests share, for fixtures of a wider scope than a test.
 
-    What they put there goes when a test asks for `millstream`.
+    Everything such fixtures create there is deleted when a test uses the shared broker through `millstream`.
     """
     in_process = bool(pytestconfig.getini("millstream_in_process"))
     return _millstream_shared.started(in_process).bootstrap_servers
@@ -167,7 +167,7 @@ def millstream_connect(millstream: Broker, tmp_path: Path) -> Iterator[ConnectWo
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
-    """Add to a failed test where its topics end and what was asked last."""
+    """Add the reports of its brokers to a failed test: end offsets and the last requests."""
     outcome = yield
     report = outcome.get_result()
     if report.when != "teardown" and report.failed:
@@ -176,7 +176,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
 
 
 def _use(node: pytest.Item, kafka: Kafka) -> None:
-    """The test's report tells of it, if it fails."""
+    """Note that the test uses `kafka`, so that its report is shown if the test fails."""
     node.stash.setdefault(_used, []).append(kafka)
 
 
@@ -186,8 +186,10 @@ def _wishes(node: pytest.Item) -> Mapping[str, Any]:
         return {}
     unknown = sorted(marker.kwargs.keys() - set(_WISHES))
     if unknown or marker.args:
-        given = ", ".join([*map(repr, marker.args), *unknown])
-        raise pytest.UsageError(f"the marker millstream does not know {given}, only {', '.join(_WISHES)}=")
+        unsupported = ", ".join([*map(repr, marker.args), *unknown])
+        raise pytest.UsageError(
+            f"the marker millstream does not know {unsupported}, only {', '.join(_WISHES)}="
+        )
     return marker.kwargs
 
 
