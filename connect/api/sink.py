@@ -50,7 +50,10 @@ class SinkTask:
         """Open the target."""
 
     def open(self, partitions: Collection[TopicPartition]) -> MaybeAwaitable[None]:
-        """Prepare for newly assigned partitions. They may be revoked again before the first `put`."""
+        """Prepare for partitions assigned to this task. They may be taken away before the first `put`.
+
+        Called again for the partitions that the task still owns after it raised PartitionsFenced.
+        """
 
     def put(self, records: Sequence[SinkRecord]) -> MaybeAwaitable[None]:
         """Take records, in offset order per partition. RetriableError: the worker retries after a backoff."""
@@ -66,7 +69,10 @@ class SinkTask:
         return None
 
     def close(self, partitions: Collection[TopicPartition]) -> MaybeAwaitable[None]:
-        """Release revoked partitions; everything was flushed and committed before."""
+        """Release partitions. Before an ordinary revocation the worker flushes and commits.
+
+        No commit comes first after PartitionsFenced, for lost partitions, or if the last flush fails.
+        """
 
     def statistics(self) -> Mapping[str, float]:
         """See `SourceTask.statistics`."""
