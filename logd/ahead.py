@@ -1,8 +1,8 @@
-"""What the daemon imports before it serves, so that no request waits for it.
+"""Imports done before the daemon serves, so that no request waits for them.
 
-A broker of tests is to be ready soon, and imports each of these when it is first needed: with the first
-topic, the first request that is a message, the first transaction, the first log to be compacted or moved.
-What only some brokers ever need (groups, most APIs, the controller) the daemon imports at first use, too.
+A broker of tests has to be ready soon. It imports each module when it first needs it: with the first topic,
+the first request that is a message, the first transaction, or the first log to be compacted or moved. Modules
+that only some brokers need (groups, most APIs, the controller) are imported at first use by the daemon, too.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def member_of(broker: Broker) -> Member:
-    """The broker among the others. KafkaError(INVALID_REQUEST) for one that is that is standalone."""
+    """Return the broker's cluster member. Raises KafkaError(INVALID_REQUEST) if the broker is standalone."""
     if broker.membership is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "this broker is in no cluster of several")
     return broker.membership.member
 
 
 def controlling(broker: Broker) -> ControllerRole:
-    """The controller's role here. KafkaError(NOT_CONTROLLER)."""
+    """Return the controller's role. Raises KafkaError(NOT_CONTROLLER) if this broker does not have it."""
     return member_of(broker).controlling

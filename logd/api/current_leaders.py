@@ -28,7 +28,7 @@ class PartitionAnswer(Protocol):
         """0 for none."""
 
     def _replace(self, *, leader: tuple[int, int]) -> Self:
-        """The same with a current leader."""
+        """Return a copy with a current leader."""
 
 
 A = TypeVar("A", bound=PartitionAnswer)

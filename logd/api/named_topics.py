@@ -11,7 +11,7 @@ TOPIC_IDS_FROM: Final = 10
 
 
 def topic_called(name: str, topic_id: bytes, context: RequestContext) -> Topic | None:
-    """The topic a request of this version means; None if there is none."""
+    """Return the topic by its id or name, whichever this request version uses, or None if there is none."""
     catalog = context.broker.catalog
     if context.version >= TOPIC_IDS_FROM:
         return catalog.topics_by_id.get(topic_id)

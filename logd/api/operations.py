@@ -25,7 +25,7 @@ def _bits(*operations: Operation) -> int:
 
 
 NOT_ASKED = -(2**31)
-"""What is answered when the client did not ask for the operations."""
+"""The value in responses when the client did not ask for the operations."""
 
 TOPIC_OPERATIONS = _bits(
     Operation.READ,

@@ -18,7 +18,10 @@ MEMORY_MAX: Final = 1024 * 1024
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a whole text matches. KafkaError(INVALID_REGULAR_EXPRESSION) for a pattern that is none."""
+    """Return a function that tells if a whole text matches.
+
+    Raises KafkaError(INVALID_REGULAR_EXPRESSION) for an invalid pattern.
+    """
     import re2  # here, since the first pattern may pay for it, but not every start
 
     if len(pattern) > LENGTH_MAX:

@@ -106,7 +106,7 @@ BROKER_APIS: Mapping[int, Api] = dict(
         _api(10_001, "broker_report", 0, 0),
     )
 )
-"""What the brokers of a cluster ask each other; an embedded node serves none of it, and no client is told."""
+"""APIs between brokers of a cluster. A standalone broker serves none, and ApiVersions does not list them."""
 
 OPERATOR_APIS: Mapping[int, Api] = dict((_api(10_002, "broker_shutdown", 0, 0),))
-"""What our own command asks of any broker; clients are not told of it either."""
+"""APIs for millstream's own command, on any broker; ApiVersions does not list them."""

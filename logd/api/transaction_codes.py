@@ -19,17 +19,18 @@ _WAIT = frozenset(
 
 
 def code_for(error: KafkaError, version: int, *, fenced_from: int) -> ErrorCode:
-    """The error's code in this version of an API that has PRODUCER_FENCED from `fenced_from` on (KIP-588)."""
+    """Return the error's code for this version of an API that has PRODUCER_FENCED from `fenced_from` on
+    (KIP-588).
+    """
     if error.code is ErrorCode.PRODUCER_FENCED and version < fenced_from:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error.code
 
 
 def produce_code(error: KafkaError, version: int) -> ErrorCode:
-    """The error's code in this version of Produce.
+    """Return the error's code for this version of Produce.
 
-    What a coordinator asks others to wait for is NOT_ENOUGH_REPLICAS there: producers try that again, and do
-    not ask for new metadata first.
+    Codes of `_WAIT` become NOT_ENOUGH_REPLICAS: producers retry that without asking for new metadata first.
     """
     code = error.code
     if code in _WAIT or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < IMPLICIT_FROM):

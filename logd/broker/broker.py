@@ -60,12 +60,12 @@ log = logging.getLogger("logd.broker")
 
 
 def wall_clock_ms() -> int:
-    """The system's clock, in milliseconds since 1970."""
+    """Return the system clock's time, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 class Broker:
-    """What handlers reach through ``RequestContext.broker``.
+    """The broker: everything that handlers reach through ``RequestContext.broker``.
 
     ``start`` opens everything and returns; the server may listen then. ``stop`` closes it cleanly.
 
@@ -128,7 +128,7 @@ class Broker:
         self.compaction: Compaction
         self.producer_ids: ProducerIds
         self.leading: LedPartitions | None = None
-        """What is led here with other replicas; None: there are no other brokers."""
+        """The partitions led here that have other replicas; None for a standalone broker."""
         self.replica_selector: ReplicaSelector | None = None
         """Where consumers are to read what is led here, if not here."""
         self.bytes_out = self.replication_bytes_out = 0
@@ -153,7 +153,7 @@ class Broker:
     # Life
 
     async def start(self) -> None:
-        """Lock and open the log folders (recovering what was not closed cleanly), put every topic in place.
+        """Lock and open the log directories, recover those not closed cleanly, and open every topic.
 
         Raises StorageError when a folder cannot be used, ConfigError for settings that do not fit.
         """
@@ -177,13 +177,13 @@ class Broker:
             self.housekeeping.discard(opening.delete_logs_of(self.image.deleted))
             opening.put_futures_in_place(self.image.topics, self._config_at_start, self.now_ms())
             opening.set_remains_aside(self.image.topics)
-            found = RecoveredLogs.among(self.folders, self.image.topics)
-            await self._take_in(found)
+            recovered = RecoveredLogs.among(self.folders, self.image.topics)
+            await self._store_recovered(recovered)
         except BaseException:
             self.log_dirs.close(None)  # opened and unharmed: their next start has nothing to recover
             raise
         for topic in self.image.topics.values():
-            self.catalog.open(topic, found.identified(topic))
+            self.catalog.open(topic, recovered.identified(topic))
         if self.log_dirs.is_complete:  # else files of deleted topics may come back with their folder
             self._store.compact(self.image)
         self._start_coordinators()
@@ -191,7 +191,7 @@ class Broker:
 
     async def _open_among_others(self, membership: ClusterMembership) -> None:
         """Open as a member of a cluster. The controller names the replicas held here after `join`."""
-        from logd.broker.topics.unassigned_logs import UnassignedLogs  # among other brokers only
+        from logd.broker.topics.unassigned_logs import UnassignedLogs  # in a cluster only
 
         LogDirsOpening.refuse_journals(map(Path, self.config.log_dirs))
         folders = LogDirsOpening.identities(map(Path, self.config.log_dirs), self.node_id)
@@ -211,7 +211,7 @@ class Broker:
         replicas.keep_unassigned(UnassignedLogs(self.folders, self.image, self.node_id))
         self._start_coordinators()
         self._start_background()
-        membership.equip(self)
+        membership.create_parts(self)
 
     def _locked(self, opening: LogDirsOpening) -> list[StorageError]:
         return opening.lock(
@@ -222,7 +222,7 @@ class Broker:
         )
 
     def _lock_folders(self, opening: LogDirsOpening) -> LogFolder:
-        """Lock the log folders; the one with the journal of the metadata."""
+        """Lock the log directories. Return the one with the journal of the metadata."""
         unusable = self._locked(opening)
         home = journal_folder(self.folders, unusable, adopt=self.config.millstream_adopt_log_dirs)
         for error in unusable:
@@ -248,7 +248,7 @@ class Broker:
             return defaults
 
     def _make_keepers(self) -> Replicas:
-        """Who keeps the partitions held here, their logs in order, and the topics."""
+        """Create the parts that keep the partitions held here, their logs and the topics."""
         partitions: dict[TopicPartition, Partition] = {}
         self.housekeeping = Housekeeping(self.config, partitions, self.folders, self._executor, self.now_ms)
         replicas = Replicas(
@@ -258,7 +258,7 @@ class Broker:
             flusher=self.housekeeping.flusher,
             hide=self.housekeeping.hide,
             run=self.housekeeping.run,
-            rehomed=lambda: self.catalog.told_anew(),
+            rehomed=lambda: self.catalog.views_changed(),
         )
         self.cluster = ClusterView(self.image, self.node_id, self.config.broker_rack)
         self.catalog = TopicCatalog(
@@ -271,11 +271,11 @@ class Broker:
         )
         return replicas
 
-    async def _take_in(self, found: RecoveredLogs) -> None:
-        """Have the metadata know of what was found on disk."""
-        changes = found.changes(self.image, new_topic_id=new_topic_id, configs_for=self._overrides_of)
+    async def _store_recovered(self, recovered: RecoveredLogs) -> None:
+        """Add topics and producer ids recovered from disk to the metadata."""
+        changes = recovered.changes(self.image, new_topic_id=new_topic_id, configs_for=self._overrides_of)
         if changes:
-            await self.catalog.take_in(changes)
+            await self.catalog.store_recovered(changes)
 
     def _start_coordinators(self) -> None:
         membership = self.membership
@@ -378,9 +378,9 @@ class Broker:
     # Topics and settings
 
     def controller_changed(self, broker_id: int) -> None:
-        """Another broker is the controller, or -1: it is not known who. For a broker among several."""
+        """Note that another broker is the controller, or -1 if no controller is known. Cluster only."""
         self.cluster.controller_id = broker_id
-        self.catalog.told_anew()
+        self.catalog.views_changed()
 
     async def auto_create(self, name: str) -> Topic:
         """Create a topic that a client only asked about, with the broker's defaults.

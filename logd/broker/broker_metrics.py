@@ -1,4 +1,4 @@
-"""What a broker tells of itself, by the names of Kafka's JMX beans: read from its parts when somebody asks.
+"""A broker's metrics, by the names of Kafka's JMX beans: read from its parts on request.
 
 Kafka's `kafka.server:type=ReplicaManager,name=PartitionCount` is `PartitionCount` of that domain and type; a
 meter such as `RequestsPerSec` is its count, `Requests-total`. Queues that Kafka does not have stand under

@@ -21,7 +21,7 @@ Found: TypeAlias = Mapping[str, Mapping[int, bytes | None]]
 """By topic and partition, the topic id that the log found says; None where it says none."""
 
 
-def take_in(
+def recovered_changes(
     image: ClusterImage,
     found: Found,
     *,

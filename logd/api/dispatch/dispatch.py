@@ -78,7 +78,7 @@ def serve(view: memoryview, pos: int, end: int, context: RequestContext) -> Outc
 
 
 def _after_tags(view: memoryview, pos: int, tags: int, end: int) -> int:
-    """Where the body begins; hardly any client puts tagged fields into its request header."""
+    """Return where the body begins: after the header's tagged fields, of which clients rarely send any."""
     if tags < end and view[tags] == 0:
         return tags + 1
     from kafka_client.wire import decode_request_header
@@ -100,7 +100,7 @@ def _produce(
 def _fetch(
     view: memoryview, pos: int, end: int, version: int, correlation_id: int, context: RequestContext
 ) -> Answer | Delayed[Answer]:
-    """As ``_produce``."""
+    """Serve a Fetch; its code is imported at the first one."""
     global _fetch
     from logd.api.fetch import fetch
 
@@ -109,7 +109,7 @@ def _fetch(
 
 
 def _decoded(api: Api, request: bytes, context: RequestContext) -> Served:
-    """As ``_produce``."""
+    """Serve any other request; its code is imported at the first one."""
     global _decoded
     from logd.api.dispatch import decoded
 

@@ -1,7 +1,7 @@
-"""What only the controller can carry out, sent on to it by every other broker (KIP-590).
+"""Requests that only the controller can carry out, sent on to it by the other brokers (KIP-590).
 
-The client's request goes as it came, and the controller's answer comes back to it as it is. Where the
-controller does not take it, every part of the request is refused.
+The client's request is sent unchanged, and the controller's response is returned to the client unchanged. If
+the controller refuses the envelope, every part of the request is refused.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ class ControllersApi(Protocol):
     REQUEST: type[Message]
 
     def refused(self, request: Any, code: ErrorCode) -> Message:
-        """The response in which every part of the request has this error."""
+        """Return the response in which every part of the request has this error."""
 
 
 def forwarding(serve_here: Serve, api: ControllersApi) -> Serve:
-    """Serve here on an embedded node and on the controller, and there from any other broker."""
+    """Return a handler that serves here on a standalone broker and the controller, and forwards on other
+    brokers.
+    """
 
     def serve(request: bytes, header: RequestHeader, context: RequestContext) -> Served:
         link = context.broker.controller_link

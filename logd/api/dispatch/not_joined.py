@@ -1,8 +1,8 @@
-"""What stands in front of serving while a broker joins a cluster.
+"""The handler of requests while a broker joins a cluster, before it serves.
 
-It knows of no topic and of no other broker then, and must tell nobody so: a client would take its partitions
-for deleted. Brokers are served, else it would never be told; who comes too early finds the connection closed,
-as a broker that is not up yet would leave it.
+The broker knows no topics and no other brokers yet, and must not say so: a client would take its partitions
+for deleted. Requests of brokers are served, since the controller's updates are among them. Any other
+connection is closed, as if the broker were not up yet.
 """
 
 from __future__ import annotations

@@ -47,12 +47,12 @@ def serve(
             broker.fetch_sessions.close_of(request.replica_id)
     read = FetchRead(broker, request, version, correlation_id, session, context.endpoint)
     if request.replica_id >= 0:
-        from logd.api.fetch.follower_fetch import refuse, take_in
+        from logd.api.fetch.follower_fetch import note_follower_offsets, refuse
 
         if broker.leading is None:
             read.refused = refuse(request, session)
         else:
-            read.refused = take_in(broker, broker.leading, request, version)
+            read.refused = note_follower_offsets(broker, broker.leading, request, version)
     outcome = read(request.max_wait_ms <= 0)
     if outcome is None or isinstance(outcome, NeedsColdRead):
         return Delayed(broker.loop, broker.cold_reads, broker.wakeups, request.max_wait_ms, read, outcome)

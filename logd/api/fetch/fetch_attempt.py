@@ -1,6 +1,6 @@
-"""One attempt to answer a Fetch: each partition read, and then what was read looked at before it is sent.
+"""One attempt to answer a Fetch: each partition is read, then checked before the records are sent.
 
-Whatever would have to wait for the disk becomes a job, to be run in a thread before the next attempt.
+Work that would wait for the disk becomes a job, to be run in a thread before the next attempt.
 """
 
 from __future__ import annotations
@@ -191,8 +191,9 @@ class FetchAttempt:
     def _piece(
         self, partition: Partition, asked: FetchPartition, bound: int
     ) -> tuple[FileSlice | None, bool]:
-        """The records below ``bound``, and whether they were appended lately. Raises KafkaError, NotResident,
-        LogDiverged, ReadElsewhere.
+        """Return the records below ``bound``, and whether they were appended lately.
+
+        Raises KafkaError, NotResident, LogDiverged, ReadElsewhere.
         """
         if asked.current_leader_epoch >= 0:
             check_leader_epoch(partition, asked.current_leader_epoch)
@@ -276,7 +277,10 @@ def _without_records(partition: Partition) -> PartitionFetched[FileSlice]:
 
 
 def _diverged(partition: Partition, end: LogDiverged) -> PartitionFetched[FileSlice]:
-    """A follower may only be behind, after a power loss: the leader is to say whether the histories part."""
+    """Return where the reader's history diverges; a follower does not know, since it may lack records itself.
+
+    A follower's log may be shorter after a power loss, so it asks the client to wait for the leader.
+    """
     if not partition.is_leader:
         return PartitionFetched(partition.index, ErrorCode.OFFSET_NOT_AVAILABLE)
     return _without_records(partition)._replace(diverging=(end.epoch, end.end_offset))
@@ -289,8 +293,10 @@ def _removal_offset(partition: Partition, asked: FetchPartition) -> int:
 
 
 def _code_of(error: KafkaError, partition: Partition, offset: int) -> int:
-    """What a follower is known to get, or may get, is not out of range, but not available yet (KIP-392): a
-    reader that takes it for the leader still would begin elsewhere.
+    """Return the error's code for a reader.
+
+    A follower answers OFFSET_NOT_AVAILABLE in place of OFFSET_OUT_OF_RANGE for an offset that it will or may
+    still receive (KIP-392). A reader that takes it for the leader would otherwise start at another offset.
     """
     if error.code != ErrorCode.OFFSET_OUT_OF_RANGE or partition.is_leader or partition.role is None:
         return error.code

@@ -1,7 +1,7 @@
-"""One Fetch request's reading, from the first attempt to answer it to the last.
+"""The reading for one Fetch request, from the first attempt to answer to the last.
 
-What one attempt looks at is `fetch_attempt`'s; here is said when there is enough to answer, and what a fetch
-session is told. Waiting itself is `broker.delayed`'s.
+`fetch_attempt` reads the partitions. This module decides when there is enough to answer, and notes in the
+fetch session what is sent. `broker.fetching.delayed` does the waiting.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Answers: TypeAlias = list[tuple[Topic, list[PartitionFetched[FileSlice]]]]
 
 _MISLED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-"""What a client gets whose metadata is old: it is told the leader."""
+"""Errors of a client with old metadata, to which the response adds the current leader."""
 
 
 class FetchRead:
@@ -94,7 +94,7 @@ class FetchRead:
         self.refused: Refused = {}
         self._rounds = ColdReadRounds()
         self._found: list[Partition] = []
-        """What is watched: partitions that were there when the wait began and may have news."""
+        """Partitions that are watched: those that existed when the wait began and may have news."""
         self._missing = -1
         """Partitions that were not there when the wait began; below zero before that."""
 
@@ -118,7 +118,7 @@ class FetchRead:
         self._rounds.ended(error)
 
     def __call__(self, final: bool) -> Answer | NeedsColdRead | None:
-        """The response frame; None when there is too little, no error and ``final`` is false."""
+        """Return the response, or None if there is too little, no error and ``final`` is false."""
         session, request = self._session, self._request
         if session is not None and session.epoch != self._epoch:
             return self._overtaken(session)
@@ -176,12 +176,12 @@ class FetchRead:
         return tell_leaders(answers, _MISLED, self._find, self._broker.cluster, self._asked_on)
 
     def _may_wait(self, missing: int) -> bool:
-        """What is not there neither ends the wait nor is waited for, unless it went meanwhile."""
+        """Return True unless all partitions are missing, or one disappeared since the wait began."""
         held = self._session.partitions if self._session is not None else self._wanted
         return missing < len(held) and (self._missing < 0 or missing <= self._missing)
 
     def _overtaken(self, session: FetchSession) -> Answer:
-        """The session went on with another request while this one waited, or had to give way."""
+        """Return the error for a request whose session has moved on to another request or was evicted."""
         if session.is_open:
             return self._encode([], ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id)
         return self._encode([], ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION)

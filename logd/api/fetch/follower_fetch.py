@@ -1,4 +1,4 @@
-"""What a Fetch says when a follower sends it: that it has all before the offsets it asks for."""
+"""A follower's Fetch as an acknowledgement: the follower has every record before the offsets it asks for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ Refused: TypeAlias = "dict[tuple[Topic, int], int]"
 _UNKNOWN_NAME = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def take_in(broker: Broker, leading: LedPartitions, request: ReceivedFetch, version: int) -> Refused:
+def note_follower_offsets(
+    broker: Broker, leading: LedPartitions, request: ReceivedFetch, version: int
+) -> Refused:
     """Tell the leaders of what the request says, each partition once; those whose leader has none of it.
 
     In a session (KIP-227) it names what has changed: who is silent about a partition is where it was.

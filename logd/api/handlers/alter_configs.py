@@ -43,7 +43,7 @@ async def handle(request: AlterConfigsRequest, context: RequestContext) -> Alter
 
 
 def refused(request: AlterConfigsRequest, code: ErrorCode) -> AlterConfigsResponse:
-    """The answer where the controller cannot be asked."""
+    """Return the response for when the controller cannot be reached."""
     return AlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(

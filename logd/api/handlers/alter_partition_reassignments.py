@@ -59,7 +59,7 @@ async def handle(
 def refused(
     request: AlterPartitionReassignmentsRequest, code: ErrorCode
 ) -> AlterPartitionReassignmentsResponse:
-    """The answer where the controller cannot be asked, or cannot write."""
+    """Return the response for when the controller cannot be reached, or cannot write."""
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_code=code,
@@ -79,7 +79,7 @@ def refused(
 def _reassigned_here(
     request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
-    """With Apache Kafka's messages."""
+    """Answer on a standalone broker, with Apache Kafka's messages."""
     responses = []
     for topic in request.topics:
         results = []
@@ -112,7 +112,7 @@ def _check_partition(broker: Broker, name: str, asked: ReassignablePartition) ->
 
 
 def _refusal(replicas: list[int], node_id: int) -> str | None:
-    """What is wrong with a partition's replicas; nothing if they are this broker alone, named once."""
+    """Return what is wrong with a partition's replicas, or None if they are this broker alone, named once."""
     if not replicas:
         return "an empty replica list."
     for before, broker_id in pairwise([None, *sorted(replicas)]):

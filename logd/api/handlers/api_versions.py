@@ -32,7 +32,9 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
-    """The served ranges; INVALID_REQUEST for a client's software name or version that Kafka would refuse."""
+    """Return the served versions, or INVALID_REQUEST for a client's software name or version that Kafka
+    refuses.
+    """
     if context.version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)
@@ -60,7 +62,7 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
 
 
 def unsupported_version() -> ApiVersionsResponse:
-    """The answer, in version 0, to a client that speaks a later version of this API."""
+    """Return the response, in version 0, to a client that speaks a later version of this API."""
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_served())
 
 

@@ -1,4 +1,4 @@
-"""BrokerReport, 0: a broker wants to stop, or has lost log folders; the controller has the rest follow."""
+"""BrokerReport, 0: a broker is shutting down or lost log directories; the controller moves its leaders."""
 
 from __future__ import annotations
 

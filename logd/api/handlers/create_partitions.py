@@ -37,7 +37,7 @@ async def handle(request: CreatePartitionsRequest, context: RequestContext) -> C
 
 
 def refused(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:
-    """The answer where the controller cannot be asked."""
+    """Return the response for when the controller cannot be reached."""
     return CreatePartitionsResponse(
         results=[CreatePartitionsTopicResult(name=topic.name, error_code=code) for topic in request.topics]
     )
@@ -57,7 +57,7 @@ async def _grow(broker: Broker, asked: CreatePartitionsTopic, validate_only: boo
 def _check_growth_here(
     broker: Broker, name: str, count: int, assignments: Sequence[list[int]] | None
 ) -> None:
-    """On an embedded node: what is assigned must be here."""
+    """Check that all assigned replicas are on this standalone broker. Raises KafkaError if not."""
     topic = broker.catalog.find(name)
     check_growth(topic.image, count)
     if assignments is not None:

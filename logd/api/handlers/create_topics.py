@@ -48,7 +48,7 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
 
 
 def refused(request: CreateTopicsRequest, code: ErrorCode) -> CreateTopicsResponse:
-    """The answer where the controller cannot be asked."""
+    """Return the response for when the controller cannot be reached."""
     return CreateTopicsResponse(
         topics=[
             CreatableTopicResult(name=topic.name, error_code=code, configs=None) for topic in request.topics
@@ -105,7 +105,7 @@ def _placed(broker: Broker, topic: CreatableTopic, configs: Mapping[str, str]) -
 
 
 def _placed_here(broker: Broker, topic: CreatableTopic, configs: Mapping[str, str]) -> NewTopic:
-    """On an embedded node: nothing but one replica, here."""
+    """Return the new topic of a standalone broker: one replica of each partition, on this broker."""
     if not topic.assignments:
         check_replication_factor(topic.name, topic.replication_factor)
         partitions = topic.num_partitions

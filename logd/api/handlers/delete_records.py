@@ -28,7 +28,7 @@ REQUEST = DeleteRecordsRequest
 HIGH_WATERMARK = -1
 
 Behind: TypeAlias = list[tuple[Callable[[], asyncio.Future[int]], DeleteRecordsPartitionResult]]
-"""What gives the low watermark, to be called when it is waited for, and the answer it is for."""
+"""Functions that return a future of the low watermark, each with the result to be filled in."""
 
 
 def handle(
@@ -66,7 +66,7 @@ def _asked(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
 
 
 def _delete_before(context: RequestContext, partition: Partition, offset: int) -> int:
-    """The offset that is meant."""
+    """Delete records before ``offset``. Return that offset, with HIGH_WATERMARK resolved."""
     if not partition.config.is_deleted:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION, f"{partition} is compacted; records go by cleanup.policy=delete only"
@@ -85,7 +85,7 @@ def _delete_before(context: RequestContext, partition: Partition, offset: int) -
 def _low_watermark(
     context: RequestContext, partition: Partition, offset: int
 ) -> tuple[int, Callable[[], asyncio.Future[int]] | None]:
-    """As it is now, and if that is before ``offset`` what gives it once it is not."""
+    """Return the low watermark, and a function to wait for it if it is before ``offset``."""
     leading = context.broker.leading
     led = None if leading is None else leading.led.get(partition.tp)
     if leading is None or led is None:

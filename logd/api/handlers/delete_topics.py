@@ -40,7 +40,7 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
 
 
 def refused(request: DeleteTopicsRequest, code: ErrorCode) -> DeleteTopicsResponse:
-    """The answer where the controller cannot be asked."""
+    """Return the response for when the controller cannot be reached."""
     return DeleteTopicsResponse(
         responses=[
             DeletableTopicResult(name=state.name, topic_id=state.topic_id, error_code=code)

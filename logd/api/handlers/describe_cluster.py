@@ -18,7 +18,7 @@ BROKERS = 1
 
 
 def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
-    """The brokers that are alive, under their addresses of the listener the client came in through."""
+    """Return the brokers that are alive, with their addresses for the listener that the client used."""
     broker = context.broker
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(

@@ -27,7 +27,7 @@ REQUEST = DescribeTopicPartitionsRequest
 def handle(
     request: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> DescribeTopicPartitionsResponse:
-    """One page; a cursor that does not fit the topics asked for is INVALID_REQUEST for each, as in Kafka."""
+    """Return one page, or INVALID_REQUEST for each topic if the cursor fits none of them, as in Kafka."""
     broker, cursor = context.broker, request.cursor
     asked = [topic.name for topic in request.topics]
     begins = cursor.topic_name if cursor is not None else ""

@@ -61,7 +61,7 @@ def _wanted(request: ElectLeadersRequest) -> list[TopicPartition] | None:
 
 
 def refused(request: ElectLeadersRequest, code: ErrorCode) -> ElectLeadersResponse:
-    """The answer where the controller cannot be asked, or cannot write, or not for this."""
+    """Return the response for when the controller cannot be reached, cannot write, or refuses the request."""
     return ElectLeadersResponse(
         error_code=code,
         replica_election_results=[
@@ -77,7 +77,7 @@ def refused(request: ElectLeadersRequest, code: ErrorCode) -> ElectLeadersRespon
 
 
 def _elected_here(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
-    """With Apache Kafka's messages."""
+    """Answer on a standalone broker, with Apache Kafka's messages."""
     asked_for = request.topic_partitions
     if asked_for is None:
         asked_for = _without_leader(context.broker)
@@ -109,7 +109,7 @@ def _without_leader(broker: Broker) -> list[TopicPartitions]:
 
 
 def _leads(partition: Partition | None) -> bool:
-    """Whether the broker leads the partition: its log is there, and its log folder has not failed."""
+    """Return True if the broker leads the partition: its log is here, in a log directory that serves."""
     return partition is not None and not partition.is_offline
 
 

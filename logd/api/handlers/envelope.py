@@ -24,7 +24,7 @@ REQUEST = EnvelopeRequest
 
 
 async def handle(request: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse:
-    """The response, header and body, or what is wrong with the envelope."""
+    """Return the response, header and body, or the error of the envelope."""
     link = context.broker.controller_link
     if link is None or not link.is_active:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
@@ -78,7 +78,7 @@ async def _served(data: bytes, header: RequestHeader, context: RequestContext) -
 
 
 def _says(answer: Any, code: ErrorCode) -> bool:
-    """Whether a response has this error code anywhere in it."""
+    """Return True if a response has this error code anywhere."""
     if isinstance(answer, list):
         return any(_says(one, code) for one in answer)
     if not isinstance(answer, Message):

@@ -55,7 +55,7 @@ async def handle(
 
 
 def refused(request: IncrementalAlterConfigsRequest, code: ErrorCode) -> IncrementalAlterConfigsResponse:
-    """The answer where the controller cannot be asked."""
+    """Return the response for when the controller cannot be reached."""
     return IncrementalAlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(
@@ -120,7 +120,9 @@ async def alter_resource(
 
 
 def _check_is_alive(broker: Broker, resource_type: int, name: str) -> None:
-    """The controller takes changes for all: KafkaError(INVALID_REQUEST) unless that broker is alive."""
+    """Raise KafkaError(INVALID_REQUEST) unless the broker is alive: the controller takes changes for all
+    brokers.
+    """
     check_is_broker(resource_type)
     alive = broker.image.brokers
     if name and name not in map(str, alive):

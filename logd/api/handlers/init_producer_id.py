@@ -19,7 +19,7 @@ FENCED_FROM = 4
 
 
 async def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
-    """The identity to write with."""
+    """Return the producer id and epoch to write with."""
     try:
         identity = await _identity(request, context)
     except KafkaError as error:

@@ -24,7 +24,10 @@ KNOWN: Final = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP))
 
 
 def handle(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse:
-    """Of all types unless some are named; UNSUPPORTED_VERSION for one that does not exist, as in Kafka."""
+    """Return the resources of the named types, or of all types if none is named.
+
+    A type that does not exist is answered with UNSUPPORTED_VERSION, as in Kafka.
+    """
     asked = (set(request.resource_types) or KNOWN) if context.version else {CLIENT_METRICS}
     if asked - KNOWN:
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -46,5 +46,5 @@ def handle(
 def refused(
     request: ListPartitionReassignmentsRequest, code: ErrorCode
 ) -> ListPartitionReassignmentsResponse:
-    """The answer where the controller cannot be asked."""
+    """Return the response for when the controller cannot be reached."""
     return ListPartitionReassignmentsResponse(error_code=code)

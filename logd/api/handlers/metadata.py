@@ -53,7 +53,9 @@ Refusals = Mapping[str, KafkaError]
 def serve(
     request: bytes, header: RequestHeader, context: RequestContext
 ) -> Answer | Coroutine[Any, Any, Answer]:
-    """The answer for the topics asked, each with its own error code; later where topics are created first."""
+    """Return the response with an error code for each topic, or an awaitable of it if topics are created
+    first.
+    """
     body = request[header.body :]
     broker, version = context.broker, header.version
     key = version, context.endpoint, context.principal, body
@@ -89,7 +91,7 @@ def _framed(body: bytes, header: RequestHeader) -> Answer:
 
 
 def _to_create(message: MetadataRequest, context: RequestContext) -> Collection[str]:
-    """The names asked for that are no topics yet and may become some."""
+    """Return the requested names that are no topics yet and may be created."""
     broker = context.broker
     may_create = broker.config.auto_create_topics_enable and (
         message.allow_auto_topic_creation or context.version < 4
@@ -141,7 +143,9 @@ def _answer(message: MetadataRequest, context: RequestContext, refusals: Refusal
 
 
 def _invalid(asked: MetadataRequestTopic) -> MetadataResponseTopic:
-    """The response may not say null before version 12."""
+    """Return an INVALID_REQUEST entry for a topic; its name is not null, which is no valid value before
+    version 12.
+    """
     return MetadataResponseTopic(
         error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id
     )
@@ -199,7 +203,7 @@ def _described(topic: Topic, context: RequestContext, operations: int) -> Metada
 
 
 def _older(view: PartitionView, context: RequestContext) -> PartitionView:
-    """As a client that speaks an old version is told."""
+    """Return the view that a client of an old version gets."""
     if view.error_code is ErrorCode.LISTENER_NOT_FOUND:
         view = view._replace(error_code=ErrorCode.LEADER_NOT_AVAILABLE)
     if context.version >= ALL_REPLICAS_FROM:

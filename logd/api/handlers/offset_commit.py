@@ -50,7 +50,7 @@ async def handle(request: OffsetCommitRequest, context: RequestContext) -> Offse
 
 
 def _existing(asked: OffsetCommitRequestTopic, topic: Topic) -> OffsetCommitRequestTopic:
-    """The partitions asked for that there are, under the topic's name."""
+    """Return the request for the partitions that exist, under the topic's name."""
     count = len(topic.partitions)
     partitions = [partition for partition in asked.partitions if 0 <= partition.partition_index < count]
     return OffsetCommitRequestTopic(topic_id=asked.topic_id, name=topic.name, partitions=partitions)

@@ -62,7 +62,7 @@ async def _fetch(
 
 
 def _named(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchRequestGroup:
-    """The same request with the names of the topics there are."""
+    """Return the request with topic names in place of ids; unknown topics are left out."""
     if asked.topics is None:
         return asked
     found = ((topic, context.broker.catalog.topics_by_id.get(topic.topic_id)) for topic in asked.topics)
@@ -104,7 +104,9 @@ def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
 def _single(
     asked: OffsetFetchRequestGroup, fetched: OffsetFetchResponseGroup, version: int
 ) -> OffsetFetchResponse:
-    """The response before version 8; version 1 has no error for the whole, so each partition bears it."""
+    """Return the response before version 8; version 1 has no group error, so each partition carries the
+    error.
+    """
     if fetched.error_code and version < GROUP_ERROR_FROM:
         topics = [
             OffsetFetchResponseTopic(

@@ -58,7 +58,7 @@ async def _commit(request: TxnOffsetCommitRequest, context: RequestContext) -> T
 
 
 def _existing(asked: TxnOffsetCommitRequestTopic, context: RequestContext) -> TxnOffsetCommitRequestTopic:
-    """The partitions asked for that there are."""
+    """Return the request for the partitions that exist."""
     topic = context.broker.catalog.topics.get(asked.name)
     count = 0 if topic is None else len(topic.partitions)
     partitions = [partition for partition in asked.partitions if 0 <= partition.partition_index < count]

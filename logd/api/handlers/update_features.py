@@ -43,7 +43,7 @@ def handle(request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFea
 
 
 def refused(request: UpdateFeaturesRequest, code: ErrorCode) -> UpdateFeaturesResponse:
-    """The answer where the controller cannot be asked."""
+    """Return the response for when the controller cannot be reached."""
     return UpdateFeaturesResponse(
         error_code=code,
         error_message=None,

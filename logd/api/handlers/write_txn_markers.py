@@ -30,7 +30,7 @@ from logd.transactions import ProducerIdentity
 REQUEST = WriteTxnMarkersRequest
 
 Written: TypeAlias = Awaitable[None] | ErrorCode | None
-"""Of one marker: an error, or what to await until it is committed."""
+"""The result of one marker: an error, an awaitable until it is committed, or None if it is already."""
 
 
 async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:

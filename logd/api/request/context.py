@@ -1,4 +1,4 @@
-"""What a handler knows of the request it answers, besides its message."""
+"""The request's context for a handler: everything besides its message."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class RequestContext:
-    """One per connection and changed for each request, since a connection serves one request at a time.
+    """A request's context. Each connection has one, changed for each request: requests are served in turn.
 
     A handler that awaits may keep it: the next request of the connection begins after its answer.
     """

@@ -113,7 +113,9 @@ class Compaction:
 
     @contextlib.asynccontextmanager
     async def paused(self, log: Log) -> AsyncIterator[None]:
-        """This log is not compacted meanwhile, so that it can move; what is under way is given up."""
+        """Keep this log from being compacted meanwhile, so that it can move; a compaction under way is given
+        up.
+        """
         self._paused.add(log)
         self._cancel_unwanted()
         try:
@@ -125,8 +127,10 @@ class Compaction:
             self._wake.set()
 
     async def cut(self, partition: Partition, offset: int) -> None:
-        """The partition's log, which is `paused`, loses what stands from `offset` on: nothing behind that is
-        clean, and the checkpoint says so on return. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """Cut the partition's log, which has to be `paused`, at `offset`.
+
+        Records after the cut count as dirty, in the checkpoint too once this returns. Raises
+        KafkaError(KAFKA_STORAGE_ERROR).
         """
         log, folder = partition.log, partition.folder
         known = self._first_dirty if log in self._first_dirty else None
@@ -164,7 +168,7 @@ class Compaction:
                 await self._idle.pop().stop()
 
     async def _dirtiest(self, config: BrokerConfig) -> Due | None:
-        """The log with the largest dirty part of those that are due."""
+        """Return the due log with the largest dirty part, or None."""
         await self._forget_deleted()
         best, best_ratio = None, -1.0
         busy = set(self._running.values())
@@ -232,7 +236,7 @@ class Compaction:
         return log.compaction.cleanable(first_dirty, upper_bound=partition.last_stable_offset, now_ms=now_ms)
 
     def _wants(self, partition: Partition, log: Log) -> bool:
-        """Whether the log is the partition's still, and to be compacted."""
+        """Return True if the log is still the partition's, and is to be compacted."""
         return (
             partition.config.is_compacted
             and not partition.is_offline

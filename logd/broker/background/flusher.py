@@ -87,11 +87,11 @@ class Flusher:
             self._is_full.set()
 
     def touched(self, partition: Partition) -> None:
-        """The log has something to flush besides records, such as its epochs."""
+        """Note that the log has something to flush besides records, such as its epochs."""
         self._dirty[partition] = None
 
     def forget(self, partition: Partition) -> None:
-        """The partition is gone."""
+        """Forget a partition that is closed."""
         self._dirty.pop(partition, None)
 
     async def full(self) -> None:
@@ -183,7 +183,7 @@ class Flusher:
                 self.sync(partition)
 
     async def _sync_rounds(self, partition: Partition) -> None:
-        """One sync after the other, as long as the last one left somebody waiting."""
+        """Sync the log, and again as long as the last sync left appends waiting."""
         try:
             while partition in self._syncs:
                 async with self._syncs_at_once:
@@ -220,7 +220,7 @@ class Flusher:
 
     @contextlib.asynccontextmanager
     async def held(self, partition: Partition) -> AsyncIterator[None]:
-        """No flush of the partition runs meanwhile, so that its log can move; acknowledgements wait."""
+        """Hold the partition's flushes back meanwhile, so that its log can move; acknowledgements wait."""
         released = self._held[partition] = asyncio.Event()
         try:
             while partition.log.flusher.is_flushing and not partition.is_offline:  # noqa: ASYNC110

@@ -1,4 +1,4 @@
-"""What goes on by the clock: retention, flushes, checkpoints, files to delete, producers to forget.
+"""Work on a clock: retention, flushes, checkpoints, files to delete, producers to forget.
 
 The loop decides and owns all state; fsync and unlink run in the thread pool, one round of each kind at a
 time. Forcing logs to the disk is ``Flusher``'s.
@@ -190,7 +190,7 @@ class Housekeeping:
                 await self.run(folder.high_watermark_checkpoint(self.high_watermarks()))
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Those of all partitions, of whichever folder."""
+        """Return the high watermarks of all partitions, in all log directories."""
         return {key: partition.high_watermark for key, partition in self._partitions.items()}
 
     async def expire_producers(self) -> None:

@@ -124,7 +124,7 @@ class LogDirMoves:
         try:
             await self._run(future.create)
         except NoRoom as error:
-            self._give_up(future)
+            self._abandon(future)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         except BaseException:
             self._forget(key, future)
@@ -132,11 +132,11 @@ class LogDirMoves:
         if self.futures.get(key) is future:
             self._begin(partition, future)
         else:  # another request has changed the folder meanwhile
-            self._give_up(future)
+            self._abandon(future)
 
     @contextlib.asynccontextmanager
     async def interrupted(self, partition: Partition) -> AsyncIterator[None]:
-        """The partition does not move meanwhile: what is under way is called off, and begins again then."""
+        """Stop the partition's move meanwhile; the move starts over when the context ends."""
         key = partition.tp
         await self._until_not_interrupted(key)
         released = self._interrupted[key] = asyncio.Event()
@@ -188,7 +188,7 @@ class LogDirMoves:
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         if future is not None and not future.is_done:
-            self._give_up(future)
+            self._abandon(future)
 
     def _begin(self, partition: Partition, future: FutureLog) -> None:
         key = partition.tp
@@ -197,7 +197,7 @@ class LogDirMoves:
         task.add_done_callback(partial(self._ended, key, future))
 
     def _ended(self, key: TopicPartition, future: FutureLog, task: asyncio.Task[None]) -> None:
-        """A move has ended, well or not: forget it. A cancelled one is left to `_call_off` or `stop`."""
+        """Forget a move that has ended, well or not. A cancelled one is left to `_call_off` or `stop`."""
         del self._tasks[key]
         if task.cancelled():
             return
@@ -218,10 +218,10 @@ class LogDirMoves:
             except FileNotFoundError:  # deleted in the middle of it
                 old = None
             except NoRoom:
-                self._give_up(future)
+                self._abandon(future)
                 raise
         if old is None:
-            return self._give_up(future)
+            return self._abandon(future)
         self._flusher.touched(partition)  # its end is not on the disk there yet
         log.info("%s moved from %s to %s", partition, future.source.path, future.target.path)
         # Both names on the disk, and where to recover from, before the old files go.
@@ -281,7 +281,7 @@ class LogDirMoves:
         key = partition.tp
         return self._partitions.get(key) is partition and future.target.failure is None
 
-    def _give_up(self, future: FutureLog) -> None:
+    def _abandon(self, future: FutureLog) -> None:
         """Not wanted any more; where a folder failed, a start that finds it well begins again."""
         self._forget(future.log.tp, future)
         if future.target.failure is None and future.source.failure is None:
@@ -297,7 +297,7 @@ class LogDirMoves:
 
 
 def _is_of(partition: Partition, paths: Sequence[Path]) -> bool:
-    """Whether one of these futures is the partition's, and not that of a deleted topic of the same name."""
+    """Return True if a future log here is the partition's, and not a deleted topic's of the same name."""
     ids = [read_partition_metadata(path / PARTITION_METADATA) for path in paths]
     return partition.topic_id in ids
 

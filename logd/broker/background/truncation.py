@@ -58,7 +58,7 @@ class Truncations:
         self._waiting = 0
         self._running: set[asyncio.Task[None]] = set()
         self._checkpoints: dict[LogFolder, asyncio.Future[None]] = {}
-        """Those that have not begun yet: whoever needs one shares it."""
+        """Checkpoints that have not begun yet: all callers that need one share it."""
         self._checkpointing: dict[LogFolder, asyncio.Lock] = {}
 
     def statistics(self) -> dict[str, int]:

@@ -1,1 +1,1 @@
-"""A broker among others: connections between them, the feed of the controller, who leads what."""
+"""A broker in a cluster: connections to other brokers, the controller's feed, the leaders of partitions."""

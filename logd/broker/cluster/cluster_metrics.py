@@ -1,4 +1,4 @@
-"""What a broker among others tells besides what each tells: its session, its replicas, and their queues."""
+"""Metrics that only a broker in a cluster has: of its session, its replicas and their queues."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ClusterMetrics:
         return {} if leading is None else leading.isr_changes.statistics()
 
     def _updates(self) -> Iterator[tuple[Mapping[str, str], Values]]:
-        """Of the controller alone."""
+        """Yield the statistics of the updates to brokers; only the controller has them."""
         controlling = self._membership.member.if_controlling
         if controlling is not None and controlling.publisher is not None:
             yield {}, controlling.publisher.statistics()

@@ -1,12 +1,13 @@
-"""Controlled shutdown: while it still serves, a broker has others lead what it leads (`hand_over`).
+"""Controlled shutdown: a broker hands over the partitions that it leads while it still serves (`hand_over`).
 
-It asks the controller again and again, since in-sync replicas may come meanwhile. A controller gives up its
-role first. That the broker goes stands in its registration as well, so that whoever is elected next knows it.
-Where all brokers stop at the same time nobody is left to be told, until one of them stands again and finds
-that none stays.
+It asks the controller repeatedly, since replicas may come in sync meanwhile. A controller resigns first. The
+shutdown is noted in the broker's registration as well, so that the next controller knows of it. If all
+brokers stop at the same time, there is nobody to ask until one of them is elected and finds that no broker
+stays.
 
-The time is limited in which the controller leaves something with this broker, or there is none. A controller
-that hangs has a limit of its own: it is one until its session is over, and then the next one is asked.
+There is a time limit on how long the controller may leave partitions with this broker, or be missing. A
+controller that hangs has a limit of its own: it is the controller until its session is over, and then the
+next one is asked.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ log = logging.getLogger("logd.cluster")
 
 
 class ControlledShutdown:
-    """Of one broker, once."""
+    """The controlled shutdown of one broker, done once."""
 
     def __init__(self, member: Member, leading: LedPartitions, config: ReplicationConfig) -> None:
         self._member = member
@@ -98,7 +99,7 @@ class ControlledShutdown:
         return now if missed_since is None else missed_since
 
     async def _is_connected(self) -> bool:
-        """Whether ZooKeeper is there, or comes soon: else nobody can decide who leads."""
+        """Return True if ZooKeeper is connected, or is soon: no controller can be elected without it."""
         try:
             async with asyncio.timeout(self._backoff_s):
                 await self._member.session.connected()
@@ -120,7 +121,7 @@ class ControlledShutdown:
 
     @contextmanager
     def _outside_the_limit(self) -> Iterator[None]:
-        """What is waited for an answer does not count, within bounds of its own."""
+        """Leave the wait for an answer out of the time limit, within a bound of its own."""
         began = asyncio.get_running_loop().time()
         before = self._limit.when()
         assert before is not None
@@ -134,7 +135,7 @@ class ControlledShutdown:
                 self._limit.reschedule(before + waited)
 
     async def _until_told(self) -> None:
-        """The controller's news that others lead may still be on its way."""
+        """Wait for the controller's changes that name the other leaders."""
         backoff = Backoff(FIRST_BACKOFF_S, FIRST_BACKOFF_S)
         while any(len(led.core.replicas) > 1 for led in self._leading.led.values()):  # noqa: ASYNC110
             await asyncio.sleep(backoff.next())

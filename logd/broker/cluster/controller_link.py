@@ -33,22 +33,24 @@ _TIMEOUT_MS = 30_000
 
 
 class ControllerLink(Protocol):
-    """Of a broker among several; an embedded node has none."""
+    """The connection of a broker in a cluster to its controller; a standalone broker has none."""
 
     @property
     def is_active(self) -> bool:
         """Whether this broker is the controller: then nothing is forwarded."""
 
     async def forward(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
-        """Send to the controller; its answer, which is any but NOT_CONTROLLER.
+        """Send a request to the controller. Return its response, whose error is never NOT_CONTROLLER.
 
-        That, a lost connection and an unknown controller are tried again, with whoever is the controller by
-        then. KafkaError(REQUEST_TIMED_OUT) when that was in vain for too long.
+        NOT_CONTROLLER, a lost connection and an unknown controller are tried again, with the controller known
+        by then. Raises KafkaError(REQUEST_TIMED_OUT) if all attempts fail for too long.
         """
 
 
 def in_envelope(request: bytes, principal: str, client_host: str) -> EnvelopeRequest:
-    """A request, header and body, to be sent on. ``principal`` is Type:name, ``client_host`` an address."""
+    """Return the envelope of a request, header and body. ``principal`` is Type:name, ``client_host`` an
+    address.
+    """
     kind, _, name = principal.partition(":")
     data = encode(DefaultPrincipalData(type_=kind, name=name), 0)
     return EnvelopeRequest(
@@ -129,7 +131,7 @@ async def _create_there(link: ControllerLink, topic: CreatableTopic) -> None:
 def topic_to_create(
     name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
 ) -> CreatableTopic:
-    """A topic as CreateTopics asks for it."""
+    """Return a topic of a CreateTopics request."""
     return CreatableTopic(
         name=name,
         num_partitions=partitions,

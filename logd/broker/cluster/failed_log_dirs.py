@@ -1,6 +1,7 @@
-"""Tells the controller which log folders of this broker have failed, and which partitions with them.
+"""The report to the controller of this broker's failed log directories, and of the partitions in them.
 
-All is said each time: to each controller, after each registration, and when a folder fails.
+Each report is complete. It is sent to each new controller, after each registration, and when a directory
+fails.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ log = logging.getLogger("logd.cluster")
 
 
 class AskController(Protocol):
-    """Asks whoever is the controller now; MillstreamError."""
+    """A function that asks the current controller; it raises MillstreamError."""
 
     async def __call__(self, message: Message, *, lane: str = "") -> Any: ...
 

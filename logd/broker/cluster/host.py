@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class HostBroker(Protocol):
-    """A broker with its log directories open. `ClusterMembership.equip` sets the last three attributes."""
+    """A broker with its log directories open. `ClusterMembership.create_parts` sets the last three."""
 
     node_id: int
     config: BrokerConfig

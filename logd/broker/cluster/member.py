@@ -107,8 +107,9 @@ class Member:
     # Life
 
     async def start(self) -> None:
-        """Register, and stand for election. Raises DuplicateBrokerId, UnfinishedMove, and what else ZooKeeper
-        says.
+        """Register, and become a candidate for controller.
+
+        Raises DuplicateBrokerId, UnfinishedMove, and other ZooKeeperErrors.
         """
         await prepare(self.session)
         await self._registrar.start()
@@ -121,7 +122,10 @@ class Member:
         await self._is_told.wait()
 
     async def others_stay(self) -> bool:
-        """Whether other brokers are registered that do not want to stop as well. ZooKeeperError."""
+        """Return True if other brokers are registered that are not shutting down as well.
+
+        Raises ZooKeeperError.
+        """
         brokers = self._image.brokers
         for name in await self.session.find_children(BROKER_IDS):
             known = brokers.get(int(name))
@@ -151,17 +155,20 @@ class Member:
             await self._candidate.stop()
         except ZooKeeperError as error:
             log.info("the controller's role goes with the session: %s", error)
-        self._let_go()
+        self._end_controlling()
         await asyncio.gather(*self._ends, return_exceptions=True)
         await self.peers.close()
 
     async def unregister(self) -> None:
-        """The others hear that this broker is gone. The session is its owner's to close."""
+        """Remove the registration, by which the other brokers learn that this one is gone.
+
+        The session is its owner's to close.
+        """
         await self._registrar.stop()
 
     @property
     def is_leased(self) -> bool:
-        """Whether this broker surely has the roles still that it was told: else nothing may be acknowledged.
+        """True if this broker surely still has the roles it was given: otherwise nothing may be acknowledged.
 
         With a new registration it has to be told anew: others may have been elected in between.
         """
@@ -179,7 +186,7 @@ class Member:
         self._failed(error)
 
     def _controller_changed(self, seen: Seen) -> None:
-        self._let_go()
+        self._end_controlling()
         for asking in self._asking:
             asking.reschedule(0)
         self._asking.clear()
@@ -190,7 +197,7 @@ class Member:
         self._tell_controller(seen.broker_id)
 
     def _begun(self, elected: Elected) -> ControllerRole:
-        return ControllerRole(self.session, elected, self, self._config, self._give_back)
+        return ControllerRole(self.session, elected, self, self._config, self._resign)
 
     async def request(self, broker: int, message: Message, *, lane: str = "") -> Any:
         """Ask a broker, which may be this one. MillstreamError."""
@@ -198,15 +205,15 @@ class Member:
             return await self.take(message)
         return await self.peers.request(broker, message, lane=lane)
 
-    def _let_go(self) -> None:
+    def _end_controlling(self) -> None:
         controlling, self._controlling = self._controlling, None
         self._catalog.controller = None
         if controlling is not None:
             self._end_with(controlling.stop())
 
-    def _give_back(self) -> None:
-        """The controller here may not go on: have one elected."""
-        self._let_go()
+    def _resign(self) -> None:
+        """Resign, and have another controller elected: the controller here cannot go on."""
+        self._end_controlling()
         self._end_with(self._candidate.resign())
 
     def _end_with(self, work: Any) -> None:
@@ -246,7 +253,7 @@ class Member:
 
     @property
     def controller_image(self) -> ClusterImage | None:
-        """What the controller knows, where this is it and has loaded it."""
+        """The controller's image, if this broker is the controller and has loaded it."""
         return None if self._controlling is None else self._controlling.image
 
     @property
@@ -295,9 +302,10 @@ class Member:
     # The feed
 
     async def take(self, request: ClusterUpdateRequest) -> ClusterUpdateResponse:
-        """What the controller tells.
+        """Apply an update of the controller.
 
-        What was begun is taken to its end, whoever stops waiting for it: it is not told a second time.
+        An update is always applied to its end, even if the request is cancelled: the controller does not send
+        it twice.
         """
         return await to_its_end(self._take(request))
 

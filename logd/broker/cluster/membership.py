@@ -1,7 +1,7 @@
-"""What a broker has of the cluster it is in: ZooKeeper's session, other brokers, the roles of its partitions.
+"""A broker's membership of its cluster: ZooKeeper's session, the other brokers, the roles of its partitions.
 
-`open` comes before the log folders are touched, `equip` when all that a broker has is there, and `join` when
-it can be reached: from then on it is told what it holds.
+Call `open` before the log directories are touched, `create_parts` when the broker's own parts exist, and
+`join` when the broker can be reached. From then on the controller assigns partitions to it.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ class ClusterMembership:
         self._blocks: BlocksAhead | None = None
         self._failed_folders: FailedFolders | None = None
         self.follower_quota: ReplicationQuota
-        """What may be copied of partitions that are throttled; `equip` comes first."""
+        """The rate limit on copying throttled partitions; `create_parts` comes first."""
 
     async def open(self, broker: HostBroker, folders: Mapping[Path, FolderIdentity]) -> str:
-        """Reach ZooKeeper; the id of the cluster that is kept there, a new one for new log folders.
+        """Connect to ZooKeeper. Return the id of the cluster there, a new id if all log directories are new.
 
-        ConfigError, Unreachable, NotAllowed, BadZnode, UnfinishedMove, ForeignBroker; FolderMismatch where a
-        folder is of another cluster. Nothing is written then: a chroot that was mistyped does not become a
-        cluster.
+        Raises ConfigError, Unreachable, NotAllowed, BadZnode, UnfinishedMove or ForeignBroker, and
+        FolderMismatch if a log directory is another cluster's. Nothing is written then: a mistyped chroot
+        does not become a cluster.
         """
         listener_of(broker)
         self._session = await Session(self._zookeeper, clock=self._clock).open(create_chroot=False)
@@ -114,14 +114,14 @@ class ClusterMembership:
 
     @property
     def member(self) -> Member:
-        """This broker among the others; `equip` comes first."""
-        assert self._member is not None, "equip comes first"
+        """This broker among the others; `create_parts` comes first."""
+        assert self._member is not None, "create_parts comes first"
         return self._member
 
     @property
     def is_leased(self) -> bool:
         """Whether what is led here is surely led still: else nothing may be accepted or acknowledged."""
-        assert self._member is not None, "equip comes first"
+        assert self._member is not None, "create_parts comes first"
         return self._member.is_leased
 
     @property
@@ -141,11 +141,11 @@ class ClusterMembership:
     # What coordinators need of the others (`logd.broker.coordinators.peers`, `producer_id_blocks`)
 
     def others(self, broker: HostBroker) -> Cluster:
-        """Who leads what, and a way to ask."""
+        """Return the leaders of partitions, and the connections to the other brokers."""
         return Cluster(_Leaders(broker), self)
 
     def producer_ids(self) -> ProducerIds:
-        """Those the controller gives."""
+        """Return producer ids, whose blocks the controller allots."""
         self._blocks = BlocksAhead(self)
         return ProducerIds.of_cluster(self._blocks)
 
@@ -165,7 +165,7 @@ class ClusterMembership:
 
     # Life among the others
 
-    def equip(self, broker: HostBroker) -> None:
+    def create_parts(self, broker: HostBroker) -> None:
         """Give the broker's partitions what they need of the others."""
         peers = PeerConnections(broker.node_id, lambda: self._brokers(broker), listener_of(broker))
         member = self._member = Member(
@@ -211,7 +211,7 @@ class ClusterMembership:
         broker.catalog.join(self._assignment, topics_deleted=lambda names: _forget_topics(broker, names))
 
     def _brokers(self, broker: HostBroker) -> Mapping[int, BrokerImage]:
-        """Those alive: the controller knows it before it tells, also itself."""
+        """Return the brokers that are alive; the controller's own image is ahead of its updates."""
         controller = self.member.controller_image
         return (controller or broker.image).brokers
 
@@ -234,12 +234,12 @@ class ClusterMembership:
         await self.member.told()
 
     def folders_failed(self) -> None:
-        """Have the controller hear of log folders that failed."""
+        """Report log directories that failed to the controller."""
         if self._failed_folders is not None:
             self._failed_folders.report()
 
     def settings_changed(self) -> None:
-        """The broker's settings are other ones: the controller goes by them, if it is here."""
+        """Have the controller, if it is on this broker, use the broker's changed settings."""
         if (controlling := self.member.if_controlling) is not None:
             controlling.settings_changed()
 
@@ -263,7 +263,9 @@ class ClusterMembership:
 
 
 def _refuse_foreign(folders: Mapping[Path, FolderIdentity], cluster_id: str | None, connect: str) -> None:
-    """FolderMismatch where a log folder is not of the cluster that is kept there, None: of none."""
+    """Raise FolderMismatch if a log directory is not of the cluster in ZooKeeper; None: there is no cluster
+    yet.
+    """
     for path, folder in folders.items():
         if folder.cluster_id not in (None, cluster_id):
             there = "there is none" if cluster_id is None else f"cluster {cluster_id} is"
@@ -335,7 +337,7 @@ def _forget_topics(broker: HostBroker, names: list[str]) -> None:
 
 
 def listener_of(broker: HostBroker) -> str:
-    """The listener by which brokers talk to each other. ConfigError."""
+    """Return the listener by which brokers talk to each other. Raises ConfigError."""
     names = [endpoint.listener for endpoint in broker.endpoints]
     wanted = broker.config.inter_broker_listener_name
     if wanted is None:
@@ -348,7 +350,7 @@ def listener_of(broker: HostBroker) -> str:
 
 
 def registration_of(broker: HostBroker) -> Registration:
-    """What a broker says of itself in ZooKeeper."""
+    """Return this broker's registration in ZooKeeper."""
     return Registration(
         endpoints=tuple(
             Endpoint(each.listener, each.host, each.port, "PLAINTEXT") for each in broker.endpoints
@@ -369,10 +371,10 @@ class NoStore:
         """There is nothing to make smaller."""
 
     async def write(self, changes: list[Change]) -> None:
-        """Only the controller writes. KafkaError(NOT_CONTROLLER)."""
+        """Raise KafkaError(NOT_CONTROLLER): only the controller writes."""
         raise KafkaError(
             ErrorCode.NOT_CONTROLLER, "changes of a cluster of several brokers are written by its controller"
         )
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to close."""

@@ -1,13 +1,8 @@
 """Connections from this broker to the others.
 
-They go to the listener that `inter.broker.listener.name` says, and are made when first asked for. Requests to
-one broker go in lanes: a connection's requests are answered one after the other, so whoever waits long takes
-a lane of its own. Nothing is tried again here, and no answer's error codes are looked at.
-
-A connection is to one registration of a broker. Once that is gone (`brokers_changed`) nobody waits for an
-answer any more: a machine that hangs, or is cut off, may never close its end. Connections are reset, so that
-requests are not delivered long after they were given up. One that has arrived may still be carried out late:
-each API has an epoch or a number by which the other broker knows that.
+They go to the listener of `inter.broker.listener.name`, and are made at the first request. Requests to one
+broker go in lanes: a connection's requests are answered one after the other, so a request that waits long
+takes a lane of its own. Nothing is retried here, and error codes of responses are not checked.
 """
 
 from __future__ import annotations
@@ -86,7 +81,7 @@ class PeerConnections:
         return decode(response_class(request.API_KEY), version, payload, pos)
 
     async def connection(self, broker: int, lane: str = "") -> Connection:
-        """A connection to a broker, for whoever packs requests by hand. ConnectionClosed."""
+        """Return a connection to a broker, for requests encoded by the caller. Raises ConnectionClosed."""
         known = self._brokers().get(broker)
         if known is None:
             raise ConnectionClosed(f"broker {broker} is not alive")
@@ -106,7 +101,7 @@ class PeerConnections:
         )
 
     def brokers_changed(self) -> None:
-        """Brokers have come or gone: what waits for one that is gone, or has registered anew, ends."""
+        """End requests to brokers that are gone or have registered again; call it after brokers changed."""
         alive = self._brokers()
         for id_, asked in tuple(self._asked.items()):
             known = alive.get(id_)
@@ -131,7 +126,10 @@ class PeerConnections:
 
 
 def version_of(request: type[Message], connection: Connection) -> int:
-    """The version to ask in. What is for brokers alone ApiVersions does not tell of: it is the last one."""
+    """Return the version to send a request in.
+
+    APIs between brokers are not listed by ApiVersions: they use the last version.
+    """
     if request.API_KEY not in connection.versions:
         return request.VERSIONS[1]
     return highest_common(request.API_KEY, request.VERSIONS, connection.versions, connection.name)

@@ -1,7 +1,7 @@
-"""Which replica a consumer is to fetch from in place of the leader: the one in its rack (KIP-392).
+"""The replica that a consumer fetches from in place of the leader: the one in its rack (KIP-392).
 
-What `replica.selector.class` stands for. The leader is asked, and names a follower in sync that has what the
-consumer wants; from then on the consumer asks that one, until its metadata is old or it is refused.
+It implements `replica.selector.class`. The leader names a follower in sync that has the records the consumer
+asks for. From then on the consumer asks that follower, until its metadata is old or the request is refused.
 """
 
 from __future__ import annotations

@@ -161,7 +161,9 @@ class SingleNode:
         return PartitionImage(replicas=only, isr=only, leader=self.node_id, leader_epoch=leader_epoch)
 
     def leave_to(self, zookeeper: str) -> None:
-        """The metadata is in ZooKeeper, all of it: from now on the broker starts there only. StorageError."""
+        """Note that all metadata is in ZooKeeper: from now on the broker starts only there. Raises
+        StorageError.
+        """
         assert self._home is not None, "it is there already"
         for folder in self._dirs:
             folder.identify(self.cluster_id, zookeeper=zookeeper)
@@ -174,7 +176,7 @@ class SingleNode:
         self._home = None
 
     def is_elsewhere(self) -> StorageError:
-        """What to say where the metadata is not where it is looked for."""
+        """Return the error for metadata that is not where it is looked for."""
         folder = self._dirs.folders[0]
         return StorageError(
             folder.path,
@@ -199,7 +201,7 @@ def _check(tp: TopicPartition, found: FoundLog, topic: TopicImage | None) -> Non
 
 
 async def look(node: SingleNode, zookeeper: ZooKeeperSettings) -> Standing:
-    """How far the move has come, for whoever only asks. ZooKeeperError."""
+    """Return how far the move has come. Raises ZooKeeperError."""
     session = await Session(zookeeper, patience_s=zookeeper.connection_timeout_s).open()
     try:
         return await moving.standing(session, node.move)
@@ -217,7 +219,7 @@ async def move(node: SingleNode, zookeeper: ZooKeeperSettings, wall_clock_ms: Ca
 
 
 async def move_in(session: Session, node: SingleNode, wall_clock_ms: Callable[[], int]) -> Standing:
-    """As `move`, in a session that is open."""
+    """Move as `move`, in an open session."""
     before = await moving.standing(session, node.move)
     if node.image is not None:
         await moving.begin(session, node.move)

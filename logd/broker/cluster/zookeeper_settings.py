@@ -32,7 +32,7 @@ def zookeeper_settings(config: ZooKeeperConfig) -> ZooKeeperSettings:
 
 
 def _context(config: ZooKeeperConfig) -> ssl.SSLContext:
-    """That of a client with the same keys without the prefix."""
+    """Return the TLS context of a client with the same keys, less the prefix."""
     keys = {
         key.removeprefix(PREFIX): format_value(getattr(config, declared.field))
         for key, declared in ZOOKEEPER_SETTINGS.items()

@@ -1,8 +1,8 @@
-"""What the shells around the coordinators share: the partitions of an internal topic, each loaded once for
-each time that this broker is elected their leader.
+"""The common part of the coordinators: the partitions of an internal topic, each loaded once per election.
 
-On a single node nobody is ever elected: then all that is held is led (`Leadership`). In a cluster whoever
-applies the metadata calls `only_elected` before the start, and from then on `elected` and `resigned`.
+A standalone broker holds no elections: it leads every partition that it holds (`Leadership`). In a cluster,
+`cluster.membership` calls `only_elected` before the start. From then on it calls `elected` and `resigned` as
+it applies the metadata.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ log = logging.getLogger("logd.broker")
 
 
 def partition_for(key: str, partition_count: int) -> int:
-    """The partition of an internal topic that a group or a transactional id lives in: Java's
-    `abs(hashCode) % count`.
+    """Return the partition of an internal topic for a group or transactional id: Java's `abs(hashCode) %
+    count`.
 
     Java hashes UTF-16 code units, and `Utils.abs` gives 0 for the smallest int.
     """
@@ -44,12 +44,12 @@ def partition_for(key: str, partition_count: int) -> int:
 
 
 class CoordinatorPartition(Protocol):
-    """One partition of the internal topic at work."""
+    """A loaded or loading partition of the internal topic."""
 
     index: int
 
     def load_if_empty(self) -> bool:
-        """A partition without records is ready at once; whether it is ready."""
+        """Mark a partition without records as loaded. Return True if the partition is ready."""
 
     async def load(self) -> None:
         """Replay the partition. MillstreamError when it cannot be read."""
@@ -58,7 +58,7 @@ class CoordinatorPartition(Protocol):
         """Wait until what was read or appended may be answered. KafkaError: see `CoordinatorLog.flushed`."""
 
     def close(self) -> object:
-        """Stop coordinating: whoever waits is answered, nothing is appended any more."""
+        """Stop coordinating: waiting requests are answered, and nothing is appended any more."""
 
 
 P = TypeVar("P", bound=CoordinatorPartition)
@@ -73,7 +73,7 @@ class Coordinator(ABC, Generic[P]):
     topic: ClassVar[str]
     """The internal topic."""
     coordinates: ClassVar[str]
-    """What it keeps, in the plural, for messages."""
+    """What the partitions store, in the plural, for messages."""
 
     def __init__(
         self,
@@ -90,7 +90,9 @@ class Coordinator(ABC, Generic[P]):
         self._loads: set[asyncio.Task[None]] = set()
         """Loads that a request brought forward."""
         self._elected: dict[P, None] = {}
-        """What was elected and is to be loaded, one after the other, so that clients have their turn."""
+        """Elected partitions that are still to be loaded, one at a time so that clients are served in
+        between.
+        """
         self._loading_elected: asyncio.Task[None] | None = None
 
     async def ensure_topic(self) -> None:
@@ -106,7 +108,7 @@ class Coordinator(ABC, Generic[P]):
 
     @abstractmethod
     def _new_partition(self, index: int) -> P:
-        """A partition that has not loaded anything yet; KafkaError where there is none."""
+        """Return a partition that has loaded nothing yet. Raises KafkaError if the log is not open here."""
 
     def check_lease(self, index: int) -> None:
         """Raise KafkaError(NOT_COORDINATOR) where another broker may coordinate a partition that is led here.
@@ -156,7 +158,7 @@ class Coordinator(ABC, Generic[P]):
         return results
 
     def _open(self, index: int) -> P:
-        """The partition at work; one not seen before begins to load."""
+        """Return the loaded or loading partition; the first call begins to load it."""
         found = self._partitions.get(index)
         if found is None:
             if not self._leadership.leads(index):
@@ -181,11 +183,12 @@ class Coordinator(ABC, Generic[P]):
         self._leadership = Leadership(leads_untold=False)
 
     def leads(self, index: int) -> bool:
-        """Whether the partition is coordinated here, loaded or not."""
+        """Return True if this broker coordinates the partition, loaded or not."""
         return self._leadership.leads(index)
 
     def elected(self, index: int, leader_epoch: int, *, complete: bool = True) -> None:
-        """This broker leads the partition from `leader_epoch` on: load what the log holds now.
+        """Coordinate the partition as its leader from `leader_epoch` on: load the records that its log holds
+        now.
 
         Call it once the partition is held, with its leader epoch set and its log truncated, and before
         clients can write there. An epoch seen before, or an older one, changes nothing. `complete`: the
@@ -194,7 +197,7 @@ class Coordinator(ABC, Generic[P]):
         """
         if not self._leadership.elected(index, leader_epoch, is_complete=complete):
             return
-        self._let_go_of(index)
+        self._close_index(index)
         try:
             found = self._partitions[index] = self._new_partition(index)
         except KafkaError as error:  # its next request tries again
@@ -206,12 +209,12 @@ class Coordinator(ABC, Generic[P]):
                 self._loading_elected = self._rounds.spawn(self._load_elected())
 
     def resigned(self, index: int, leader_epoch: int) -> None:
-        """This broker does not lead the partition any more: whoever waits is told NOT_COORDINATOR.
+        """Stop coordinating the partition: waiting requests are answered with NOT_COORDINATOR.
 
         `leader_epoch` is the new leader's, or its own where there is none; an older one changes nothing.
         """
         if self._leadership.resigned(index, leader_epoch):
-            self._let_go_of(index)
+            self._close_index(index)
 
     def resign_all(self) -> None:
         """Coordinate nothing any more, as if other brokers had taken over, until `elect_all`: for tests."""
@@ -225,18 +228,20 @@ class Coordinator(ABC, Generic[P]):
             self.elected(index, self._leadership.epoch(index) + 1, complete=False)
 
     def _deposed(self, partition: P) -> None:
-        """An append, or the wait for one, has failed because another broker leads the partition: what was
-        decided here may be gone from the log, so nobody is to see it. `elected` makes it anew.
+        """Resign after an append, or the wait for one, failed because another broker leads the partition.
+
+        Decisions made here may be missing from the log, so no client may see them. `elected` loads the
+        partition again.
         """
         index = partition.index
         if self._partitions.get(index) is partition:
             log.warning("%s-%d is led by another broker", self.topic, index)
             self.resigned(index, max(self._leadership.epoch(index), 0))
 
-    def _let_go_of(self, index: int) -> None:
+    def _close_index(self, index: int) -> None:
         found = self._partitions.get(index)
         if found is not None:
-            self._let_go(found)
+            self._close_partition(found)
 
     # Loading
 
@@ -247,7 +252,10 @@ class Coordinator(ABC, Generic[P]):
             await self._load(found)
 
     async def _load_all(self) -> None:
-        """One after the other; a request brings its own partition forward. Returns when all are."""
+        """Load all partitions led here, one after the other, and return when all are loaded.
+
+        A request brings its own partition forward.
+        """
         topic = self._catalog.topics.get(self.topic)
         for index, partition in enumerate(topic.partitions if topic is not None else ()):
             if partition is None or index in self._partitions or not self.leads(index):
@@ -271,7 +279,7 @@ class Coordinator(ABC, Generic[P]):
         except Exception as error:
             # Its next request tries again.
             report(f"{self.coordinates} of partition {partition.index} cannot be loaded", error)
-            self._let_go(partition)
+            self._close_partition(partition)
 
     @contextlib.contextmanager
     def _reloading(self, partition: P) -> Iterator[None]:
@@ -286,7 +294,7 @@ class Coordinator(ABC, Generic[P]):
     def _reload(self, partition: P, error: Exception) -> None:
         """Load the partition again: work on it broke off half-way, so its state may differ from its log."""
         self._report(partition, error)
-        if self._let_go(partition):
+        if self._close_partition(partition):
             self._rounds.spawn(self._open_again(partition.index))
 
     async def _open_again(self, index: int) -> None:
@@ -301,7 +309,7 @@ class Coordinator(ABC, Generic[P]):
     def _report(self, partition: P, error: Exception) -> None:
         report(f"{self.coordinates} of partition {partition.index}", error)
 
-    def _let_go(self, partition: P) -> bool:
+    def _close_partition(self, partition: P) -> bool:
         """Close a partition whose state differs from its log; whether it was still in use."""
         is_at_work = self._partitions.get(partition.index) is partition
         if is_at_work:

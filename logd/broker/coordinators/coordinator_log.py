@@ -32,7 +32,7 @@ _WAIT_ERRORS = {
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
-"""What those who wait are told when records do not become committed; any other code as it is."""
+"""Error codes for waiting requests whose records do not become committed; other codes are sent unchanged."""
 
 
 class CoordinatorLog:
@@ -97,8 +97,9 @@ class CoordinatorLog:
     # Waiting until records are committed
 
     def flushed(self, appended: Appended | None = None) -> Awaitable[None] | None:
-        """What to await before an append (by default the last) is acknowledged or shown: until it is
-        committed; see `Partition.flushed`.
+        """Return an awaitable that ends when an append (by default the last) is committed, or None if it is.
+
+        Nothing may be acknowledged or shown before; see `Partition.flushed`.
 
         Awaiting raises KafkaError: NOT_COORDINATOR once closed or where another broker may coordinate,
         COORDINATOR_NOT_AVAILABLE, KAFKA_STORAGE_ERROR.
@@ -116,7 +117,7 @@ class CoordinatorLog:
         self.last = marker
 
     def is_committed(self, appended: Appended | None = None) -> bool:
-        """Whether an append (by default the last) is: then `flushed` gives nothing to await."""
+        """Return True if an append (by default the last) is committed: `flushed` returns None then."""
         appended = appended or self.last
         return appended is None or (
             appended.last_offset < self.partition.high_watermark and not self._is_over
@@ -148,7 +149,7 @@ class CoordinatorLog:
         self.check_lease()
 
     def close(self) -> None:
-        """Append nothing any more; whoever waits is told NOT_COORDINATOR."""
+        """Append nothing any more; waiting requests are answered with NOT_COORDINATOR."""
         self._is_closed = True
         for future in tuple(self._waiting):
             future.cancel()
@@ -169,7 +170,7 @@ class CoordinatorLog:
         return self.partition.log_start_offset == self.partition.log_end_offset
 
     def batches(self) -> Iterator[tuple[BatchHeader, list[Record]]]:
-        """All batches in order, also those of open transactions and control batches."""
+        """Yield all batches in order, also those of open transactions and control batches."""
         for chunk in self.partition.read_all():
             for position, header in iter_batches(chunk):
                 yield header, decode_records(chunk, position)
@@ -177,7 +178,7 @@ class CoordinatorLog:
     def decoded(
         self, records: Iterable[Record], decode: Callable[[bytes, bytes | None], R | None]
     ) -> Iterator[tuple[int, R]]:
-        """The records by their offsets.
+        """Yield the records by their offsets.
 
         One that cannot be read is reported and left out, so that the others can be used. One for which
         `decode` gives None is left out too.
@@ -226,7 +227,8 @@ class Loader(Generic[E]):
         self._on_loaded = on_loaded
 
     async def load(self) -> int | None:
-        """How many entries were applied, in slices of the event loop's time; None if it was closed meanwhile.
+        """Replay the log in slices of the event loop's time. Return how many entries were applied, or None if
+        closed.
 
         Raises MillstreamError when the log cannot be read.
         """
@@ -247,13 +249,13 @@ class Loader(Generic[E]):
         return count
 
     def load_if_empty(self) -> bool:
-        """A log without records is replayed at once; whether the core is ready."""
+        """Mark an empty log as replayed. Return True if the core is ready."""
         if not self.is_loaded and not self._is_closed and self._is_empty():
             self._end()
         return self.is_loaded
 
     def close(self) -> None:
-        """The core is not to be used any more."""
+        """Mark the core as not loaded, for good."""
         self.is_loaded, self._is_closed = False, True
 
     def _end(self) -> None:

@@ -1,7 +1,7 @@
-"""What waits to be asked of one other broker, a request for many.
+"""A queue of questions for one other broker, sent in batches.
 
-What comes in one turn of the loop, and while as many requests are under way as may be, goes together. Whose
-turn it is to try again, and where, is left to those who put something in.
+Questions of one turn of the loop are sent in one request, and so are those that wait while the greatest
+allowed number of requests is under way. When and where to try again is left to the callers of `add`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Item(Protocol):
 
     @property
     def subject(self) -> tuple[Hashable, Hashable]:
-        """What the answer tells it by, and what is asked of that: in one request always the same."""
+        """The key that the response answers by, and the question about that key: one question per key in a
+        request.
+        """
 
 
 T = TypeVar("T", bound=Item)
@@ -41,7 +43,9 @@ class Bounds(NamedTuple):
 
 
 class PeerQueue(Generic[T]):
-    """One broker's. `send` makes the request, and sees to it that everybody in the batch is answered."""
+    """The queue for one broker. `send` sends the request, and makes sure that every item of the batch is
+    answered.
+    """
 
     def __init__(
         self, send: Callable[[list[T]], Coroutine[Any, Any, None]], rounds: PeriodicTasks, bounds: Bounds
@@ -59,7 +63,7 @@ class PeerQueue(Generic[T]):
         return len(self._under_way)
 
     def unanswered(self) -> list[T]:
-        """All that somebody still waits for, under way or not."""
+        """Return all items still waited for, under way or not."""
         items = itertools.chain(*self._under_way, self._waiting)
         return [item for item in items if item.is_wanted]
 
@@ -67,7 +71,7 @@ class PeerQueue(Generic[T]):
         return len(self._waiting)
 
     def has_room(self) -> bool:
-        """Whether `add` takes one more; what nobody wants any more goes first."""
+        """Return True if `add` takes one more item; items not waited for any more are dropped first."""
         if len(self._waiting) >= self._bounds.queued:
             self._waiting = deque(item for item in self._waiting if item.is_wanted)
         return len(self._waiting) < self._bounds.queued

@@ -1,6 +1,6 @@
-"""The seam to the other brokers of the cluster: who leads what, and how to ask another broker.
+"""The interface to the other brokers of the cluster: who leads a partition, and how to send a request.
 
-A single node has neither: whoever takes them takes None there, and nothing else is asked.
+A standalone broker has neither: parameters of these types are None there.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from kafka_client.wire.message import Message
 
 NO_LEADER = -1
-"""As a broker's id: the partition has no leader now."""
+"""The broker id that means: the partition has no leader now."""
 
 
 class Peers(Protocol):
     """Connections to the other brokers. They know a request's answer by the request's class."""
 
     async def request(self, broker_id: int, message: Message) -> Message:
-        """The broker's answer, by the newest version of the API that both know.
+        """Return the broker's response, in the newest version of the API that both brokers support.
 
         Raises ConnectionClosed, RequestTimedOut, or KafkaError where nobody knows the broker: nothing is
         known then of what became of the request.
@@ -42,14 +42,14 @@ class Leaders(Protocol):
     """This broker."""
 
     def leader_of(self, where: TopicPartition) -> int | None:
-        """A broker's id, NO_LEADER where there is none now, None where there is no such partition."""
+        """Return the leader's broker id, NO_LEADER if there is none now, or None for an unknown partition."""
 
     def leadership_of(self, where: TopicPartition) -> Leadership | None:
         """Return who leads in which leader epoch; None where there is no such partition."""
 
 
 class Cluster(NamedTuple):
-    """What a part of the broker needs to have work done by other brokers."""
+    """The leaders and connections by which a part of this broker has work done by other brokers."""
 
     leaders: Leaders
     peers: Peers

@@ -25,7 +25,7 @@ class ProducerIdBlocks(Protocol):
     """Gives each block to one broker, once."""
 
     async def next_block(self) -> tuple[int, int]:
-        """The first and the last id of a block that nobody has.
+        """Return the first and the last id of a block that no other broker has.
 
         Raises KafkaError, ConnectionClosed, RequestTimedOut: ask again later.
         """
@@ -48,7 +48,7 @@ class StoredBlocks:
         self._unread: list[str] = []
 
     def met(self, producer_id: int) -> None:
-        """Note an id that is in use, whoever gave it out."""
+        """Note an id that is in use, whichever broker handed it out."""
         self._highest_met = max(self._highest_met, producer_id)
 
     def unread(self, what: str) -> None:
@@ -56,7 +56,7 @@ class StoredBlocks:
         self._unread.append(what)
 
     def all_met(self) -> None:
-        """All logs were searched for ids: from now on blocks can be given."""
+        """Allow blocks to be handed out: all logs were searched for ids."""
         self._all_met.set()
 
     async def next_block(self) -> tuple[int, int]:
@@ -106,7 +106,7 @@ class BlocksAhead:
         self._ahead: tuple[int, int] | None = None
 
     def prefetch(self) -> None:
-        """The block in use comes to its end: have the next one at hand."""
+        """Fetch the next block in advance: the block in use is nearly used up."""
         if self._ahead is None and (self._asking is None or self._asking.done()):
             self._asking = self._rounds.spawn(self._ask())
 
@@ -130,7 +130,7 @@ class BlocksAhead:
         await self._rounds.stop()
 
     async def _ask(self) -> None:
-        from kafka_client.backoff import Backoff  # only a broker among others asks
+        from kafka_client.backoff import Backoff  # only a broker in a cluster asks
 
         backoff = Backoff(RETRY_FIRST_S, RETRY_LAST_S)
         while self._ahead is None:

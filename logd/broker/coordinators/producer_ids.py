@@ -1,4 +1,4 @@
-"""Producer ids: blocks from wherever the cluster keeps them, one id at a time to whoever asks."""
+"""Producer ids, handed out one at a time from blocks that the journal or the controller allots."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ PREFETCH_AT = 0.9
 
 
 class ProducerIds:
-    """Never gives an id twice, over restarts too; what blocks have to do with that, see `StoredBlocks`.
+    """A source of producer ids that never repeats an id, also over restarts; for the blocks see
+    `StoredBlocks`.
 
-    `found` is told of ids that stand in logs; without it they do not matter, since a controller gave them.
-    `prefetch` is called when a block comes to its end.
+    `stored` is notified of ids that are in logs. It is None in a cluster, where the controller has allotted
+    all ids. `prefetch` is called when a block is nearly used up.
     """
 
     def __init__(
@@ -36,17 +37,17 @@ class ProducerIds:
 
     @classmethod
     def stored(cls, store: MetadataStore, image: ClusterImage) -> ProducerIds:
-        """Those of a single node."""
+        """Return the ids of a standalone broker."""
         blocks = StoredBlocks(store, image)
         return cls(blocks, found=blocks)
 
     @classmethod
     def of_cluster(cls, blocks: BlocksAhead) -> ProducerIds:
-        """Those of a broker in a cluster; whoever made `blocks` stops them."""
+        """Return the ids of a broker in a cluster; the creator of `blocks` stops them."""
         return cls(blocks, prefetch=blocks.prefetch)
 
     def met(self, producer_id: int) -> None:
-        """Note an id that is in use, whoever gave it out."""
+        """Note an id that is in use, whichever broker handed it out."""
         if self._found is not None:
             self._found.met(producer_id)
             if self._next <= producer_id:
@@ -58,14 +59,15 @@ class ProducerIds:
             self._found.unread(what)
 
     def all_met(self) -> None:
-        """All logs were searched for ids: from now on ids can be given."""
+        """Allow ids to be handed out: all logs were searched for ids."""
         if self._found is not None:
             self._found.all_met()
 
     async def take(self) -> int:
-        """A producer id that was never given.
+        """Return a producer id that was never handed out.
 
-        KafkaError: COORDINATOR_NOT_AVAILABLE when none can be stored, COORDINATOR_LOAD_IN_PROGRESS.
+        Raises KafkaError(COORDINATOR_NOT_AVAILABLE) if none can be stored, and
+        KafkaError(COORDINATOR_LOAD_IN_PROGRESS) until `all_met`.
         """
         await self.reserve()
         return self.take_reserved()
@@ -85,7 +87,7 @@ class ProducerIds:
                     self._prefetch_at = first + int((last + 1 - first) * PREFETCH_AT)
 
     def take_reserved(self) -> int:
-        """A producer id that was never given; call it right after `reserve`."""
+        """Return a producer id that was never handed out; call it right after `reserve`."""
         assert self._next < self._end, "no producer id was reserved"
         taken = self._next
         self._next += 1

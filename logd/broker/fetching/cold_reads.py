@@ -37,7 +37,10 @@ READ_IN_BYTES = 1024 * 1024
 
 
 class ColdReadRounds:
-    """How often pages were read in for one request, and how the last time ended in an error, if it did.
+    """The number of cold reads done for one request, and the last one's error, if any.
+
+    ``of_records`` counts the reads for records that an index lookup had found; the reader of the records
+    counts them.
 
     ``of_records`` are those for records that had been found: whoever reads on counts them.
     """
@@ -47,7 +50,7 @@ class ColdReadRounds:
     failure: OSError | None = None
 
     def ended(self, error: OSError | None) -> None:
-        """What was to be read in has been, or could not be."""
+        """Note the end of a cold read, and its error if it failed."""
         self.rounds += 1
         self.failure = error
 
@@ -59,7 +62,7 @@ class ColdReadRounds:
 
 
 class ColdRead:
-    """One request's jobs, run one after another; ``done`` is called in the loop, with an error or None."""
+    """One request's read jobs, run in sequence; ``done`` is called in the loop, with an error or None."""
 
     __slots__ = ("done", "jobs")
 
@@ -111,7 +114,7 @@ class ColdReads:
         return warming
 
     async def until_resident(self, read: Callable[[], T]) -> T:
-        """The result of ``read``, called again after each NotResident.
+        """Return the result of ``read``, called again after each NotResident.
 
         Raises what it raises, and KafkaError(KAFKA_STORAGE_ERROR) when the pages do not come.
         """

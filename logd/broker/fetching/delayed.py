@@ -36,20 +36,20 @@ class Attempt(Protocol[T_co]):
         """Do not notify it any more."""
 
     def __call__(self, final: bool) -> T_co | NeedsColdRead | None:
-        """The answer, None when there is still a reason to wait, or what has to be read in first.
+        """Return the response, None while there is a reason to wait, or the cold read that has to come first.
 
-        When ``final`` is true the time is up and it has to answer.
+        If ``final`` is true, the time is up: return a response or a cold read, never None.
         """
 
     def warmed(self, error: OSError | None) -> None:
-        """The missing pages were read in, or could not be; the next call makes use of them."""
+        """Note that the missing pages were read in, or could not be (`error`); the next call uses them."""
 
 
 class Delayed(Generic[T]):
-    """One waiting request.
+    """A waiting request.
 
-    ``outcome`` is what the first attempt gave: None or Cold. Whoever made this calls ``start`` once, and
-    ``cancel`` if nobody wants the answer any more.
+    ``outcome`` is the result of the first attempt: None or NeedsColdRead. Its creator calls ``start`` once,
+    and ``cancel`` if the response is not needed any more.
     """
 
     __slots__ = (
@@ -100,7 +100,9 @@ class Delayed(Generic[T]):
         self._take(self._outcome)
 
     def on_append(self) -> None:
-        """What is waited for has changed: attempt the answer in the loop's next turn."""
+        """Attempt the response again in the loop's next turn: something that the request waits for has
+        changed.
+        """
         self._wakeups.add(self)
 
     def on_commit(self) -> None:

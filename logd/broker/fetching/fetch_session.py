@@ -1,7 +1,8 @@
-"""One fetch session (KIP-227): what a client asked for, and what it was told last.
+"""One fetch session (KIP-227): the partitions a client fetches, and the offsets last sent to the client for
+each.
 
-It knows which of its partitions an answer has to look at, since the others tell it of their news: what a
-request costs goes by what is active, not by what the session holds.
+A partition without news is watched: the partition reports news to its session. A request therefore costs time
+in proportion to the active partitions, not to all partitions of the session.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _turn = attrgetter("turn")
 
 
 class SessionPartition:
-    """What a client asks of a partition, and what it was told of it last.
+    """A partition of a fetch session: the client's request for it, and the offsets last sent to the client.
 
-    ``turn`` is its place in the row. ``watched`` is the partition that is to tell of its news; None while the
-    session's next answer is to look at it anyway.
+    ``turn`` is the partition's place in the order of answering. ``watched`` is the partition that reports
+    news to this entry. It is None while the session's next response has to read the partition anyway.
     """
 
     __slots__ = ("asked", "high_watermark", "log_start_offset", "session", "topic", "turn", "watched")
@@ -44,19 +45,21 @@ class SessionPartition:
         self.watched: Partition | None = None
 
     def knows(self, partition: Partition) -> bool:
-        """Whether the client has been told how far the partition reaches: without records no news then."""
+        """Return True if the client knows the partition's high watermark and log start offset already."""
         return (
             partition.high_watermark == self.high_watermark
             and partition.log_start_offset == self.log_start_offset
         )
 
     def told(self, fetched: PartitionFetched[Any]) -> None:
-        """The client is told; after an error it will be told again once that is over."""
+        """Note the offsets sent to the client; after an error the high watermark is sent again once the error
+        is over.
+        """
         self.high_watermark = -1 if fetched.error_code else fetched.high_watermark
         self.log_start_offset = fetched.log_start_offset
 
     def watch(self, partition: Partition) -> None:
-        """There is nothing to tell of it: it is not looked at again before it has news."""
+        """Watch the partition: no response reads it again until it has news."""
         self.session.ready.pop(self, None)
         self.watched = partition
         partition.wait_for_append(self, follower=self.session.privileged)
@@ -67,8 +70,10 @@ class SessionPartition:
         self.session.is_ready(self)
 
     def on_commit(self) -> None:
-        """See `FollowerWaiter`: it stays watched, and is told of when the session is answered anyway, or at
-        once.
+        """Note that the high watermark has risen; see `FollowerWaiter`.
+
+        The partition stays watched. The session's next response reports the new high watermark; if the
+        session is prompt, that response is sent now.
         """
         session = self.session
         session.committed_since[self] = None
@@ -83,8 +88,10 @@ class SessionPartition:
 
 
 class FetchSession:
-    """``epoch`` is the one the next request has to carry. ``is_prompt``: its waiting request is answered when
-    a high watermark has risen (KIP-392), where one of a follower waits for records.
+    """A client's fetch session. ``epoch`` is the epoch that the next request has to carry.
+
+    ``is_prompt``: a waiting request is answered when a high watermark has risen (KIP-392). Other followers'
+    requests wait for records.
 
     A partition is among those that are ``ready``, which every answer looks at, or is watched: nothing was to
     be told of it when it was looked at last, and it has had no news since.
@@ -125,7 +132,8 @@ class FetchSession:
         self.partitions: dict[Key, SessionPartition] = {}
         self.ready: dict[SessionPartition, None] = {}
         self.committed_since: dict[SessionPartition, None] = {}
-        """Of a follower's, those watched whose high watermark has risen since they were told of."""
+        """A follower's watched partitions whose high watermark has risen since the follower was last sent it.
+        """
         self.waiter: FollowerWaiter | None = None
         """The request that waits."""
         self.committed = False
@@ -179,7 +187,7 @@ class FetchSession:
         return self.turns
 
     def is_ready(self, held: SessionPartition) -> None:
-        """The partition has news."""
+        """Note that a partition has news, and wake the waiting request."""
         self.ready[held] = None
         self.wake()
 
@@ -189,7 +197,9 @@ class FetchSession:
             self.waiter.on_append()
 
     def in_turn(self) -> list[tuple[Topic, FetchPartition, SessionPartition]]:
-        """What an answer has to look at, in the order of answering: who gave records goes to the end."""
+        """Return the partitions that a response has to read, in order; those that returned records last come
+        last.
+        """
         ready = {**self.ready, **self.committed_since} if self.committed_since else self.ready
         return [(held.topic, held.asked, held) for held in sorted(ready, key=_turn)]
 
@@ -202,7 +212,7 @@ class FetchSession:
             held.turn = self._next_turn()
 
     def close(self) -> None:
-        """No request may come for it any more; one that waits is answered."""
+        """Close the session: no request may use it any more, and a waiting request is answered."""
         self.epoch = CLOSING_EPOCH
         for held in self.partitions.values():
             held.unwatch()

@@ -1,7 +1,7 @@
 """Fetch sessions (KIP-227): what a client fetches is remembered, so that it only has to say what changed.
 
-A session belongs to whoever names its id, on any connection. Its epoch grows with each of its requests: 0
-opens one (in an answer, if there is room), -1 closes it, and any other has to be the next one.
+A session is named by its id, from any connection. Its epoch grows with each of its requests: 0 opens one (in
+an answer, if there is room), -1 closes it, and any other has to be the next one.
 
     sessions ≤ slots;  every session is in `_sessions`, least recently used first
     partitions of all sessions ≤ PARTITIONS_MAX
@@ -9,9 +9,9 @@ opens one (in an answer, if there is room), -1 closes it, and any other has to b
     evictable by a follower: unprivileged ones, and what is older than EVICTION_MS
     evictable by anybody:    what is older than EVICTION_MS
 
-Who comes new takes the place of a session unused for EVICTION_MS, or else of the smallest evictable one if
-that has fewer partitions than itself. Ages are as of a session's last request, as in Kafka. Time and session
-ids are handed in. What a session holds is `fetch_session`'s.
+If all slots are used, a new session replaces one unused for EVICTION_MS. Otherwise it replaces the smallest
+evictable session, if that one has fewer partitions than the new one. Ages are as of a session's last request,
+as in Kafka. Time and session ids are handed in. What a session holds is `fetch_session`'s.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class FetchSessions:
         is_prompt: bool = False,
         follower: int = NO_BROKER,
     ) -> FetchSession | None:
-        """A new session for ``wanted``; None when there is no room for it. See `FetchSession`."""
+        """Return a new session for ``partitions``, or None if there is no room for it. See `FetchSession`."""
         if follower >= 0:
             self.close_of(follower)
         size = len(wanted)
@@ -98,10 +98,11 @@ class FetchSessions:
         return session
 
     def close_of(self, follower: int) -> None:
-        """Close a follower's session: it says anew where it is.
+        """Close a follower's session: the follower's next full request says its offsets again.
 
-        What it says may have come late, by a connection that it has given up. If its session stayed, in which
-        it names changes only, it would count as being where it was then until something is appended.
+        That request may have come late, by a connection that the follower has given up. Requests in a session
+        name changes only. A session left open would therefore count the follower as being at old offsets
+        until something is appended.
         """
         session = self._of_followers.pop(follower, None)
         if session is not None and self._sessions.get(session.id) is session:
@@ -115,7 +116,8 @@ class FetchSessions:
             session.close()
 
     def next(self, request: ReceivedFetch, *, by_topic_ids: bool, now_ms: float) -> FetchSession | None:
-        """The session with the request's changes made, or None when nothing is left in it, which closes it.
+        """Return the session with the request's changes made, or None if no partition is left, which closes
+        it.
 
         Raises KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
         FETCH_SESSION_TOPIC_ID_ERROR; the session is as before then, or gone where its id is not found.
@@ -195,5 +197,5 @@ def _wrong_epoch(session: FetchSession, epoch: int) -> KafkaError:
 
 
 def random_id() -> int:
-    """A session id nobody can foresee, 1 to 2³¹ - 1; 0 now and then, which is not taken."""
+    """Return an unpredictable session id, 1 to 2³¹ - 1; rarely 0, which the caller rejects."""
     return int.from_bytes(os.urandom(4)) & EPOCH_MAX

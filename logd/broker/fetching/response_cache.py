@@ -25,7 +25,7 @@ class ResponseCache:
         return {"answers": len(self._answers), "bytes": self._bytes, "bytes_max": self._bytes_max}
 
     def find(self, key: Hashable, version: int) -> bytes | None:
-        """The answer, if it is known as of this version of the catalog."""
+        """Return the cached response for ``key``, or None if this version of the catalog has none."""
         if version != self._version:
             self._answers.clear()
             self._version, self._bytes = version, 0

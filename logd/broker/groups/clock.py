@@ -22,7 +22,9 @@ class GroupClock:
         self._ahead_ms = self._difference(wall_ms())
 
     def now_ms(self) -> int:
-        """The wall clock's time; `on_jump(by_ms)` is called first if it was set since the last call."""
+        """Return the wall clock's time in ms, after calling `on_jump(by_ms)` if the clock was set since the
+        last call.
+        """
         now_ms = self._wall_ms()
         ahead_ms = self._difference(now_ms)
         jump_ms = ahead_ms - self._ahead_ms

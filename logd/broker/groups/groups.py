@@ -71,7 +71,7 @@ class Groups(Coordinator["GroupPartition"]):
     # Finding
 
     def partition(self, group_id: str) -> GroupPartition:
-        """The coordinator partition of a group, ready to use."""
+        """Return the coordinator partition of a group, ready to use. Raises KafkaError as `_loaded`."""
         topic = self._catalog.topics.get(GROUP_OFFSETS)
         if topic is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "there is no __consumer_offsets yet")
@@ -95,8 +95,9 @@ class Groups(Coordinator["GroupPartition"]):
     def transaction_ended(
         self, index: int, producer_id: int, producer_epoch: int, commit: bool, marker: Appended
     ) -> None:
-        """To be called when a transaction's marker was written to partition `index` of `__consumer_offsets`:
-        the offsets the producer committed in it count from now on, or go.
+        """Complete or drop the offsets that the producer committed in a transaction.
+
+        Call it when the transaction's marker was written to partition `index` of `__consumer_offsets`.
 
         The log has checked the epoch; whatever is pending is of the transaction that ended.
         """
@@ -113,7 +114,7 @@ class Groups(Coordinator["GroupPartition"]):
     # Housekeeping
 
     def topics_deleted(self, names: Iterable[str]) -> None:
-        """To be called when topics have been deleted: offsets committed for them are forgotten."""
+        """Forget the offsets committed for deleted topics. Call it when topics have been deleted."""
         deleted = frozenset(names)
         if GROUP_OFFSETS in deleted:
             self._leadership.forget()
@@ -129,7 +130,9 @@ class Groups(Coordinator["GroupPartition"]):
             await asyncio.sleep(0)
 
     def went_offline(self, partitions: Iterable[Partition]) -> None:
-        """The folder of these failed: groups in there have no coordinator until a restart finds it well."""
+        """Close these partitions, whose log directory failed: their groups have no coordinator until a
+        restart.
+        """
         for partition in partitions:
             if partition.topic == GROUP_OFFSETS and (found := self._partitions.pop(partition.index, None)):
                 found.close()

@@ -41,10 +41,10 @@ class GroupLog:
         return self._log.append(_encoded(records), codec=self._codec)
 
     def append_in_transaction(self, records: Sequence[CoordinatorRecord], producing: Producing) -> int:
-        """The same, as a batch of the producer's transaction.
+        """Append the records as a batch of the producer's transaction.
 
-        KafkaError also where the transaction's coordinator does not admit the producer, or the log knows a
-        newer epoch of it; NotYetAdmitted.
+        Raises KafkaError as `append`, and if the transaction's coordinator does not admit the producer or the
+        log has a newer epoch of the producer. Raises NotYetAdmitted while the coordinator has to be asked.
         """
         # Coordinators write for producers without a sequence, as Kafka's do: theirs counts their own batches.
         return self._log.append(
@@ -57,8 +57,10 @@ class GroupLog:
         )
 
     def flushed(self) -> Awaitable[None] | None:
-        """What to await before whatever was appended last is acknowledged or shown; see
+        """Return an awaitable that ends when the last append is committed, or None; see
         `CoordinatorLog.flushed`.
+
+        Nothing appended may be acknowledged or shown before.
         """
         return self._log.flushed()
 
@@ -80,7 +82,7 @@ class GroupLog:
         self._log.on_deposed = deposed
 
     def close(self) -> None:
-        """Append nothing any more; whoever awaits `flushed` is told NOT_COORDINATOR."""
+        """Append nothing any more; requests that await `flushed` are answered with NOT_COORDINATOR."""
         self._log.close()
 
     def _admit(self, producing: Producing) -> None:
@@ -128,7 +130,7 @@ def _encoded(records: Sequence[CoordinatorRecord]) -> list[tuple[bytes, bytes | 
 
 
 def _ends(producer_id: int, records: Sequence[Record]) -> Iterator[TransactionEnd]:
-    """The markers of a control batch, which holds one; compaction may have left none."""
+    """Yield the markers of a control batch, which holds one, or none after compaction."""
     for _, _, key, _, _ in records:
         kind = parse_control(key)[1]
         if kind in (ABORT, COMMIT):

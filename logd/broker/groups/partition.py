@@ -1,4 +1,4 @@
-"""One coordinator partition at work: the core, its log, its timer and the requests that wait.
+"""A coordinator partition of groups: the core, its log, its timer and the waiting requests.
 
 Everything runs in the event loop; the core's answers complete the futures that requests wait for.
 """
@@ -76,7 +76,7 @@ class GroupPartition:
             log.info("groups of partition %d loaded: %d records, %d groups", self.index, count, groups)
 
     def load_if_empty(self) -> bool:
-        """A partition without records is ready at once; whether it is ready."""
+        """Mark a partition without records as loaded. Return True if the partition is ready."""
         return self._loader.load_if_empty()
 
     def _loaded(self) -> None:
@@ -109,7 +109,7 @@ class GroupPartition:
             self._deleted_topics |= topics
 
     def transaction_ended(self, producer_id: int, committed: bool, marker: Appended) -> None:
-        """The marker is in the log: the transaction's offsets count or go, now or once they are loaded."""
+        """Commit or drop the transaction's offsets, now or once they are loaded: the marker is in the log."""
         self._log.marked(marker)
         if self.loaded:
             self.shard.end_transaction(producer_id, committed)

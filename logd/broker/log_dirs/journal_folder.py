@@ -1,4 +1,4 @@
-"""Which log folder keeps the journal of the cluster's metadata.
+"""The log directory that keeps the journal of the cluster's metadata.
 
 It is found wherever it is: the order of log.dirs decides nothing. A folder of ours names the folder with the
 journal in its ``meta.properties`` (``logd.storage.identity``), one that Apache Kafka wrote does not. So where
@@ -26,7 +26,8 @@ ADOPT = "millstream.adopt.log.dirs"
 def journal_folder(
     folders: Sequence[LogFolder], unusable: Sequence[StorageError], *, adopt: bool = False
 ) -> LogFolder:
-    """The folder whose journal counts, or is to be begun; StorageError where that cannot be said.
+    """Return the log directory whose journal counts, or is to be begun. Raises StorageError if that is
+    unclear.
 
     ``unusable`` says why the other folders of log.dirs cannot be looked into. ``adopt`` begins a new one
     though the folders had one: the operator has been asked.

@@ -63,7 +63,9 @@ class LogDirs:
         return max((folder.announced_epoch for folder in self.folders), default=0)
 
     def folder(self, path: str) -> LogFolder:
-        """The folder that serves under this path; KafkaError LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR."""
+        """Return the directory with this path. Raises KafkaError(LOG_DIR_NOT_FOUND) or
+        KafkaError(KAFKA_STORAGE_ERROR).
+        """
         wanted = absolute(path)
         if wanted not in self.paths:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of log.dirs")
@@ -80,14 +82,16 @@ class LogDirs:
         self._preferred[TopicPartition(topic, partition)] = absolute(path)
 
     def for_new(self, topic: str, partition: int) -> list[LogFolder]:
-        """Where to create a partition, best first: the preferred folder, then those with fewest logs."""
+        """Return the directories for a new partition, best first: the preferred one, then those with fewest
+        logs.
+        """
         wanted = self._preferred.pop(TopicPartition(topic, partition), None)
         return sorted(
             self.online, key=lambda folder: (absolute(folder.path) != wanted, folder.partition_count)
         )
 
     def leave_out(self, error: StorageError) -> None:
-        """A folder cannot be used, for a reason of its own."""
+        """Leave out a log directory that cannot be used, until the next start."""
         self.unusable[absolute(error.folder)] = error.reason
         log.error("%s; left out: what is in there is not served until a restart finds it well", error)
 
@@ -101,12 +105,12 @@ class LogDirs:
 
 
 def absolute(path: str | Path) -> Path:
-    """A folder's path as it is compared and shown."""
+    """Return a directory's path in the form in which it is compared and shown."""
     return Path(os.path.abspath(path))
 
 
 def space_of(path: Path) -> Space:
-    """How large the volume of ``path`` is, and how much of it can still be written. Blocks."""
+    """Return the size of the volume of ``path``, and how much of it can still be written. Blocks."""
     try:
         volume = os.statvfs(path)
     except OSError as error:

@@ -30,7 +30,7 @@ log = logging.getLogger("logd.broker")
 
 
 class LogDirsOpening:
-    """What ``log_dirs`` goes through at the start; folders that cannot be used are left out."""
+    """The steps of ``log_dirs`` at the start; directories that cannot be used are left out."""
 
     def __init__(self, log_dirs: LogDirs) -> None:
         self._dirs = log_dirs
@@ -94,12 +94,13 @@ class LogDirsOpening:
 
     @staticmethod
     def identities(paths: Iterable[Path], node_id: int) -> dict[Path, FolderIdentity]:
-        """What these folders say of themselves, where that can be read; nothing is touched. FolderMismatch
-        where one is another node's.
+        """Return the identities in these directories' files, where they can be read; nothing is changed.
+
+        Raises FolderMismatch if a directory is another broker's.
         """
         found = {}
         for path in paths:
-            with suppress(OSError):  # whoever locks it says so
+            with suppress(OSError):  # the lock reports it
                 found[path] = FolderIdentity.read(path)
                 found[path].check(path, node_id=node_id, cluster_id=None)
         return found
@@ -174,9 +175,9 @@ class LogDirsOpening:
     def put_futures_in_place(
         self, topics: Mapping[str, TopicImage], config_for: Callable[[str], TopicConfig], now_ms: int
     ) -> None:
-        """A crash between the two renames of a move left a whole copy and nothing else: that is the log now.
+        """Rename copies that a crash between the two renames of a move has left as the only log.
 
-        Where a folder does not serve, its log may be in there: it waits for that folder.
+        If a log directory does not serve, the log may be in there: the copy waits for that directory.
         """
         known = {key for folder in self._dirs.folders for key in folder.logs}
         for folder in self._dirs.online if self._dirs.is_complete else ():

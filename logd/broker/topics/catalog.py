@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Decide: TypeAlias = "Callable[[Controller], Decision[T]]"
-"""What is to be decided, on the controller's image; KafkaError where it must not be."""
+"""A decision on the controller's image. It raises KafkaError if the change is not allowed."""
 
 
 class Assigning(Protocol):
@@ -51,10 +51,10 @@ class Assigning(Protocol):
         """Wait for what is under way, and would be in the way of what `assign` does with this state."""
 
     def assign(self, partition: Partition, state: PartitionImage) -> None:
-        """The partition is held here, and this is its state now."""
+        """Give a partition that is held here the role that this state assigns."""
 
     def unassign(self, partition: Partition) -> None:
-        """The partition is about to be closed."""
+        """Take away the partition's role, before the partition is closed."""
 
 
 class ClusterController(Protocol):
@@ -111,7 +111,7 @@ class TopicCatalog:
 
     @property
     def lost(self) -> Collection[TopicPartition]:
-        """Those assigned to this broker that it cannot serve: see `Replicas.lost`."""
+        """Partitions assigned to this broker that it cannot serve: see `Replicas.lost`."""
         return self._replicas.lost
 
     def set_guard(self, guard: TransactionGuard) -> None:
@@ -119,14 +119,14 @@ class TopicCatalog:
         self._replicas.set_guard(guard)
 
     def find(self, name: str) -> Topic:
-        """The topic, or KafkaError(UNKNOWN_TOPIC_OR_PARTITION)."""
+        """Return the topic. Raises KafkaError(UNKNOWN_TOPIC_OR_PARTITION) if there is none."""
         topic = self.topics.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
         return topic
 
     def find_by_id(self, topic_id: bytes) -> Topic:
-        """The topic, or KafkaError(UNKNOWN_TOPIC_ID)."""
+        """Return the topic. Raises KafkaError(UNKNOWN_TOPIC_ID) if there is none."""
         topic = self.topics_by_id.get(topic_id)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic of id {topic_id.hex()}")
@@ -146,10 +146,10 @@ class TopicCatalog:
         return self.find(name)
 
     async def add(self, new: NewTopic, *, validate_only: bool = False) -> TopicImage:
-        """Create a topic, placed as it says; an embedded node holds what there is of it.
+        """Create a topic with the given replica placement. A standalone broker hosts all replicas.
 
-        KafkaErrors of `decisions.create_topic`, of placement in a cluster (INVALID_REPLICATION_FACTOR,
-        INVALID_REPLICA_ASSIGNMENT), KAFKA_STORAGE_ERROR.
+        Raises KafkaError: those of `decisions.create_topic` and of placement in a cluster
+        (INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT), and KAFKA_STORAGE_ERROR.
         """
         return await self.decide(
             lambda controller: self._creation(controller, new), validate_only=validate_only
@@ -223,7 +223,9 @@ class TopicCatalog:
         return await to_its_end(self._decide(decide))
 
     def _itself(self) -> Controller:
-        """An embedded node decides for itself. Imported with the first change, which a start does without."""
+        """Return the controller of a standalone broker. It is imported at the first change, which a start
+        does without.
+        """
         from logd.metadata.controller.core import Controller, ControllerSettings
 
         return Controller(self._image, epoch=0, settings=ControllerSettings(defaults=self.defaults))
@@ -246,8 +248,8 @@ class TopicCatalog:
                 ErrorCode.KAFKA_STORAGE_ERROR, f"cluster metadata not written: {error}"
             ) from error
 
-    async def take_in(self, changes: list[Change]) -> None:
-        """At the start: write changes that come of what was found on disk; ``open`` follows. KafkaError."""
+    async def store_recovered(self, changes: list[Change]) -> None:
+        """Write the changes for recovered topics at the start; ``open`` follows. Raises KafkaError."""
         await self._write(changes)
         for change in changes:
             self._image.apply(change)
@@ -311,7 +313,7 @@ class TopicCatalog:
     # Applying
 
     async def _apply(self, change: Change) -> None:
-        """The image has changed: let the partitions held here follow."""
+        """Open and close partitions after a change of the image."""
         match change["type"]:
             case "topic":
                 await self._apply_topic(self._image.topics[change["name"]])
@@ -367,16 +369,16 @@ class TopicCatalog:
             return self.defaults
 
     def change_defaults(self, defaults: TopicConfig) -> None:
-        """The broker's own settings changed: topics follow where they override nothing."""
+        """Set the broker's own defaults; topics use them where they override nothing."""
         self.defaults = defaults
         for topic in self.topics.values():
             topic.configure(self._lenient_config(topic.image))
         self.version += 1
 
     def take_offline(self, folder: LogFolder) -> list[Partition]:
-        """A folder failed: its partitions are known but not served, as after a start without it.
+        """Take partitions offline after their log directory failed, as after a start without it. Return them.
 
-        Returns them; whoever waits for one of them is answered.
+        Requests that wait for one of the partitions are answered.
         """
         gone = self._replicas.take_offline(folder)
         for partition in gone:
@@ -387,7 +389,7 @@ class TopicCatalog:
         self.version += 1
         return gone
 
-    def told_anew(self) -> None:
+    def views_changed(self) -> None:
         """Clients are told something else now, though no change was applied: a partition was begun again in
         another folder, or another broker is the controller.
         """
@@ -410,7 +412,7 @@ def new_topic(
     replication_factor: int = 1,
     assignments: Mapping[int, Sequence[int]] | None = None,
 ) -> NewTopic:
-    """A topic to be created, with an id of its own, and placed from anywhere on."""
+    """Return a new topic with an id of its own, whose placement starts at a random broker."""
     from random import getrandbits
 
     from logd.metadata.controller.placement import Start
@@ -428,5 +430,5 @@ def new_topic(
 
 
 def new_topic_id() -> bytes:
-    """The id of a topic that nobody has given one."""
+    """Return a random topic id, which no other topic has."""
     return new_uuid()

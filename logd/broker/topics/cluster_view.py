@@ -1,8 +1,8 @@
-"""Who the brokers of the cluster are, and who holds and leads a partition: what clients are told.
+"""The brokers of the cluster, and the replicas and leader of each partition, as clients see them.
 
-An embedded node's image names neither brokers nor states of partitions. There this broker is all there is,
-goes by the address of the listener that was asked on, and leads what it serves. How a request words it is
-left to its handler; what is decided and applied, to the controller and the catalog.
+A standalone broker's image has neither brokers nor partition states. The view then has this broker alone,
+with the address of the listener that the client used, as leader of what it serves. Handlers encode the view.
+The controller decides changes, and the catalog applies them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from logd.metadata.image import BrokerImage, ClusterImage, PartitionImage
 
 NO_CONTROLLER = -1
-"""What clients are told while nobody knows the controller."""
+"""The controller id in responses while no controller is known."""
 
 
 class Node(NamedTuple):
@@ -40,11 +40,11 @@ class Leader(NamedTuple):
 
 
 class PartitionView(NamedTuple):
-    """A partition as clients of one listener are told of it.
+    """A partition as clients of one listener see it.
 
-    ``leader`` is -1 unless the leader is alive and has that listener; ``error_code`` says which it was:
-    LEADER_NOT_AVAILABLE or LISTENER_NOT_FOUND. ``offline`` are replicas on brokers that are not alive
-    or in log folders that failed.
+    ``leader`` is -1 unless the leader is alive and has that listener. ``error_code`` says which condition
+    failed: LEADER_NOT_AVAILABLE or LISTENER_NOT_FOUND. ``offline`` are replicas on brokers that are not
+    alive, or in log directories that failed.
     """
 
     leader: int
@@ -59,8 +59,8 @@ _NOBODY: list[int] = []
 
 
 class ClusterView:
-    """``controller_id`` is the broker that is known to be the controller, to be set by whoever learns of it
-    (`Broker.controller_changed`); an embedded node is its own.
+    """The view of the cluster for clients. ``controller_id`` is the controller's id, set by
+    `Broker.controller_changed`; a standalone broker is its own controller.
     """
 
     def __init__(self, image: ClusterImage, node_id: int, rack: str | None) -> None:
@@ -77,14 +77,14 @@ class ClusterView:
     # Brokers
 
     def nodes(self, asked_on: Endpoint) -> list[Node]:
-        """The brokers that are alive, by the listener asked on; who does not have it is left out."""
+        """Return the brokers that are alive and have the listener that the client used."""
         if self.is_embedded:
             return [self._itself(asked_on)]
         found = (_node(broker, asked_on.listener) for broker in self.image.brokers.values())
         return sorted(node for node in found if node is not None)
 
     def node(self, broker_id: int, asked_on: Endpoint) -> Node | None:
-        """One broker, if it is alive and has the listener asked on."""
+        """Return the broker if it is alive and has the listener that the client used, else None."""
         if self.is_embedded:
             return self._itself(asked_on) if broker_id == self.node_id else None
         broker = self.image.brokers.get(broker_id)
@@ -107,14 +107,14 @@ class ClusterView:
         return self.partitions(topic, range(index, index + 1), asked_on)[0]
 
     def partitions(self, topic: Topic, indexes: range, asked_on: Endpoint) -> list[PartitionView]:
-        """Some partitions of a topic, which has so many. To be read only: views share their lists."""
+        """Return the views of a range of a topic's partitions. They share lists: do not change them."""
         if self.is_embedded:
             return self._own(topic, indexes)
         reachable = {node.id for node in self.nodes(asked_on)}
         return [self._known(TopicPartition(topic.name, index), reachable) for index in indexes]
 
     def _own(self, topic: Topic, indexes: range) -> list[PartitionView]:
-        """One view serves all partitions of an epoch: topics have thousands of them."""
+        """Return views of the standalone broker's partitions; those with equal epochs share one view."""
         itself, node_id = [self.node_id], self.node_id
         offline = PartitionView(NO_LEADER, -1, itself, itself, itself, ErrorCode.LEADER_NOT_AVAILABLE)
         by_epoch: dict[int, PartitionView] = {}
@@ -159,15 +159,15 @@ class ClusterView:
         ]
 
     def leader_of(self, tp: TopicPartition) -> Leader | None:
-        """The leader as the image has it, alive or not; None where it says nothing of the partition."""
+        """Return the leader in the image, alive or not, or None for a partition that is not in the image."""
         state = self.image.partitions.get(tp)
         return None if state is None else Leader(state.leader, state.leader_epoch)
 
     def absence(self, tp: TopicPartition) -> KafkaError:
-        """What to answer for a partition of a topic that is known, which is not among those open here.
+        """Return the error for a partition of a known topic that is not open here.
 
-        As Kafka: KAFKA_STORAGE_ERROR where its log folder failed, NOT_LEADER_OR_FOLLOWER where it is on other
-        brokers, UNKNOWN_TOPIC_OR_PARTITION where the image has not heard of it.
+        As in Kafka: KAFKA_STORAGE_ERROR if the log directory failed, NOT_LEADER_OR_FOLLOWER if the partition
+        is on other brokers, and UNKNOWN_TOPIC_OR_PARTITION if it is not in the image.
         """
         state = self.image.partitions.get(tp)
         if self.is_embedded or (state is not None and self.node_id in state.replicas):
@@ -177,7 +177,7 @@ class ClusterView:
         return self.not_leader(tp)
 
     def not_leader(self, tp: TopicPartition) -> KafkaError:
-        """What to answer for a partition that another broker leads."""
+        """Return the error for a partition that another broker leads."""
         leader = self.leader_of(tp)
         known = f"broker {leader.id}" if leader is not None and leader.id != NO_LEADER else "no broker"
         return KafkaError(

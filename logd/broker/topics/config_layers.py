@@ -48,7 +48,7 @@ class ConfigLayers(NamedTuple):
     changed: Mapping[str, Mapping[str, str]]
 
     def synonyms(self, key: str) -> list[Synonym]:
-        """The layers' values of one key, strongest first; Kafka's default is not among them."""
+        """Return the layers' values of one key, strongest first, without Kafka's default."""
         layers = (
             (self._of(str(self.node_id)), Source.THIS_BROKER),
             (self._of(ALL_BROKERS), Source.ALL_BROKERS),
@@ -57,11 +57,13 @@ class ConfigLayers(NamedTuple):
         return [Synonym(key, layer[key], source) for layer, source in layers if key in layer]
 
     def with_change(self, broker: str, configs: Mapping[str, str]) -> ConfigLayers:
-        """The layers once the changed settings of ``broker`` are ``configs``."""
+        """Return the layers with ``configs`` as the changed settings of ``broker``."""
         return self._replace(changed={**self.changed, broker: configs})
 
     def values(self, broker: str) -> dict[str, str | None]:
-        """What ``broker`` (or all of them) goes by, as text and by key: Kafka's defaults among them."""
+        """Return the effective settings of ``broker`` (or of all brokers), as text by key, with Kafka's
+        defaults.
+        """
         declared = {**BROKER_SETTINGS, **INERT_SETTINGS}
         defaults = {key: format_value(setting.default) for key, setting in declared.items()}
         own = self._of(broker) if broker != ALL_BROKERS else {}

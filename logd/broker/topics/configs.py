@@ -22,7 +22,7 @@ BROKER_KEYS: Mapping[str, Setting] = {**BROKER_SETTINGS, **INERT_SETTINGS}
 
 
 class Described(NamedTuple):
-    """One setting of a resource; ``synonyms`` are its layers, strongest first."""
+    """A setting of a resource; ``synonyms`` are its layers, strongest first."""
 
     key: str
     value: str | None
@@ -35,7 +35,7 @@ class Described(NamedTuple):
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does to a key (KIP-339)."""
+    """The operations of IncrementalAlterConfigs on a key (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -44,7 +44,7 @@ class Operation(IntEnum):
 
 
 class Alteration(NamedTuple):
-    """One operation on one key; the value is None for DELETE."""
+    """An operation on a key; the value is None for DELETE."""
 
     key: str
     operation: int
@@ -57,7 +57,7 @@ class Alteration(NamedTuple):
 def described_topic_configs(
     overrides: Mapping[str, str], effective: TopicConfig, layers: ConfigLayers
 ) -> list[Described]:
-    """Every setting of a topic with these overrides, which made its settings the ``effective`` ones."""
+    """Return every setting of a topic; ``effective`` are the settings that result from the overrides."""
     described = []
     for key, declared in TOPIC_SETTINGS.items():
         synonyms = [Synonym(key, overrides[key], Source.TOPIC)] if key in overrides else []
@@ -81,7 +81,7 @@ def described_topic_configs(
 
 
 def described_broker_configs(layers: ConfigLayers) -> list[Described]:
-    """Every setting of this broker, the undeclared ones that were set among them."""
+    """Return every setting of this broker, including undeclared ones that were set."""
     described = []
     unknown = [key for changed in layers.changed.values() for key in changed if key not in BROKER_KEYS]
     for key in dict.fromkeys((*sorted(BROKER_KEYS), *unknown)):
@@ -95,7 +95,7 @@ def described_broker_configs(layers: ConfigLayers) -> list[Described]:
 
 
 def described_cluster_configs(layers: ConfigLayers) -> list[Described]:
-    """What has been changed for all brokers."""
+    """Return the settings that were changed for all brokers."""
     changed = layers.changed.get(ALL_BROKERS, {})
     return [
         _described_broker(_declared(key), [Synonym(key, value, Source.ALL_BROKERS)])

@@ -7,7 +7,7 @@ from logd.config.broker import BrokerConfig
 
 
 def partitions_of(name: str, config: BrokerConfig) -> int:
-    """How many partitions a topic is created with that a client only asked about."""
+    """Return the number of partitions for a topic that is created without a given number."""
     if name == GROUP_OFFSETS:
         return config.offsets_topic_num_partitions
     if name == TRANSACTION_STATE:
@@ -16,7 +16,7 @@ def partitions_of(name: str, config: BrokerConfig) -> int:
 
 
 def replicas_of(name: str, config: BrokerConfig) -> int:
-    """How many replicas each of them has."""
+    """Return the replication factor for a topic that is created without a given one."""
     if name == GROUP_OFFSETS:
         return config.offsets_topic_replication_factor
     if name == TRANSACTION_STATE:
@@ -25,7 +25,7 @@ def replicas_of(name: str, config: BrokerConfig) -> int:
 
 
 def overrides_of(name: str, config: BrokerConfig) -> dict[str, str]:
-    """The overrides a topic of the coordinators is created with; none for any other topic."""
+    """Return the overrides for an internal topic of the coordinators; none for any other topic."""
     if name == GROUP_OFFSETS:
         return {
             "cleanup.policy": "compact",

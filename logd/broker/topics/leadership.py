@@ -1,7 +1,7 @@
-"""Which partitions of an internal topic this broker leads, by the elections it was told of.
+"""The partitions of an internal topic that this broker leads, by the elections it was notified of.
 
-Pure: `coordinator` opens and closes accordingly. News may come twice, late or out of order; the leader epoch
-says which is the newest, and an epoch that was resigned never comes to life again.
+No I/O: `coordinator` opens and closes partitions accordingly. Notifications may come twice, late or out of
+order. The leader epoch orders them, and an epoch that was resigned never becomes active again.
 """
 
 from __future__ import annotations
@@ -26,26 +26,30 @@ class Leadership:
         self._terms: dict[int, _Term] = {}
 
     def leads(self, index: int) -> bool:
-        """Whether the partition is led here, as far as is known."""
+        """Return True if this broker leads the partition, as far as it was notified."""
         return self._terms.get(index, self._untold).leads
 
     def epoch(self, index: int) -> int:
-        """The newest leader epoch heard of; UNTOLD without one."""
+        """Return the newest leader epoch of the partition, or UNTOLD without one."""
         return self._terms.get(index, self._untold).epoch
 
     def is_complete(self, index: int) -> bool:
-        """Whether the log is known to have held all that was acknowledged, when it was elected."""
+        """Return True if the log held all acknowledged records at the election."""
         return self._terms.get(index, self._untold).is_complete
 
     def elected(self, index: int, epoch: int, *, is_complete: bool) -> bool:
-        """This broker leads from `epoch` on; whether that is news: then what was loaded before is over."""
+        """Note that this broker leads from `epoch` on. Return True if that is new: older loaded state is then
+        invalid.
+        """
         if epoch <= self.epoch(index):
             return False
         self._terms[index] = _Term(epoch, True, is_complete)
         return True
 
     def resigned(self, index: int, epoch: int) -> bool:
-        """This broker does not lead any more as of `epoch`: its own, or a later one's; whether it did."""
+        """Note that this broker does not lead as of `epoch`, its own or a later one. Return True if it led
+        before.
+        """
         if epoch < self.epoch(index):
             return False
         led = self.leads(index)
@@ -53,9 +57,11 @@ class Leadership:
         return led
 
     def not_led(self) -> list[int]:
-        """What was resigned, and has not been won again."""
+        """Return the partitions that were resigned and not won again."""
         return [index for index, term in self._terms.items() if not term.leads]
 
     def forget(self) -> None:
-        """The topic was deleted: a new one of its name begins at the first epoch again."""
+        """Forget all epochs: the topic was deleted, and a new topic of its name begins at the first epoch
+        again.
+        """
         self._terms.clear()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from logd.metadata.recovered_topics import beyond, take_in
+from logd.metadata.recovered_topics import beyond, recovered_changes
 
 if TYPE_CHECKING:
     from kafka_client.topic_partition import TopicPartition
@@ -17,17 +17,18 @@ log = logging.getLogger("logd.broker")
 
 
 class RecoveredLogs:
-    """One log for every partition found, by topic and index."""
+    """The logs found on disk, one for every partition, by topic and index."""
 
     def __init__(self, logs: Mapping[str, Mapping[int, Log]]) -> None:
         self._logs = logs
 
     @classmethod
     def among(cls, folders: Iterable[LogFolder], topics: Mapping[str, TopicImage]) -> RecoveredLogs:
-        """All that is in these folders, which are open.
+        """Return the logs in these open log directories.
 
-        A partition found twice (a power loss forgot one of a move's renames) goes by its topic's id, then by
-        its length: the shorter log is the beginning of the longer one. The other is set aside.
+        A partition may be found twice, if a power loss undid one of a move's renames. The log with its
+        topic's id is served, then the longest: the shorter log is the beginning of the longer one. The other
+        log is set aside.
         """
         found: dict[str, dict[int, Log]] = {}
         homes: dict[TopicPartition, LogFolder] = {}
@@ -52,12 +53,12 @@ class RecoveredLogs:
         new_topic_id: Callable[[], bytes],
         configs_for: Callable[[str], dict[str, str]],
     ) -> list[Change]:
-        """What has the metadata know of every topic that has a log here, and of every producer."""
+        """Return the changes that add every topic with a log here, and every producer id, to the metadata."""
         ids = {
             name: {index: opened.topic_id for index, opened in logs.items()}
             for name, logs in self._logs.items()
         }
-        changes = take_in(image, ids, new_topic_id=new_topic_id, configs_for=configs_for)
+        changes = recovered_changes(image, ids, new_topic_id=new_topic_id, configs_for=configs_for)
         for name in self._logs.keys() - image.topics.keys():
             log.info("topic %s was found on disk and taken in", name)
         producers = {
@@ -72,8 +73,9 @@ class RecoveredLogs:
         return changes
 
     def identified(self, topic: TopicImage) -> Mapping[int, Log]:
-        """The logs of a topic. One whose topic's id a power loss took is that of the topic of its name: it
-        is told. Blocks.
+        """Return the logs of a topic. Blocks.
+
+        A log without a topic id, which a power loss took, gets the id of the topic of its name.
         """
         found = self._logs.get(topic.name, {})
         for opened in found.values():

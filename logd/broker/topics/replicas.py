@@ -40,9 +40,9 @@ logger = logging.getLogger("logd.broker")
 
 
 class Replicas:
-    """``partitions`` by (name, index); log folders are handed in.
+    """The replicas held here: ``partitions`` by (name, index), in the log directories that are passed in.
 
-    ``rehomed`` is told when a partition has begun again because its folder failed.
+    ``rehomed`` is called when a partition has begun again because its log directory failed.
     """
 
     def __init__(
@@ -68,8 +68,9 @@ class Replicas:
         self._at_hand: UnassignedLogs | None = None
         self._is_all_known = False
         self.lost: set[TopicPartition] = set()
-        """Among other brokers: assigned here, but what there is of it is in a folder that failed, or may be.
-        It does not begin in another one until the next start.
+        """In a cluster: partitions assigned here whose log is, or may be, in a log directory that failed.
+
+        They do not begin in another directory until the next start.
         """
 
     def keep_unassigned(self, logs: UnassignedLogs) -> None:
@@ -77,8 +78,9 @@ class Replicas:
         self._at_hand = logs
 
     async def all_known(self) -> None:
-        """All that is assigned to this broker has begun: what is assigned from now on is new to it, and logs
-        at hand that are not its to hold are set aside.
+        """Note that all partitions assigned to this broker have begun, and set stray logs aside.
+
+        Partitions that are assigned from now on are new to this broker.
         """
         self._is_all_known = True
         if self._at_hand is not None:
@@ -92,7 +94,7 @@ class Replicas:
 
     @property
     def can_begin(self) -> bool:
-        """Whether a log folder serves that could take a partition."""
+        """True if a log directory serves that could take a partition."""
         return bool(self._log_dirs.online)
 
     async def room(self) -> None:
@@ -133,7 +135,9 @@ class Replicas:
         return None if log is None else self._partition(topic, log, self._folder_of(log))
 
     def _created_log(self, topic: Topic, index: int) -> Log | None:
-        """A new log in the best folder that takes it; None, and the next start tries again, if none does."""
+        """Create a log in the best log directory that takes it; None if none does, and the next start tries
+        again.
+        """
         for folder in self._log_dirs.for_new(topic.name, index):
             try:
                 log = folder.create_log(
@@ -213,7 +217,7 @@ class Replicas:
         self._disk_work.begin(topic.name, self._place(topic, begun))
 
     async def _taken_in_hand(self, at_hand: UnassignedLogs, topic: Topic, index: int) -> Partition | None:
-        """The partition with the log that was found of it, if one was."""
+        """Return the partition with its log from the unassigned logs, or None if there is none."""
         taken = await at_hand.take(TopicPartition(topic.name, index))
         if taken is None:
             return None
@@ -234,8 +238,10 @@ class Replicas:
         return None
 
     async def _place(self, topic: Topic, made: Sequence[Partition | None]) -> None:
-        """Make the files of new partitions. One whose folder fails meanwhile begins again in another;
-        among other brokers it is left to them.
+        """Create the files of new partitions.
+
+        On a standalone broker, a partition whose log directory fails meanwhile begins again in another one.
+        In a cluster, its other replicas take over.
         """
         begun = [partition for partition in made if partition is not None]
         by_folder: dict[LogFolder, list[Log]] = {}
@@ -304,7 +310,7 @@ class Replicas:
             logger.error("topic %s is not deleted wholly yet: %s", topic.name, error)
 
     def take_offline(self, folder: LogFolder) -> list[Partition]:
-        """A folder failed: drop its partitions, as after a start without it; returns them."""
+        """Drop the partitions of a failed log directory, as after a start without it. Return them."""
         gone = [partition for partition in self.partitions.values() if partition.folder is folder]
         for partition in gone:
             del self.partitions[partition.tp]

@@ -29,8 +29,10 @@ class Absences(Protocol):
 
 
 class Topic:
-    """``image`` is the topic as it is in the cluster, ``partitions`` what is held here, by index: None for a
-    partition that no log folder serves, or that is on other brokers. ``is_internal``: a coordinator's.
+    """A topic: ``image`` is its state in the cluster, ``partitions`` are those held here, by index.
+
+    A partition is None if no log directory serves it, or if it is on other brokers. ``is_internal`` is true
+    for a coordinator's topic.
     """
 
     __slots__ = ("_cluster", "config", "image", "is_deleted", "is_internal", "name", "partitions", "topic_id")
@@ -46,7 +48,7 @@ class Topic:
         self.partitions: list[Partition | None] = [None] * image.partitions
 
     def partition(self, index: int, known_epoch: int = -1) -> Partition:
-        """The partition if this broker leads it, or the KafkaError that clients get.
+        """Return the partition if this broker leads it. Raises the KafkaError for clients otherwise.
 
         ``known_epoch`` is the client's leader epoch, -1 if it does not say. Where this broker leads it, it is
         left to the caller to check; a follower's client hears of its epoch first, as in Kafka.
@@ -60,7 +62,10 @@ class Topic:
         raise self._cluster.not_leader(partition.tp)
 
     def readable(self, index: int) -> Partition:
-        """The partition, led or followed, for who may read from any replica (KIP-392); else as `held`."""
+        """Return the partition, led or followed, for clients that may read from any replica (KIP-392).
+
+        Raises KafkaError as `held`.
+        """
         if 0 <= index < len(self.partitions):
             partition = self.partitions[index]
             if partition is not None:
@@ -68,7 +73,9 @@ class Topic:
         return self.held(index)
 
     def held(self, index: int) -> Partition:
-        """The partition as it is open here, led or followed, or the KafkaError that its absence deserves."""
+        """Return the partition if it is open here, led or followed. Raises the KafkaError for its absence
+        otherwise.
+        """
         if not 0 <= index < len(self.partitions):
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

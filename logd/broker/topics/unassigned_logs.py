@@ -1,7 +1,8 @@
-"""Logs that a start among other brokers finds, before it knows which of them are assigned to this one.
+"""Logs found at the start of a broker in a cluster, before it knows which of them are assigned to it.
 
-They are at hand for partitions that begin. What is not this broker's to hold (`stray`) is set aside: renamed
-to what no start takes for a log, and not deleted, since what assigns nothing any more may be mistaken.
+Partitions that begin take their logs from here. A stray log (see `metadata.controller.stray`), which is not
+assigned to this broker, is set aside. It is renamed to a name that no start takes for a log. It is not
+deleted, since the assignment may be mistaken.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class UnassignedLog(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Of logs of one partition the largest is served: the shorter one is the beginning of the longer."""
+        """The log's priority: the highest of a partition's logs is served, since shorter logs are beginnings
+        of it.
+        """
         return self.log.topic_id is not None, self.log.log_end_offset
 
 
@@ -45,9 +48,9 @@ class UnassignedLogs:
                 self._found.setdefault(tp, []).append(UnassignedLog(folder, log))
 
     async def take(self, tp: TopicPartition) -> UnassignedLog | None:
-        """The log of a partition that begins here, None if there is none; others of that name are set aside.
+        """Return the log of a partition that begins here, or None; other logs of that name are set aside.
 
-        There are several where a power loss has forgotten a move's rename, or a folder was away for a while.
+        There are several if a power loss undid a move's rename, or a log directory was offline for a while.
         """
         await self._set_strays_aside(tp)
         found = sorted(self._found.get(tp, ()), key=lambda one: one.rank)
@@ -60,12 +63,12 @@ class UnassignedLogs:
         return taken if self._found.pop(tp, None) else None  # unless its folder has failed meanwhile
 
     async def set_strays_aside(self) -> None:
-        """All is known that is assigned to this broker."""
+        """Set all stray logs aside. Call it when every partition assigned to this broker is known."""
         for tp in tuple(self._found):
             await self._set_strays_aside(tp)
 
     def forget(self, folder: LogFolder) -> list[TopicPartition]:
-        """A folder has failed: what there was in it is at hand no more."""
+        """Drop the logs of a log directory that failed. Return their partitions."""
         gone = []
         for tp, found in tuple(self._found.items()):
             left = [one for one in found if one.folder is not folder]

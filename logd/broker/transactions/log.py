@@ -24,7 +24,7 @@ _ANSWERS = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What a producer is told when the log refuses a record; COORDINATOR_NOT_AVAILABLE for any other code."""
+"""Error codes for a producer when the log refuses a record; COORDINATOR_NOT_AVAILABLE for all others."""
 
 
 class TxnLog:
@@ -40,9 +40,9 @@ class TxnLog:
 
     @property
     def leader_epoch(self) -> int:
-        """The coordinator epoch of the markers: what the partition's leader epoch was at the election.
+        """The coordinator epoch of the markers: the partition's leader epoch at the election.
 
-        One that has been elected anew meanwhile must not lend its epoch to what an older term has decided.
+        A leader that was elected again must not give its new epoch to decisions of an older term.
         """
         return self._log.leader_epoch
 
@@ -66,11 +66,13 @@ class TxnLog:
             raise KafkaError(code, error.message) from error
 
     def flushed(self, appended: Appended | None = None) -> Awaitable[None] | None:
-        """What to await until that, or all there is, is committed; see `CoordinatorLog.flushed`."""
+        """Return an awaitable that ends when `appended`, or the last append, is committed; None if it is."""
         return self._log.flushed(appended)
 
     def is_committed(self, appended: Appended | None = None) -> bool:
-        """Whether that, or all there is, is committed; mostly so, without flush.messages and replicas."""
+        """Return True if `appended`, or the last append, is committed; the usual case without flush.messages
+        and replicas.
+        """
         return self._log.is_committed(appended)
 
     def on_deposed(self, deposed: Callable[[], None]) -> None:
@@ -78,7 +80,7 @@ class TxnLog:
         self._log.on_deposed = deposed
 
     def close(self) -> None:
-        """Append nothing any more; whoever awaits `flushed` is told NOT_COORDINATOR."""
+        """Append nothing any more; requests that await `flushed` are answered with NOT_COORDINATOR."""
         self._log.close()
 
     @property

@@ -32,9 +32,9 @@ from logd.broker.transactions.marker_outcome import OVERTAKEN, Outcome
 from logd.broker.work.periodic import PeriodicTasks, report
 
 MARKERS_PER_REQUEST = 100
-"""Partitions named in one request at most: whoever serves it has others waiting."""
+"""Most partitions named in one request: a longer one would keep the other broker's clients waiting."""
 MARKERS_QUEUED_MAX = 10_000
-"""Markers that wait for one broker; whoever comes beyond that has to come again."""
+"""Most markers that wait for one broker; beyond that, `MarkerDelayed` has the coordinator come again."""
 
 log = logging.getLogger("logd.broker")
 
@@ -61,7 +61,10 @@ class _Queued(NamedTuple):
 
 
 class MarkerQueues:
-    """One for each broker that a marker was sent to. `NONE` are the statistics of who has no other broker."""
+    """The queues of markers, one for each broker that a marker was sent to.
+
+    `NONE` are the statistics of a standalone broker.
+    """
 
     NONE: ClassVar[dict[str, int]] = {
         "markers_queued": 0,
@@ -175,7 +178,7 @@ def _refusal(code: int, where: TopicPartition, broker_id: int) -> KafkaError:
 
 
 def _heard(written: asyncio.Future[None]) -> None:
-    """A coordinator that has resigned may not be there any more to hear of a failure."""
+    """Retrieve a failure that a resigned coordinator does not, so that asyncio does not report it."""
     if not written.cancelled():
         written.exception()
 

@@ -28,9 +28,10 @@ log = logging.getLogger("logd.broker")
 
 
 class Markers:
-    """Writes them into the partitions led here; with a `cluster` it has other brokers write the others.
+    """The writer of transaction markers: into partitions led here, and with a `cluster` by way of the other
+    leaders.
 
-    `marked` is told of each that is written here: the partition and the producer id.
+    `marked` is called with the partition and producer id of each marker that is written here.
     """
 
     def __init__(

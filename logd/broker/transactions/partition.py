@@ -127,7 +127,7 @@ class TxnPartition:
             await asyncio.sleep(0)
 
     def load_if_empty(self) -> bool:
-        """A partition without records is ready at once; whether it is ready."""
+        """Mark a partition without records as loaded. Return True if the partition is ready."""
         return self._loader.load_if_empty()
 
     def close(self) -> Iterable[asyncio.Task[None]]:
@@ -181,7 +181,7 @@ class TxnPartition:
             self._adding[transactional_id] = added
 
     def added(self, transactional_id: str) -> Awaitable[None] | None:
-        """What to await until the id's partitions are in its transaction for good; mostly nothing."""
+        """Return an awaitable that ends when the id's partitions are durably added; mostly None."""
         appended = self._adding.get(transactional_id, self._at_election)
         if appended is None:
             return None
@@ -206,7 +206,9 @@ class TxnPartition:
         return after
 
     def flushing(self) -> Awaitable[None] | None:
-        """What to await until all that was decided is committed; mostly nothing. KafkaError as `flushed`."""
+        """Return an awaitable that ends when all decisions are committed; mostly None. It raises KafkaError
+        as `flushed`.
+        """
         return self._log.flushed()
 
     # Telling

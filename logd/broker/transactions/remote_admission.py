@@ -32,9 +32,9 @@ from logd.broker.work.periodic import PeriodicTasks, report
 from logd.transactions import ProducerIdentity
 
 ADMISSIONS_MAX = 10_000
-"""Questions and answers held at a time; whoever comes beyond that has to come again."""
+"""Most questions and answers held at a time; a batch beyond that has to be sent again."""
 QUESTIONS_PER_REQUEST = 100
-"""Partitions named in one request at most: whoever serves it has others waiting."""
+"""Most partitions named in one request: a longer one would keep the other broker's clients waiting."""
 ANSWER_HOLDS_S = 1.0
 """How long an answer waits for its batch, which comes in the loop's next turns unless its client is gone."""
 
@@ -46,13 +46,16 @@ _COME_AGAIN = frozenset(
         ErrorCode.OPERATION_NOT_ATTEMPTED,
     )
 )
-"""What is no fault of the producer, nor of the broker it has asked: COORDINATOR_LOAD_IN_PROGRESS has it send
-the same again, to the same broker. Produce tells it as NOT_ENOUGH_REPLICAS."""
+"""Errors that are neither the producer's fault nor this broker's.
+
+COORDINATOR_LOAD_IN_PROGRESS has the producer send the same batch again, to the same broker. Produce answers
+it as NOT_ENOUGH_REPLICAS.
+"""
 _TOLD = {
     ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: ErrorCode.INVALID_TXN_STATE,
 } | dict.fromkeys(_COME_AGAIN, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-"""What a producer is told, as by Apache Kafka; any other code as it is."""
+"""The error codes that a producer gets in their place, as by Apache Kafka; others are sent unchanged."""
 
 log = logging.getLogger("logd.broker")
 
@@ -90,7 +93,7 @@ class _Asked:
         return transactional_id, (identity, implicit)
 
     def answer(self, refusal: KafkaError | None) -> None:
-        """The first answer counts."""
+        """Answer the question; only the first answer counts."""
         if not self.answered.done():
             self.refusal = refusal
             self.until_s = self.answered.get_loop().time() + ANSWER_HOLDS_S
@@ -155,11 +158,13 @@ class RemoteAdmission:
             raise asked.refusal
 
     def ended(self, where: TopicPartition, producer_id: int) -> None:
-        """A marker was written: whatever was consented to, or will be, was about the transaction before."""
+        """Drop the answer after a marker was written: a consent, also one to come, is for the transaction
+        before.
+        """
         self._asked.pop((where, producer_id), None)
 
     def moved(self, where: TopicPartition) -> None:
-        """The partition is, or was, led elsewhere, where markers may have been written."""
+        """Drop the partition's answers: it is, or was, led elsewhere, where markers may have been written."""
         for key in [key for key in self._asked if key[0] == where]:
             del self._asked[key]
 

@@ -105,14 +105,14 @@ class Transactions(Coordinator["TxnPartition"]):
     # Finding
 
     def partition_of(self, transactional_id: str) -> int:
-        """The partition of `__transaction_state` an id lives in."""
+        """Return the partition of `__transaction_state` that an id belongs to."""
         topic = self._catalog.topics.get(TRANSACTION_STATE)
         if topic is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"there is no {TRANSACTION_STATE} yet")
         return partition_for(transactional_id, len(topic.partitions))
 
     def _partition(self, transactional_id: str) -> TxnPartition:
-        """The coordinator partition of an id, ready to use."""
+        """Return the coordinator partition of an id, ready to use. Raises KafkaError as `_loaded`."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
         return self._loaded(self.partition_of(transactional_id))
@@ -122,7 +122,7 @@ class Transactions(Coordinator["TxnPartition"]):
     async def init_producer(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None
     ) -> ProducerIdentity:
-        """InitProducerId: fences whoever used the id before; `expected` is what the producer was so far."""
+        """Fence the id's previous user (InitProducerId); `expected` is the producer's identity so far."""
         await self._producer_ids.reserve()
         partition = self._partition(transactional_id)
         identity = partition.init_producer(transactional_id, timeout_ms, expected)
@@ -145,7 +145,7 @@ class Transactions(Coordinator["TxnPartition"]):
     async def verify_partitions(
         self, transactional_id: str, identity: ProducerIdentity, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Whether each partition is in the producer's transaction; TRANSACTION_ABORTABLE where not."""
+        """Return NONE for each partition in the producer's transaction, else TRANSACTION_ABORTABLE."""
         partition = self._partition(transactional_id)
         codes = partition.verify_partitions(transactional_id, identity, partitions)
         added = partition.added(transactional_id)
@@ -156,8 +156,9 @@ class Transactions(Coordinator["TxnPartition"]):
     def end_at_once(
         self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int = 0
     ) -> ProducerIdentity | Awaitable[ProducerIdentity] | None:
-        """As `end`, but for what has to be awaited before the answer. None, and nothing done, where that is a
-        producer id: call `end` then.
+        """End the transaction as `end`, and return what has to be awaited before the response.
+
+        Return None, with nothing done, if a producer id has to be awaited first: call `end` then.
         """
         if not self._producer_ids.has_reserved:
             return None
@@ -230,7 +231,10 @@ class Transactions(Coordinator["TxnPartition"]):
     # Telling
 
     def describe(self, transactional_id: str) -> TransactionDescription:
-        """One transactional id. KafkaError: TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST for an empty one."""
+        """Describe one transactional id.
+
+        Raises KafkaError(TRANSACTIONAL_ID_NOT_FOUND), or KafkaError(INVALID_REQUEST) for an empty id.
+        """
         return self._partition(transactional_id).describe(transactional_id)
 
     async def describe_committed(self, transactional_id: str) -> TransactionDescription:
@@ -247,28 +251,33 @@ class Transactions(Coordinator["TxnPartition"]):
     # Housekeeping
 
     def partition_moved(self, where: TopicPartition) -> None:
-        """To be called when a partition's leader changes to or from this broker: whom another coordinator has
-        admitted there has to be admitted anew.
+        """Drop admissions to a partition by other coordinators: they have to be asked for again.
+
+        Call it when the partition's leader changes to or from this broker.
         """
         if self._remote is not None:
             self._remote.moved(where)
 
     def leaders_changed(self) -> None:
-        """To be called when changes of leaders have been applied, once for all: what waits for brokers that
-        may never answer goes to those that lead now.
+        """Send requests that wait for brokers which may never answer to the brokers that lead now.
+
+        Call it once when changes of leaders have been applied.
         """
         self.markers.leaders_changed()
         if self._remote is not None:
             self._remote.leaders_changed()
 
     def topics_deleted(self, names: Iterable[str]) -> None:
-        """To be called when topics have been deleted; markers owed to them are given up at their turn."""
+        """Close the coordinator's partitions if its topic was deleted; call it when topics have been deleted.
+
+        Markers owed to deleted topics are given up at their turn.
+        """
         if TRANSACTION_STATE in names:
             self._leadership.forget()
             self._close(tuple(self._partitions))
 
     def went_offline(self, partitions: Iterable[Partition]) -> None:
-        """The folder of these failed: ids in there have no coordinator until a restart finds it well."""
+        """Close these partitions, whose directory failed: their ids have no coordinator until a restart."""
         self._close([partition.index for partition in partitions if partition.topic == TRANSACTION_STATE])
 
     async def _abort_timed_out(self) -> None:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Coroutine
 
 TOPICS_MAX = 1000
-"""Topics whose work is under way or waits; whoever changes more waits, see `DiskWork.room`."""
+"""Most topics with work under way or waiting; changes of further topics wait, see `DiskWork.room`."""
 
 log = logging.getLogger("logd.broker")
 

@@ -67,7 +67,7 @@ async def _repeat(due: Work, work: Work) -> None:
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether it is a broker's or the disk's error, and not a bug of ours."""
+    """Return True if the error is Kafka's or the disk's, and not a bug of ours."""
     return isinstance(error, KafkaError | OSError)
 
 

@@ -37,7 +37,7 @@ class JobPool(Executor):
         self._pool = self._made()
         self._retired: list[ThreadPoolExecutor] = []
         self._jobs: set[Future[Any]] = set()
-        """Those that wait for a thread, or are in one."""
+        """Jobs that wait for a thread, or run in one."""
 
     def _made(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self._threads, thread_name_prefix="logd")
@@ -51,7 +51,7 @@ class JobPool(Executor):
             self._pool = self._made()
 
     def submit(self, job: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
-        """As Executor.submit."""
+        """Submit a job, as Executor.submit."""
         future = self._pool.submit(job, *args, **kwargs)
         self._jobs.add(future)
         future.add_done_callback(self._jobs.discard)
@@ -62,7 +62,7 @@ class JobPool(Executor):
         return {"jobs": len(self._jobs), "running_max": self._threads}
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As Executor.shutdown."""
+        """Shut down, as Executor.shutdown."""
         for pool in (*self._retired, self._pool):
             pool.shutdown(wait=wait, cancel_futures=cancel_futures)
 

@@ -20,7 +20,7 @@ class Sleeper(Protocol):
 
 
 class Wakeups:
-    """Those to be woken in the next turn; at most one entry for each.
+    """A set of objects to be woken in the loop's next turn, each at most once.
 
     ``waiting``: how many wait at all, each counted by itself from its start to its end.
     """

@@ -71,7 +71,7 @@ class Cluster:
         """The image has changed."""
         for change in changes:
             self.broker.image.apply(change)
-        self.broker.catalog.told_anew()
+        self.broker.catalog.views_changed()
 
     def join(self) -> None:
         """The node becomes broker 1 of the cluster."""

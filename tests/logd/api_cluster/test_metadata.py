@@ -112,7 +112,7 @@ def test_answers_that_are_kept_follow_the_image(cluster: Cluster) -> None:
 def test_a_topic_whose_first_leaders_follow(cluster: Cluster) -> None:
     for index in range(6):
         cluster.broker.image.partitions.pop(TopicPartition(TOPIC, index))
-    cluster.broker.catalog.told_anew()
+    cluster.broker.catalog.views_changed()
     rows = told(metadata(cluster, 12)).values()
     assert list(rows) == [(NO_LEADER, -1, -1, [], [], [])] * 6
 

@@ -10,7 +10,7 @@ from kafka_client.errors import ErrorCode, KafkaError
 from logd.config.topic import TopicConfig
 from logd.metadata import decisions
 from logd.metadata.image import Change, ClusterImage, TopicImage
-from logd.metadata.recovered_topics import take_in
+from logd.metadata.recovered_topics import recovered_changes
 
 ID, OTHER, NEW = (bytes([number]) * 16 for number in (1, 2, 3))
 DEFAULTS = TopicConfig()
@@ -109,7 +109,7 @@ def test_what_is_found_on_disk_is_taken_in(
     found: dict[str, dict[int, bytes | None]], expected: dict[str, TopicImage]
 ) -> None:
     image = image_of(topic())
-    changes = take_in(image, found, new_topic_id=lambda: NEW, configs_for=lambda _: {"a": "b"})
+    changes = recovered_changes(image, found, new_topic_id=lambda: NEW, configs_for=lambda _: {"a": "b"})
     assert after(image, changes) == {"t": topic(), **expected}
 
 

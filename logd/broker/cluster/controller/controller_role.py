@@ -1,7 +1,7 @@
-"""The controller's role while this broker has it: loaded from ZooKeeper, fed with brokers that come and go.
+"""The controller's role while this broker has it: loaded from ZooKeeper, and notified of brokers' changes.
 
-It ends with the session, the next election, or a write that is refused. Whoever is elected next loads what
-was written: nothing else holds.
+The role ends with the session, the next election, or a write that is refused. The next controller loads what
+was written: nothing else counts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ControllerRole:
         self._tasks: set[asyncio.Task[None]] = set()
         self._publisher: Publisher | None = None
         self.image: ClusterImage | None = None
-        """What is decided on, once it is loaded."""
+        """The image that decisions are made on, once it is loaded."""
         self._serving: asyncio.Future[ServingController] = asyncio.get_running_loop().create_future()
 
     def start(self) -> None:
@@ -123,7 +123,7 @@ class ControllerRole:
             report("the controller's settings", error)
 
     async def _to_its_end(self, work: Callable[[], Awaitable[None]], name: str) -> None:
-        """What fails ends the controller, and another one is elected."""
+        """Run `work` to its end; a failure ends the controller, and another one is elected."""
         try:
             await work()
         except MillstreamError as error:
@@ -184,7 +184,7 @@ class ControllerRole:
 
 
 def settings_of(config: BrokerConfig) -> ControllerSettings:
-    """What a controller goes by that is elected now."""
+    """Return the settings for a controller that is elected now."""
     return ControllerSettings(
         defaults=config.topic_defaults,
         leader_imbalance_per_broker_percentage=config.leader_imbalance_per_broker_percentage,
@@ -192,7 +192,7 @@ def settings_of(config: BrokerConfig) -> ControllerSettings:
 
 
 def image_of(broker: int, found: LiveBroker) -> BrokerImage:
-    """A broker as it registered."""
+    """Return the image of a broker from its registration."""
     return BrokerImage(
         id=broker,
         epoch=found.epoch,

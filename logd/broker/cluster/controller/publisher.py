@@ -1,7 +1,7 @@
-"""The controller's feed to the brokers: one outbox for each that is alive, and a task that empties it.
+"""The controller's feed to the brokers: an outbox for each broker that is alive, and a task that empties it.
 
-A change is encoded once, however many brokers are told of it; so is everything there is, which all of them
-are told by a controller that has just been elected.
+A change is encoded once for all brokers. So is the whole image, which a newly elected controller sends to all
+of them.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Asking(Protocol):
 
 
 class Publisher:
-    """Of one controller, from its election to its end. `image` is what it has applied.
+    """The feeds of one controller, from its election to its end. `image` is what the controller has applied.
 
-    `gone` is told when a broker says that this controller is over.
+    `gone` is called when a broker answers that this controller is over.
     """
 
     def __init__(
@@ -57,10 +57,12 @@ class Publisher:
         self._gone = gone
         self._feeds: dict[int, _Feed] = {}
         self._everything: list[msgspec.Raw] | None = None
-        """What leads to the image, encoded, until something changes."""
+        """The changes that build the image, encoded, until something changes."""
 
     def publish(self, changes: Sequence[Change]) -> None:
-        """The controller has applied these: brokers that came get a feed of their own, those gone lose it."""
+        """Send changes that the controller has applied. New brokers get a feed of their own, dead ones lose
+        it.
+        """
         if changes:
             self._everything = None
         self._follow(self._image.brokers)
@@ -183,12 +185,12 @@ class _Feed:
 
 
 def encoded(changes: Iterable[Change]) -> list[msgspec.Raw]:
-    """Each as it travels."""
+    """Return the changes encoded for the wire."""
     return [msgspec.Raw(msgspec.json.encode(change)) for change in changes]
 
 
 def request_of(update: Update[Any]) -> ClusterUpdateRequest:
-    """An update as it travels."""
+    """Return the request that carries an update."""
     return ClusterUpdateRequest(
         controller_id=update.controller,
         controller_epoch=update.controller_epoch,
@@ -201,7 +203,7 @@ def request_of(update: Update[Any]) -> ClusterUpdateRequest:
 
 
 def update_of(request: ClusterUpdateRequest) -> Update[Change]:
-    """An update as it came; MalformedMessage."""
+    """Return the update of a request. Raises MalformedMessage."""
     try:
         changes = msgspec.json.decode(request.changes, type=list[Change])
     except msgspec.DecodeError as error:

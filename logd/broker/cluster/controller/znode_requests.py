@@ -38,7 +38,10 @@ log = logging.getLogger("logd.cluster")
 
 
 class ZnodeRequests:
-    """Of one election. Each of `work` runs until it is cancelled; a MillstreamError ends the controller."""
+    """The znode requests during one election. Each of `work` runs until it is cancelled.
+
+    A MillstreamError ends the controller.
+    """
 
     def __init__(
         self,
@@ -53,7 +56,7 @@ class ZnodeRequests:
         self._config = config
 
     def work(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
-        """What is to be run, each in a task of its name."""
+        """Return the work to be run, by the name of its task."""
         return {
             "deletions by znode": self._deletions,
             "elections by znode": self._elections,
@@ -129,16 +132,16 @@ class ZnodeRequests:
 
 
 async def answered(session: Session, elected: Elected, path: str) -> None:
-    """What was asked for by this znode is done, or refused: take it away. ControllerMoved."""
+    """Delete the znode of a request that is done or refused. Raises ControllerMoved."""
     try:
         await write_all(session, elected, [Delete(path)])
     except NoNode:
-        # Whoever asked has taken it back.
+        # The requester has taken it back.
         return
 
 
 def _deletion(controller: Controller, name: str) -> Decision[bool]:
-    """Whether there is such a topic, once it is this deletion's turn."""
+    """Decide a topic's deletion. The answer is True if there is such a topic when the deletion is decided."""
     topic = controller.image.topics.get(name)
     if topic is None:
         return Decision([], False)

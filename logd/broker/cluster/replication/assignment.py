@@ -19,8 +19,10 @@ NO_LEADER = -1
 
 
 class Assignment:
-    """Call `assign` whenever a partition held here is opened or has another state, `unassign` before it is
-    closed. `assigned` is told of each role, and whether it is the leader's.
+    """The assignment of roles to partitions held here.
+
+    Call `assign` whenever a partition is opened or has another state, and `unassign` before it is closed.
+    `assigned` is called with each partition, and whether it is led here.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class Assignment:
         self._assigned(partition, False)
 
     def unassign(self, partition: Partition) -> None:
-        """It is not held here any more."""
+        """Take a partition's role away; it is not held here any more."""
         self._leading.unlead(partition.tp)
         self._fetchers.unfollow(partition.tp)
         self._assigned(partition, False)

@@ -1,4 +1,4 @@
-"""One replica that follows: its place in fetching, between the core that decides and the log."""
+"""A replica that follows: its place in fetching, between the core that decides and the log."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FollowedPartition:
 
     @property
     def next(self) -> Next:
-        """What has to happen next."""
+        """The core's next step."""
         return self.core.next
 
     @property
@@ -67,4 +67,4 @@ class FollowedPartition:
         return self.partition.log_start_offset
 
     def succeed(self, before: FollowedPartition) -> None:
-        """What a leader tells a follower it tells with every answer."""
+        """Take over from the fetching of an earlier leader; nothing is kept: responses repeat everything."""

@@ -1,7 +1,7 @@
-"""What leaders here have found of their in-sync replicas, told to the controller (AlterPartition, KIP-497).
+"""Changes of in-sync replicas that leaders here propose to the controller (AlterPartition, KIP-497).
 
-One request is under way at a time and takes along all that came meanwhile. What was not answered is sent
-again: it may hold or not, and the leader counts on both.
+One request is under way at a time, and takes along all proposals made meanwhile. A proposal without an answer
+is sent again: it may hold or not, and the leader allows for both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger("logd.replication")
 
 
 class AskController(Protocol):
-    """Asks whoever is the controller now; MillstreamError where there is none, or it does not answer."""
+    """A function that asks the controller; MillstreamError if there is none, or it does not answer."""
 
     async def __call__(self, message: Message, *, lane: str) -> AlterPartitionResponse: ...
 
@@ -43,7 +43,7 @@ class _Sent(NamedTuple):
     led: LedPartition
     proposal: Proposal
     size: int
-    """Of the ISR before: the news of a change may come ahead of the answer."""
+    """The size of the ISR before: the change may be applied before its answer comes."""
 
 
 class IsrChanges:
@@ -166,7 +166,7 @@ class IsrChanges:
 
 
 def name_of(code: int) -> str:
-    """An error's name; its number where that is not known."""
+    """Return an error's name, or its number if the code is unknown."""
     try:
         return ErrorCode(code).name
     except ValueError:

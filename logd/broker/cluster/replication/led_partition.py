@@ -1,4 +1,4 @@
-"""One partition led here: the partition, and the core that says what is committed."""
+"""A partition led here: the partition, and the core that decides what is committed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class LedPartition:
         return self.partition.in_sync_replicas - self.partition.required_in_sync
 
     def follow_core(self) -> None:
-        """The core may have moved: let the partition have its high watermark and its count of replicas."""
+        """Give the core's high watermark and count of in-sync replicas to the partition. Call it after the
+        core changed.
+        """
         core, partition = self.core, self.partition
         self._count_replicas()
         if core.high_watermark > partition.high_watermark:

@@ -111,7 +111,7 @@ class LedPartitions:
     def unlead(self, tp: TopicPartition) -> None:
         """Somebody else leads it, or nobody."""
         if self.led.pop(tp, None) is not None:
-            self.low_watermarks.give_up(tp)
+            self.low_watermarks.fail_waiting(tp)
 
     def _settings(self, partition: Partition) -> LeaderSettings:
         return LeaderSettings(
@@ -119,7 +119,10 @@ class LedPartitions:
         )
 
     def _epoch_of(self, tp: TopicPartition, broker: int) -> int | None:
-        """None for one that cannot join: it is gone, wants to stop, or its log folder has failed."""
+        """Return the epoch of a broker that may join the ISR.
+
+        Return None if it is not alive, is shutting down, or the log directory of its replica has failed.
+        """
         known = self._image.brokers.get(broker)
         if known is None or known.is_shutting_down or tp in self._image.offline_of(broker):
             return None
@@ -131,7 +134,7 @@ class LedPartitions:
     # News
 
     def fetches(self, broker: int) -> None:
-        """A broker has sent a fetch, which may say nothing of most partitions (KIP-227)."""
+        """Note that a broker has sent a fetch, which may name few of its partitions (KIP-227)."""
         self._last_fetch_ms[broker] = self._now_ms()
 
     def fetched(self, partition: Partition, asked: FetchPartition, broker: int, broker_epoch: int) -> None:
@@ -158,9 +161,9 @@ class LedPartitions:
             self.low_watermarks.look(led)
 
     def check_removals(self, partition: Partition, broker: int, offset: int) -> None:
-        """Before a follower is given what is at `offset`, less than the log's removal offset.
+        """Check that a follower may copy from `offset`, which is less than the log's removal offset.
 
-        Raises LogDiverged where it has to drop its log and begin anew.
+        Raises LogDiverged if it has to drop its log and copy from the start.
         """
         led = self.led.get(partition.tp)
         if led is None or not led.core.begins_anew(broker, offset):
@@ -187,7 +190,9 @@ class LedPartitions:
         return led is not None and follower in led.core.isr
 
     def readable_from(self, partition: Partition, offset: int) -> Sequence[Progress]:
-        """Who has ``offset`` besides this broker, as `Leader.readable_from`; but nobody who wants to stop."""
+        """Return the followers that have ``offset``, as `Leader.readable_from`, without those that are
+        shutting down.
+        """
         led = self.led.get(partition.tp)
         if led is None:
             return ()
@@ -199,9 +204,11 @@ class LedPartitions:
         ]
 
     def heard(self, changes: Iterable[Change]) -> None:
-        """Behind changes of the image: who could not join before its broker was known may join now, and who
-        is gone, or has lost the partition, is not waited for. What is told of many partitions comes in
-        parts: a leader may have heard long before that such a one is not in sync.
+        """Look again at in-sync replicas after changes of the image.
+
+        Replicas whose broker was unknown may join now. Replicas whose broker is gone, or has lost the
+        partition, are not waited for. A change of many partitions is applied in parts: a leader may know long
+        before that such a replica is not in sync.
         """
         kinds = {change["type"] for change in changes}
         if "broker-gone" in kinds:
@@ -217,7 +224,7 @@ class LedPartitions:
                 self._look(led)
 
     async def _tick(self) -> None:
-        """Every now and then: who has stayed behind for too long."""
+        """Find replicas that have been behind for too long; called periodically."""
         now_ms = self._now_ms()
         for led in tuple(self.led.values()):
             led.core.settings.min_insync_replicas = led.partition.min_insync_replicas

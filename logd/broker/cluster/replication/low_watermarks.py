@@ -37,7 +37,7 @@ class LowWatermarks:
         return tuple(self._waiting)
 
     def of(self, led: LedPartition) -> int:
-        """The low watermark; -1 as long as a follower has not told."""
+        """Return the low watermark, or -1 as long as a follower has not reported its own."""
         lowest = led.partition.log_start_offset
         for follower in led.core.followers:
             if follower.log_start_offset < lowest and follower.broker_id in self._alive:
@@ -45,8 +45,10 @@ class LowWatermarks:
         return lowest
 
     def reach(self, led: LedPartition, offset: int) -> asyncio.Future[int]:
-        """The low watermark once it is at ``offset`` or behind it; KafkaError(NOT_LEADER_OR_FOLLOWER) if the
-        partition is led elsewhere by then. To be cancelled by who waits no longer.
+        """Return a future of the low watermark, done once it has reached ``offset``.
+
+        The future fails with KafkaError(NOT_LEADER_OR_FOLLOWER) if the partition is led elsewhere by then.
+        The caller cancels it when it waits no longer.
         """
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(led.tp, {})[future] = offset
@@ -55,7 +57,7 @@ class LowWatermarks:
         return future
 
     def look(self, led: LedPartition) -> None:
-        """The low watermark may have risen: tell whoever waits."""
+        """Complete the waiting futures; call it when the low watermark may have risen."""
         waiting = self._waiting.get(led.tp)
         if waiting is None:
             return
@@ -64,8 +66,8 @@ class LowWatermarks:
             if low_watermark >= offset and not future.done():
                 future.set_result(low_watermark)
 
-    def give_up(self, tp: TopicPartition) -> None:
-        """The partition is not led here any more."""
+    def fail_waiting(self, tp: TopicPartition) -> None:
+        """Fail the waiting futures of a partition that is not led here any more."""
         for future in self._waiting.get(tp, ()):
             if not future.done():
                 future.set_exception(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{tp} is led elsewhere"))

@@ -64,7 +64,7 @@ class FetcherSettings:
 
     @classmethod
     def of(cls, config: ReplicationConfig) -> FetcherSettings:
-        """Those of a broker."""
+        """Return the settings from a broker's configuration."""
         return cls(
             replica_fetch_max_bytes=config.replica_fetch_max_bytes,
             replica_fetch_response_max_bytes=config.replica_fetch_response_max_bytes,
@@ -82,7 +82,7 @@ class Asking(Protocol):
         """Ask a broker; MillstreamError."""
 
     async def connection(self, broker: int, lane: str = "") -> Connection:
-        """A connection to it; MillstreamError."""
+        """Return a connection to the broker. Raises MillstreamError."""
 
 
 class Truncating(Protocol):
@@ -96,8 +96,10 @@ class Truncating(Protocol):
 
 
 class ReplicaFetcher:
-    """Of the partitions that broker `leader` leads. `node_id` and `broker_epoch` are this broker's own
-    (KIP-903); `discard` has files deleted; `quota` is what may come of partitions that are throttled.
+    """The fetcher of the partitions that broker `leader` leads.
+
+    `node_id` and `broker_epoch` are this broker's own (KIP-903). `discard` has files deleted. `quota` limits
+    the copying of throttled partitions.
     """
 
     def __init__(
@@ -133,7 +135,7 @@ class ReplicaFetcher:
         self._touched: dict[TopicPartition, None] = {}
         self._due: list[tuple[float, TopicPartition]] = []
         self._busy: dict[TopicPartition, asyncio.Task[None]] = {}
-        """Those that are being cut, or whose leader is asked for its offsets."""
+        """Partitions that are being truncated, or whose leader is asked for its offsets."""
         self._asking: set[TopicPartition] = set()
         """The latter: an answer that nobody needs any more is not waited for."""
         self._news = asyncio.Event()
@@ -223,7 +225,7 @@ class ReplicaFetcher:
                 self._look_at(tp)
 
     def _look_at(self, tp: TopicPartition) -> None:
-        """Whether the partition is to be fetched now, or something else has to happen first."""
+        """Schedule the partition's next step: a fetch, or what has to happen first."""
         following = self.following.get(tp)
         self._touched[tp] = None
         self._news.set()

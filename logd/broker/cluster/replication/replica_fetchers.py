@@ -40,7 +40,7 @@ class ReplicaFetchers:
         await asyncio.gather(*(fetcher.rest(tp) for fetcher in self._by_leader.values()))
 
     def following(self, tp: TopicPartition) -> FollowedPartition | None:
-        """How it is followed; None if it is not."""
+        """Return how the partition is followed, or None if it is not."""
         leader = self._leaders.get(tp)
         return None if leader is None else self._by_leader[leader].following.get(tp)
 
@@ -50,7 +50,7 @@ class ReplicaFetchers:
 
     @property
     def max_lag(self) -> int:
-        """Of the replica furthest behind what its leader has committed: by how many records."""
+        """The records by which the slowest replica is behind its leader's high watermark."""
         fetchers = self._by_leader.values()
         return max((each.lag for fetcher in fetchers for each in fetcher.following.values()), default=0)
 

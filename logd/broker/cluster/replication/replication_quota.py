@@ -28,8 +28,9 @@ EVERY_REPLICA = "*"
 
 
 class ReplicationQuota:
-    """Of one side, leader or follower. `limit` gives bytes a second as they are set now, LONG_MAX for none;
-    `now` is a clock (s).
+    """The quota of one side, leader or follower.
+
+    `limit` returns the current limit in bytes a second, LONG_MAX for none; `now` is a clock (s).
     """
 
     def __init__(self, node_id: int, limit: Callable[[], int], now: Callable[[], float]) -> None:
@@ -44,7 +45,7 @@ class ReplicationQuota:
         return self._limit() != LONG_MAX
 
     def covers(self, throttled: tuple[str, ...], partition: int) -> bool:
-        """Whether a topic's setting names this broker's replica of the partition."""
+        """Return True if a topic's setting names this broker's replica."""
         if not throttled:
             return False
         partitions = _partitions(throttled, self._node_id)
@@ -76,8 +77,10 @@ class ReplicationQuota:
 
 
 class ThrottledFetch:
-    """One fetch of a follower, where there is a limit. `size` is what was read for it of partitions that the
-    quota covers, to be recorded when it is sent.
+    """One fetch of a follower while there is a limit.
+
+    `size` is the bytes read for it from partitions that the quota covers, to be recorded when the response is
+    sent.
     """
 
     __slots__ = ("_is_in_sync", "quota", "size")
@@ -88,7 +91,7 @@ class ThrottledFetch:
         self._is_in_sync = is_in_sync
 
     def let_through(self, partition: Partition, piece: FileSlice) -> FileSlice | None:
-        """What was read, or None if it has to wait."""
+        """Return the piece, or None if it has to wait."""
         quota = self.quota
         if quota.covers(partition.config.leader_replication_throttled_replicas, partition.index):
             if quota.is_exceeded and not self._is_in_sync(partition):
@@ -99,7 +102,7 @@ class ThrottledFetch:
 
 @lru_cache(maxsize=256)
 def _partitions(throttled: tuple[str, ...], node_id: int) -> frozenset[int] | None:
-    """Those of which this broker's replica is named, as PARTITION:BROKER; None: all."""
+    """Return the partitions in PARTITION:BROKER entries for this broker; None for all."""
     if EVERY_REPLICA in throttled:
         return None
     pairs = (each.split(":") for each in throttled if each)

@@ -32,12 +32,12 @@ class LeaderRole:
 
     @property
     def high_watermark(self) -> int:
-        """What all in-sync replicas have."""
+        """The offset up to which all in-sync replicas have the log."""
         return self.core.high_watermark
 
     @property
     def leader_high_watermark(self) -> int:
-        """It is the leader."""
+        """The high watermark: this broker is the leader."""
         return self.core.high_watermark
 
     @property
@@ -74,7 +74,7 @@ class FollowerRole:
 
     @property
     def leader_high_watermark(self) -> int:
-        """As of its last answer."""
+        """The leader's high watermark in its last response."""
         return self.core.leader_high_watermark
 
     @property
@@ -89,7 +89,7 @@ class FollowerRole:
 
     @property
     def removable_to(self) -> int:
-        """Nobody copies from it; what is compacted is committed, and its leader looks after the others."""
+        """The end of the offsets: nobody copies from a follower, and only committed records are compacted."""
         return LONG_MAX
 
     def removed(self, offset: int) -> None:
