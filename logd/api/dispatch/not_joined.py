@@ -1,8 +1,8 @@
 """The handler of requests while a broker joins a cluster, before it serves.
 
 The broker knows no topics and no other brokers yet, and must not say so: a client would take its partitions
-for deleted. Requests of brokers are served, since the controller's updates are among them. Any other
-connection is closed, as if the broker were not up yet.
+for deleted. Requests between brokers are served, since the controller's updates are among them, and so is
+what a connection begins with. Any other request closes its connection, as if the broker were not up yet.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from logd.transactions import ProducerIdentity
 REQUEST = WriteTxnMarkersRequest
 
 Written: TypeAlias = Awaitable[None] | ErrorCode | None
-"""The result of one marker: an error, an awaitable until it is committed, or None if it is already."""
+"""The result of one marker: an error, an awaitable that ends when it is committed, or None if it is."""
 
 
 async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:

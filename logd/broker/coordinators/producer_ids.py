@@ -25,11 +25,11 @@ class ProducerIds:
         self,
         blocks: ProducerIdBlocks,
         *,
-        found: StoredBlocks | None = None,
+        stored: StoredBlocks | None = None,
         prefetch: Callable[[], None] | None = None,
     ) -> None:
         self._blocks = blocks
-        self._found = found
+        self._stored = stored
         self._prefetch = prefetch
         self._next = self._end = 0
         self._prefetch_at = -1
@@ -39,7 +39,7 @@ class ProducerIds:
     def stored(cls, store: MetadataStore, image: ClusterImage) -> ProducerIds:
         """Return the ids of a standalone broker."""
         blocks = StoredBlocks(store, image)
-        return cls(blocks, found=blocks)
+        return cls(blocks, stored=blocks)
 
     @classmethod
     def of_cluster(cls, blocks: BlocksAhead) -> ProducerIds:
@@ -48,20 +48,20 @@ class ProducerIds:
 
     def met(self, producer_id: int) -> None:
         """Note an id that is in use, whichever broker handed it out."""
-        if self._found is not None:
-            self._found.met(producer_id)
+        if self._stored is not None:
+            self._stored.met(producer_id)
             if self._next <= producer_id:
                 self._end = self._next  # given by another broker: our block may hold it
 
     def unread(self, what: str) -> None:
         """Note what may hold ids and cannot be read. Call it before `all_met`."""
-        if self._found is not None:
-            self._found.unread(what)
+        if self._stored is not None:
+            self._stored.unread(what)
 
     def all_met(self) -> None:
         """Allow ids to be handed out: all logs were searched for ids."""
-        if self._found is not None:
-            self._found.all_met()
+        if self._stored is not None:
+            self._stored.all_met()
 
     async def take(self) -> int:
         """Return a producer id that was never handed out.

@@ -39,10 +39,8 @@ READ_IN_BYTES = 1024 * 1024
 class ColdReadRounds:
     """The number of cold reads done for one request, and the last one's error, if any.
 
-    ``of_records`` counts the reads for records that an index lookup had found; the reader of the records
+    ``of_records`` counts the reads of records, after their place in the log was found; `fetch_attempt`
     counts them.
-
-    ``of_records`` are those for records that had been found: whoever reads on counts them.
     """
 
     rounds = 0  # defaults of the class: hardly any request ever has one

@@ -90,8 +90,8 @@ class SessionPartition:
 class FetchSession:
     """A client's fetch session. ``epoch`` is the epoch that the next request has to carry.
 
-    ``is_prompt``: a waiting request is answered when a high watermark has risen (KIP-392). Other followers'
-    requests wait for records.
+    ``is_prompt``: a waiting request is answered when a high watermark has risen (KIP-392). Without it, a
+    follower's request waits for records.
 
     A partition is among those that are ``ready``, which every answer looks at, or is watched: nothing was to
     be told of it when it was looked at last, and it has had no news since.
