@@ -25,18 +25,20 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, help="The log daemon: a broker every Kafka client can talk to.")
 
 COLLECTED_AFTER = (5_000, 10, 10)
-"""New containers before the youngest are looked at for garbage, and rounds of it before the older ones are.
+"""Garbage collection thresholds: new containers before a collection of the youngest, then rounds per
+generation.
 
 Nearly all of a broker is freed by its reference count. By Python's default a topic of 1,000 partitions, some
 50,000 containers, has everything there is looked at once more, 10 ms per 1,000 partitions on the event loop.
 """
 
 PARENT = "MILLSTREAM_LOGD_PARENT"
-"""The variable by which a broker among several on a host is given its end of the pipe that tells it when the
-process is gone that runs them: the number of a descriptor.
+"""The variable with the number of a pipe's read end, for a broker of several on a host.
+
+The pipe ends when the process that runs the brokers has died.
 """
 _BOOT_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""What `/proc` counts a process's start by; macOS has neither."""
+"""The clock of a process's start time in `/proc`; macOS has neither."""
 
 log = logging.getLogger("logd")
 
@@ -116,8 +118,9 @@ def run(path: Path | None, overrides: list[str]) -> int:
 
 
 async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
-    """``parent``: the descriptor that is closed at its other end when the process is gone that runs this
-    broker among several.
+    """Run the broker until it is stopped. Return the exit status.
+
+    `parent` is the read end of a pipe from the supervisor; end-of-file means that the supervisor died.
     """
     from kafka_client.errors import ConfigError, MillstreamError
     from logd.ahead import import_ahead
@@ -178,7 +181,7 @@ def _orphaned(loop: asyncio.AbstractEventLoop, parent: int, stop: asyncio.Event)
 
 
 async def _started(embedded: EmbeddedBroker, stop: asyncio.Event) -> bool:
-    """Start, which waits for others: whoever stops it meanwhile is heard. Whether it is started."""
+    """Start the broker. Return False if a stop signal came while it waited to join the cluster."""
     starting = asyncio.ensure_future(embedded.start())
     stopping = asyncio.ensure_future(stop.wait())
     try:
@@ -205,7 +208,7 @@ def _ready_line(broker: Broker, started: float) -> str:
 
 
 def _process_age() -> float:
-    """When this process began, on the boot clock: the start that is reported includes the interpreter's."""
+    """Return when this process began, in seconds of the boot clock; the interpreter's start is included."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         return int(fields[19]) / os.sysconf("SC_CLK_TCK")

@@ -50,7 +50,7 @@ class PartitionState(NamedTuple):
 def membership_of(
     config: BrokerConfig, failed: Callable[[MillstreamError], None]
 ) -> ClusterMembership | None:
-    """The cluster that a broker with these settings joins; None: it coordinates itself. ConfigError.
+    """Return the cluster membership for these settings, or None for a standalone broker. Raises ConfigError.
 
     `failed` is called when the broker may not go on among the others, with why.
     """
@@ -86,8 +86,10 @@ class EmbeddedBroker:
         self._server = Server(self.broker)
 
     async def start(self) -> None:
-        """Take the addresses, open the log folders, let clients in. ConfigError, CannotListen (an address is
-        taken), StorageError, OSError; nothing is left running then.
+        """Bind the addresses, open the log directories, and accept clients.
+
+        Raises ConfigError, CannotListen (an address is in use), StorageError or OSError; nothing is left
+        running then.
         """
         try:
             self._server.bind()  # before the log folders are touched, which may take long to recover
@@ -117,7 +119,7 @@ class EmbeddedBroker:
     async def stop(self) -> None:
         """Close the connections and every log, leaving the clean-shutdown markers.
 
-        Among others a broker hands over first what it leads, while it still serves.
+        In a cluster, the broker first hands over the partitions that it leads, while it still serves.
         """
         if self.broker.membership is not None:
             await self.broker.membership.hand_over(self.broker)
@@ -127,7 +129,7 @@ class EmbeddedBroker:
     # Telling
 
     def ends(self) -> list[PartitionEnds]:
-        """Every partition, internal topics included."""
+        """Return the ends of every partition, including internal topics."""
         return [
             PartitionEnds(
                 key.topic,
@@ -140,7 +142,7 @@ class EmbeddedBroker:
         ]
 
     def states(self) -> list[PartitionState]:
-        """Every partition of a cluster of several brokers; a broker by itself has nothing to say here."""
+        """Return the state of every partition in a cluster; a standalone broker has none."""
         return [
             PartitionState(*tp, state.leader, state.replicas, state.isr)
             for tp, state in sorted(self.broker.image.partitions.items())

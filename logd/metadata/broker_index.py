@@ -16,7 +16,7 @@ _NOTHING: frozenset[TopicPartition] = frozenset()
 
 
 class Assigned(Protocol):
-    """What is looked at of a partition's state."""
+    """The fields of a partition's state that the index uses."""
 
     @property
     def replicas(self) -> tuple[int, ...]:
@@ -56,11 +56,11 @@ class BrokerIndex:
         return self._led.get(broker, _NOTHING)
 
     def preferred_count(self, broker: int) -> int:
-        """How many partitions it is the preferred leader of."""
+        """Return how many partitions the broker is the preferred leader of."""
         return self._preferred.get(broker, 0)
 
     def not_led_as_preferred(self, broker: int) -> Set[TopicPartition]:
-        """Those of which it is the preferred leader, and does not lead them."""
+        """Return the partitions of which the broker is the preferred leader, but does not lead."""
         return self._not_preferred.get(broker, _NOTHING)
 
     @property
@@ -74,7 +74,7 @@ class BrokerIndex:
         return sorted(broker for broker, partitions in self._not_preferred.items() if partitions)
 
     def add(self, tp: TopicPartition, state: Assigned) -> None:
-        """A partition has this state now; `remove` has taken out what it had before."""
+        """Add a partition with its new state; call `remove` with the old state before."""
         for replica in state.replicas:
             self._held[replica].add(tp)
         preferred = state.replicas[0]
@@ -89,7 +89,7 @@ class BrokerIndex:
             self.reassigning.add(tp)
 
     def remove(self, tp: TopicPartition, state: Assigned) -> None:
-        """A partition has this state no longer."""
+        """Remove a partition with its old state."""
         for replica in state.replicas:
             self._held[replica].discard(tp)
         preferred = state.replicas[0]

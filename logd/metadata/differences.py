@@ -11,7 +11,7 @@ from logd.metadata.image import Change, ClusterImage, broker_gone, replicas_offl
 
 
 def differences(before: ClusterImage, after: ClusterImage) -> list[Change]:
-    """What to apply to ``before``; it costs by all there is. Ids of deleted topics are not compared."""
+    """Return the changes that turn ``before`` into ``after``. Ids of deleted topics are not compared."""
     lost = _topics_lost(before, after)
     changes: list[Change] = [{"type": "topic-deleted", "name": name} for name in sorted(lost)]
     changes += (

@@ -21,7 +21,7 @@ from logd.metadata.image import Change, ClusterImage
 
 FILE_NAME = "metadata.journal"
 MOVED_NAME = FILE_NAME + ".moved"
-"""What a journal is called once all that is in it is in ZooKeeper."""
+"""The name of a journal once all its contents are in ZooKeeper."""
 COMPACT_AT_LINES = 200
 """A journal shorter than this is left as it is."""
 
@@ -47,7 +47,7 @@ class JournalFile(Protocol):
         """Wait until what was written is on the disk."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 class JournalDisk(Protocol):

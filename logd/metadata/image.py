@@ -29,13 +29,13 @@ __getattr__ = at_first_use(
 )
 
 Change = dict[str, Any]
-"""One change as it is stored: ``{"type": "topic", ...}``; ``ClusterImage.apply`` knows the types."""
+"""A change as it is stored: ``{"type": "topic", ...}``; ``ClusterImage.apply`` knows the types."""
 
 PRODUCER_ID_BLOCK = 1000
 """Producer ids handed out at a time, as Kafka's blocks are; what is left of a block is lost at a restart."""
 
 NO_CONFIGS: Final[dict[str, str]] = {}
-"""Of a topic that overrides nothing; not to be changed."""
+"""The overrides of a topic without any; not to be changed."""
 NO_LEADER: Final = -1
 """The leader of a partition that has none."""
 
@@ -49,7 +49,7 @@ class TopicImage(NamedTuple):
     configs: dict[str, str] = NO_CONFIGS
 
     def as_change(self) -> Change:
-        """The change that creates this topic or gives it this state."""
+        """Return the change that creates this topic or gives it this state."""
         return {
             "type": "topic",
             "name": self.name,
@@ -60,12 +60,12 @@ class TopicImage(NamedTuple):
 
 
 def broker_gone(broker: int) -> Change:
-    """The change that a broker is not alive any more."""
+    """Return the change that removes a broker which is not alive any more."""
     return {"type": "broker-gone", "id": broker}
 
 
 def replicas_offline(broker: int, partitions: Iterable[TopicPartition]) -> Change:
-    """The change that a broker, alive, cannot serve these of its replicas: their log folder failed."""
+    """Return the change that a live broker cannot serve these replicas: their log directory failed."""
     by_topic: dict[str, list[int]] = {}
     for tp in sorted(partitions):
         by_topic.setdefault(tp.topic, []).append(tp.partition)
@@ -73,7 +73,7 @@ def replicas_offline(broker: int, partitions: Iterable[TopicPartition]) -> Chang
 
 
 class ClusterImage:
-    """What all stored changes add up to.
+    """The state of the cluster: the sum of all changes.
 
     ``topics`` by name; ``deleted`` holds the ids of topics whose files may still be on disk;
     ``broker_configs`` are changed settings by broker, ``""`` meaning all brokers. ``partitions`` is empty for
@@ -104,7 +104,7 @@ class ClusterImage:
 
     @classmethod
     def of(cls, changes: Iterable[Change]) -> ClusterImage:
-        """What these changes add up to, such as a snapshot's."""
+        """Return the image that these changes, such as a snapshot's, add up to."""
         image = cls()
         for change in changes:
             image.apply(change)
@@ -119,7 +119,7 @@ class ClusterImage:
         return self.broker_index.led_by(broker)
 
     def offline_of(self, broker: int) -> Collection[TopicPartition]:
-        """What the broker holds in log folders that failed."""
+        """Return the broker's partitions in log directories that failed."""
         return self.offline.get(broker, ())
 
     def apply(self, change: Change) -> None:
@@ -160,7 +160,7 @@ class ClusterImage:
 
     def _forget_partitions(self, topic: TopicImage) -> None:
         if not self.partitions:
-            return  # an embedded node's
+            return  # a standalone broker's
         for index in range(topic.partitions):
             tp = TopicPartition(topic.name, index)
             before = self.partitions.pop(tp, None)
@@ -201,7 +201,9 @@ class ClusterImage:
         )
         before = self.brokers.get(broker.id)
         if before is None or before.epoch != broker.epoch:
-            self.offline.pop(broker.id, None)  # it has started anew, and says again what it cannot serve
+            self.offline.pop(
+                broker.id, None
+            )  # it has started again, and will report again what it cannot serve
         self.brokers[broker.id] = broker
 
     def _apply_offline(self, change: Change) -> None:
@@ -218,7 +220,7 @@ class ClusterImage:
                     del self.offline[broker]
 
     def as_changes(self) -> list[Change]:
-        """The shortest list of changes that leads here; files of deleted topics are taken to be gone."""
+        """Return the shortest list of changes that builds this image, without ids of deleted topics."""
         changes = [topic.as_change() for topic in self.topics.values()]
         changes += [
             {"type": "broker-configs", "broker": broker, "configs": configs}

@@ -1,8 +1,8 @@
-"""What a start finds on disk and the cluster's metadata does not say: the changes that take it in.
+"""Topics and ids found on disk at a start but missing in the metadata: the changes that add them.
 
-Logs of a topic nobody knows come from elsewhere, such as a folder that Apache Kafka wrote. Partitions beyond
-those a topic has are of a topic that was taken in while one of its folders was away. Producer ids found in
-logs were given out by somebody else, or by a journal that was lost.
+Logs of unknown topics come from elsewhere, such as a directory that Apache Kafka wrote. Partitions beyond a
+topic's count are of a topic that was added while one of its log directories was offline. Producer ids found
+in logs were handed out by another broker, or by a journal that was lost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def recovered_changes(
     new_topic_id: Callable[[], bytes],
     configs_for: Callable[[str], dict[str, str]],
 ) -> list[Change]:
-    """The topics nobody knew, and those that turn out to have more partitions."""
+    """Return the changes that add unknown topics, and partitions beyond a topic's count."""
     changes = []
     for name, logs in found.items():
         known = image.topics.get(name)
@@ -46,7 +46,7 @@ def recovered_changes(
 
 
 def beyond(next_producer_id: int, found: Iterable[int]) -> int:
-    """The next producer id to give, when these were found in logs.
+    """Return the next producer id to hand out, when these ids were found in logs.
 
     An id given twice makes the second producer's first batch a duplicate of the first one's: acknowledged,
     and never stored. Of ids that a log's producer state has forgotten (``producer.id.expiration.ms``) no

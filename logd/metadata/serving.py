@@ -54,10 +54,11 @@ class ServingController:
     async def do(
         self, decide: Callable[[Controller], Decision[T]], *, validate_only: bool = False
     ) -> Decision[T]:
-        """Have something decided at its turn, written, applied and published; its answer may be given then.
+        """Have a decision made at its turn, written, applied and published. Return it; its answer may be sent
+        then.
 
-        It goes to its end whoever stops waiting for it: a write that was begun may not be left alone.
-        KafkaError: those of ``decide``, KAFKA_STORAGE_ERROR when nothing was written, NOT_CONTROLLER.
+        It runs to its end even if the caller is cancelled: a write must not be abandoned. Raises KafkaError:
+        those of ``decide``, KAFKA_STORAGE_ERROR if nothing was written, and NOT_CONTROLLER.
         """
         running = asyncio.ensure_future(self._in_turn(decide, validate_only))
         self._running.add(running)

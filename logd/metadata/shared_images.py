@@ -1,4 +1,4 @@
-"""What only a cluster of several brokers has in its image: brokers, and who holds and leads a partition."""
+"""The parts of a cluster's image that a standalone broker lacks: brokers, and states of partitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionImage:
-    """Who holds a partition, who of them is in sync, who leads.
+    """The state of a partition: its replicas, its in-sync replicas, its leader.
 
     ``replicas`` are broker ids, the preferred leader first, those of ``adding`` and ``removing`` (KIP-455)
     among them. ``isr`` is never empty: a partition without a leader (``NO_LEADER``) keeps the last one.
@@ -44,7 +44,7 @@ class PartitionImage:
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
     def as_change(self, tp: TopicPartition) -> dict[str, Any]:
-        """The change that gives a partition this state."""
+        """Return the change that gives a partition this state."""
         return {
             "type": "partition",
             "topic": tp.topic,
@@ -70,9 +70,9 @@ class Endpoint(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerImage:
-    """A broker that is alive. ``epoch`` is of its registration (in ZooKeeper the czxid of its znode).
+    """A broker that is alive. ``epoch`` is its registration's (in ZooKeeper the czxid of its znode).
 
-    ``offline_log_dirs`` are its log folders that failed, as its ``log.dirs`` names them.
+    ``offline_log_dirs`` are its log directories that failed, as its ``log.dirs`` names them.
     """
 
     id: int
@@ -83,7 +83,7 @@ class BrokerImage:
     offline_log_dirs: tuple[str, ...] = ()
 
     def as_change(self) -> dict[str, Any]:
-        """The change that makes the broker known like this."""
+        """Return the change that adds the broker with this state."""
         return {
             "type": "broker",
             "id": self.id,

@@ -20,4 +20,4 @@ class MetadataStore(Protocol):
         """Store changes, all or none; they are durable on return. OSError when they are not."""
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""

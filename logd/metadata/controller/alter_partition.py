@@ -26,7 +26,7 @@ KNOWS_LEADER_CHANGES: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewIsr:
-    """What a leader wants: ``isr`` by broker, with the epochs by which they fetched.
+    """An ISR proposed by a leader: ``isr`` by broker, with the broker epochs of the replicas' fetches.
 
     ``leader_epoch`` and ``partition_epoch`` are those the leader goes by.
     """
@@ -141,7 +141,9 @@ def _check_isr(new: NewIsr, state: PartitionImage) -> None:
 
 
 def _check_eligible(live: Liveness, new: NewIsr, state: PartitionImage, version: int) -> None:
-    """KIP-903: who fetched before it started anew may have lost what it fetched."""
+    """Raise KafkaError for a replica that started again after its fetch, since its log may be shorter
+    (KIP-903).
+    """
     for replica, epoch in new.isr.items():
         reason = _why_ineligible(live, new.tp, replica, epoch, is_new=replica not in state.isr)
         if reason:

@@ -26,7 +26,7 @@ from logd.metadata.image import (
 )
 
 Touched: TypeAlias = dict[TopicPartition, set[int]]
-"""Partitions to be looked at, each with those of its replicas that have started anew."""
+"""Partitions to be checked, each with those of its replicas that have started again."""
 
 
 def change_brokers(
@@ -102,9 +102,9 @@ def fail_log_dirs(
     partitions: Collection[TopicPartition],
     unclean_allowed: UncleanAllowed,
 ) -> Decision[None]:
-    """Log folders of a broker have failed, and with them these partitions, until it starts anew.
+    """Take partitions offline after log directories of a broker failed, until the broker starts again.
 
-    KafkaError(STALE_BROKER_EPOCH).
+    Raises KafkaError(STALE_BROKER_EPOCH).
     """
     known = registered(image, broker, epoch)
     offline = set(image.offline_of(broker))
@@ -122,7 +122,7 @@ def fail_log_dirs(
 
 
 def registered(image: ClusterImage, broker: int, epoch: int) -> BrokerImage:
-    """The broker that says something. KafkaError(STALE_BROKER_EPOCH), also for one nobody knows."""
+    """Return the broker's image. Raises KafkaError(STALE_BROKER_EPOCH) for an unknown one or other epoch."""
     known = image.brokers.get(broker)
     if known is None:
         raise KafkaError(

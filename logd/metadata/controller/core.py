@@ -1,8 +1,7 @@
-"""The controller of the cluster: its image, its epoch, and everything it can be asked to decide.
+"""The controller of the cluster: its image, its epoch, and every decision that it can be asked for.
 
-A method decides and changes nothing. What it returns is written by a store, and then handed to `apply`; until
-then nothing else may be decided, since it would be decided on an old image. `logd.metadata.serving` does that
-for whoever can wait.
+A method decides and changes nothing. A store writes its decision, which then goes to `apply`. Until then no
+other decision may be made, since it would be made on an old image. `logd.metadata.serving` keeps that order.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _UNCLEAN = "unclean.leader.election.enable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """What the controller goes by: ``defaults`` of topics, ``leader.imbalance.per.broker.percentage``."""
+    """The settings of the controller: topic ``defaults``, and ``leader.imbalance.per.broker.percentage``."""
 
     defaults: TopicConfig = field(default_factory=TopicConfig)
     leader_imbalance_per_broker_percentage: int = 10
@@ -56,13 +55,13 @@ class Controller:
         self.settings = settings or ControllerSettings()
 
     def apply(self, decision: Decision[T]) -> T:
-        """The changes are written: the image has them from now on. Returns the answer, which may be given."""
+        """Apply the changes of a decision that was written. Return the answer, which may be sent now."""
         for change in decision.changes:
             self.image.apply(change)
         return decision.answer
 
     def unclean_allowed(self, topic: str) -> bool:
-        """Whether ``unclean.leader.election.enable`` holds for a topic."""
+        """Return True if ``unclean.leader.election.enable`` holds for a topic."""
         known = self.image.topics.get(topic)
         override = None if known is None else known.configs.get(_UNCLEAN)
         if override is None:

@@ -1,4 +1,4 @@
-"""What the controller has decided, before it is written."""
+"""A decision of the controller, before it is written."""
 
 from __future__ import annotations
 

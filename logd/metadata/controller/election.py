@@ -20,7 +20,7 @@ from logd.metadata.image import NO_LEADER, ClusterImage, PartitionImage
 
 
 class ElectionType(IntEnum):
-    """What ElectLeaders asks for, as on the wire."""
+    """The election types of ElectLeaders, as on the wire."""
 
     PREFERRED = 0
     UNCLEAN = 1

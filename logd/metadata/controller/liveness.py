@@ -23,13 +23,13 @@ class Liveness:
         self._offline = {} if offline is None else offline
 
     def broker(self, broker: int) -> BrokerImage | None:
-        """The broker if it is alive."""
+        """Return the broker if it is alive, else None."""
         if broker in self._brokers:
             return self._brokers[broker]
         return self._image.brokers.get(broker)
 
     def is_online(self, tp: TopicPartition, broker: int) -> bool:
-        """Whether the broker is alive and the log folder of this replica serves."""
+        """Return True if the broker is alive and the log directory of this replica serves."""
         if self.broker(broker) is None:
             return False
         return tp not in self._offline_of(broker)
@@ -39,14 +39,14 @@ class Liveness:
             return self._offline[broker]
         known, said = self._image.brokers.get(broker), self.broker(broker)
         if known is None or said is None or known.epoch != said.epoch:
-            return ()  # it has started anew, and says again what it cannot serve
+            return ()  # it has started again, and says again what it cannot serve
         return self._image.offline_of(broker)
 
     def is_shutting_down(self, broker: int) -> bool:
-        """Whether the broker is alive and has asked to be relieved."""
+        """Return True if the broker is alive and is shutting down."""
         known = self.broker(broker)
         return known is not None and known.is_shutting_down
 
     def can_lead(self, tp: TopicPartition, broker: int) -> bool:
-        """Whether the replica is online on a broker that stays."""
+        """Return True if the replica is online on a broker that is not shutting down."""
         return self.is_online(tp, broker) and not self.is_shutting_down(broker)

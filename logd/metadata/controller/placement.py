@@ -85,7 +85,9 @@ def check_same_factor(placed: Sequence[Replicas], factor: int, *, first_partitio
 
 
 def check_replicas(replicas: Sequence[int], known: Collection[int], what: str) -> Replicas:
-    """The replicas of one partition, as assigned by hand. KafkaError(INVALID_REPLICA_ASSIGNMENT)."""
+    """Return the replicas of one partition, as assigned by hand. Raises
+    KafkaError(INVALID_REPLICA_ASSIGNMENT).
+    """
     if not replicas:
         raise _bad(f"{what} has no replicas: name at least one broker")
     if len(set(replicas)) < len(replicas):
@@ -129,7 +131,7 @@ def _replicas(
 
 
 def _followers(ring: Sequence[int], first: int, shift: int) -> Iterator[int]:
-    """The other brokers over and over, beginning ``shift`` behind the one after the first."""
+    """Yield the other brokers in cycles, beginning ``shift`` places after the one that follows the first."""
     others = len(ring) - 1
     step = 0
     while others:

@@ -21,9 +21,9 @@ class ProducerIdBlock(NamedTuple):
 
 
 def allocate_producer_ids(image: ClusterImage, broker: int, epoch: int) -> Decision[ProducerIdBlock]:
-    """The next block, which no one had before.
+    """Return the next block of ids, which no broker had before.
 
-    KafkaError: STALE_BROKER_EPOCH, UNKNOWN_SERVER_ERROR when all ids are used up.
+    Raises KafkaError(STALE_BROKER_EPOCH), or KafkaError(UNKNOWN_SERVER_ERROR) if all ids are used up.
     """
     registered(image, broker, epoch)
     first = image.next_producer_id

@@ -90,7 +90,7 @@ def _cancelled(tp: TopicPartition, state: PartitionImage) -> PartitionImage:
 
 
 def towards(state: PartitionImage, target: tuple[int, ...]) -> PartitionImage:
-    """The partition on its way to other replicas, whatever way it was on before."""
+    """Return the state on the way to `target` replicas, in place of any reassignment under way."""
     adding = tuple(replica for replica in target if replica not in state.origin)
     removing = tuple(replica for replica in state.origin if replica not in target)
     replicas = (*target, *removing)

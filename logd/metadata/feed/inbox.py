@@ -29,7 +29,7 @@ class Inbox:
         return self._is_begun and self._snapshot is None
 
     def registered(self, broker_epoch: int) -> None:
-        """The broker is registered anew: only what is sent to this registration counts, from a snapshot."""
+        """Note a new registration: only updates sent to it count, beginning with a snapshot."""
         self.broker_epoch = broker_epoch
         self._is_begun, self._snapshot, self._applied = False, None, 0
 

@@ -35,7 +35,7 @@ class Outbox(Generic[T]):
         self._snapshot = snapshot
         self._number = 0
         self._rest: list[T] | None = None
-        """Of a snapshot, what is to be sent; None where none is being sent."""
+        """The rest of a snapshot that is still to be sent; None if no snapshot is being sent."""
         self._begins = True
         """A snapshot is due."""
         self._waiting: list[T] = []
@@ -47,7 +47,7 @@ class Outbox(Generic[T]):
         return len(self._waiting)
 
     def add(self, changes: Sequence[T]) -> None:
-        """The controller has applied these."""
+        """Queue changes that the controller has applied."""
         if self._begins:
             return  # the snapshot will have them
         self._waiting += changes
@@ -55,13 +55,13 @@ class Outbox(Generic[T]):
             self.begin_again()
 
     def next(self) -> Update[T] | None:
-        """The update to send now; None where the broker knows everything."""
+        """Return the update to send now, or None if the broker is up to date."""
         if self._sent is None:
             self._sent = self._made()
         return self._sent
 
     def delivered(self, number: int) -> None:
-        """The broker has applied the update of that number."""
+        """Note that the broker has applied the update of that number."""
         if self._sent is not None and self._sent.number == number:
             self._sent = None
 

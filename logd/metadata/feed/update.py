@@ -1,4 +1,4 @@
-"""One message of the feed."""
+"""A message of the feed."""
 
 from __future__ import annotations
 

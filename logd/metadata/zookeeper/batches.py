@@ -16,12 +16,12 @@ from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.znodes import paths
 
 BATCH_BYTES_MAX: Final = 512 * 1024
-"""Of one `multi`: half of what ZooKeeper takes, since its servers exchange it with additions of their own."""
+"""Most bytes of one `multi`: half of ZooKeeper's limit, since its servers add data of their own."""
 BATCH_OPERATIONS_MAX: Final = 500
-"""Of one `multi`: ZooKeeper does nothing else while it carries one out, and kazoo packs it in one go."""
+"""Most operations of one `multi`: ZooKeeper does nothing else meanwhile, and kazoo packs it in one go."""
 OPERATION_BYTES_MAX: Final = 1_000_000
 OVERHEAD_BYTES: Final = 64
-"""Of an operation, besides path and value: headers, lengths and the ACL."""
+"""Bytes of an operation besides path and value: headers, lengths and the ACL."""
 
 log = logging.getLogger("logd.zookeeper")
 
@@ -37,7 +37,9 @@ async def write_all(session: Session, elected: Elected, operations: Iterable[Wri
 
 
 def batches(operations: Iterable[Write], chroot_length: int = 0) -> Iterator[list[Write]]:
-    """In order, each within the bounds; ZooKeeperError for one that is larger than ZooKeeper takes."""
+    """Yield the operations in batches within the bounds. Raises ZooKeeperError if one is too large for
+    ZooKeeper.
+    """
     batch: list[Write] = []
     total = 0
     for operation in operations:

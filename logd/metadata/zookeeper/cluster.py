@@ -1,4 +1,4 @@
-"""What the brokers of a cluster share besides its metadata: its id, and blocks of producer ids."""
+"""Data that the brokers of a cluster share besides its metadata: its id, and blocks of producer ids."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ async def prepare(session: Session) -> None:
 
 
 async def find_cluster_id(session: Session) -> str | None:
-    """The id of the cluster that is kept there, None if there is none yet. BadZnode."""
+    """Return the id of the cluster in ZooKeeper, or None. Raises BadZnode."""
     found = await session.find(paths.CLUSTER_ID)
     return None if found is None else znodes.decode_cluster_id(found[0])
 
 
 async def cluster_id(session: Session, new_id: Callable[[], str]) -> str:
-    """The id of the cluster that is kept there; a new one if there is none yet. BadZnode."""
+    """Return the id of the cluster in ZooKeeper, writing a new one if there is none yet. Raises BadZnode."""
     while True:
         found = await find_cluster_id(session)
         if found is not None:
@@ -37,7 +37,7 @@ async def cluster_id(session: Session, new_id: Callable[[], str]) -> str:
 
 
 async def next_producer_ids(session: Session, broker_id: int) -> ProducerIdBlock:
-    """A block of ids that nobody was given before, by a write that needs no controller. BadZnode.
+    """Return a block of producer ids that no broker had before; it needs no controller. Raises BadZnode.
 
     Where the answer is lost the block may be as well: another one follows it.
     """

@@ -100,9 +100,9 @@ async def resign(session: Session, elected: Elected) -> None:
 
 
 async def fenced(session: Session, elected: Elected, operations: Sequence[Write]) -> list[Any]:
-    """These writes, all or none, if this is still the controller: what each answers.
+    """Write all or none of the operations if this is still the controller. Return each one's result.
 
-    ControllerMoved; MultiFailed with the operation's index in `operations`; ConnectionLost.
+    Raises ControllerMoved, ConnectionLost, or MultiFailed with the operation's index in `operations`.
     """
     try:
         answers = await session.multi((elected.fence, *operations))
@@ -114,7 +114,7 @@ async def fenced(session: Session, elected: Elected, operations: Sequence[Write]
 
 
 async def _epoch(session: Session) -> tuple[int, Stat]:
-    """The epoch, with its version; written for the first time if there is none."""
+    """Return the epoch with its version; write the first epoch if there is none."""
     while True:
         try:
             data, stat = await session.get(paths.CONTROLLER_EPOCH)
@@ -127,7 +127,7 @@ async def _epoch(session: Session) -> tuple[int, Stat]:
 
 
 async def _found(session: Session, broker_id: int) -> Elected | None:
-    """The election that the session there is has won, if it has."""
+    """Return the election won by the current session, or None."""
     await session.sync()
     lease = session.lease
     controller = await session.exists(paths.CONTROLLER)

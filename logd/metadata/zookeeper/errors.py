@@ -1,4 +1,4 @@
-"""What ZooKeeper answers or fails to answer; a class says what the caller does next.
+"""Errors of ZooKeeper; a class says what the caller does next.
 
 ZooKeeperError
 ├── Unreachable         no session came about in time: mend zookeeper.connect, or try again
@@ -47,7 +47,7 @@ class SessionExpired(ConnectionLost):
 
 
 class Refused(ZooKeeperError):
-    """An error code of ZooKeeper that no other class stands for."""
+    """An error code of ZooKeeper without a class of its own."""
 
 
 class _OfPath(ZooKeeperError):

@@ -32,7 +32,8 @@ from logd.metadata.zookeeper.znodes import paths, znodes
 from logd.metadata.zookeeper.znodes.znodes import MoveZnode
 
 WAITED_PART: Final = 1.5
-"""Of a session's timeout: how long the controller's role is waited for, which a killed run leaves behind."""
+"""The wait for the controller's role, which a killed run still holds, as a multiple of a session's timeout.
+"""
 EMPTY: Final = "give an empty chroot"
 
 
@@ -52,7 +53,7 @@ async def refuse_unfinished(session: Session) -> None:
 
 
 async def standing(session: Session, move: MoveZnode) -> Standing:
-    """How far this move has come. ChrootTaken where the chroot is another cluster's, BadZnode."""
+    """Return how far this move has come. Raises BadZnode, and ChrootTaken for another cluster's chroot."""
     await session.sync()
     found = await session.find(paths.CLUSTER_ID)
     begun = await session.find(paths.MOVE)
@@ -117,7 +118,7 @@ async def write(
 
 
 async def end(session: Session) -> None:
-    """The node has its metadata here from now on: brokers may start."""
+    """End the move: brokers may start on the metadata here."""
     while True:
         try:
             await session.delete(paths.MOVE)
@@ -159,7 +160,7 @@ async def _brokers(session: Session) -> list[str]:
 
 
 async def _elected(session: Session, broker_id: int, wall_clock_ms: Callable[[], int]) -> Elected:
-    """The controller's role, which an earlier run of the move may hold as long as its session lasts."""
+    """Return the controller's role, which an earlier run may hold until its session ends."""
     try:
         async with asyncio.timeout(session.settings.session_timeout_ms / 1000 * WAITED_PART):
             with Watch(session) as watch:

@@ -38,17 +38,17 @@ class OldGroup:
 
 
 async def old_groups(session: Session) -> list[str]:
-    """The names of all groups there."""
+    """Return the names of all groups."""
     return await session.find_children(paths.CONSUMERS)
 
 
 async def old_members(session: Session, groups: Sequence[str]) -> list[list[str]]:
-    """The ids of each group's members."""
+    """Return the ids of each group's members."""
     return await session.children_of_all([f"{paths.CONSUMERS}/{name}/ids" for name in groups])
 
 
 async def read_old_group(session: Session, name: str) -> OldGroup | None:
-    """All there is of a group; None if there is nothing. BadZnode for an offset that is no number."""
+    """Return a group's data, or None if there is none. Raises BadZnode for an offset that is no number."""
     root = f"{paths.CONSUMERS}/{name}"
     if await session.exists(root) is None:
         return None
@@ -63,7 +63,7 @@ async def read_old_group(session: Session, name: str) -> OldGroup | None:
 
 
 async def old_topics(session: Session, name: str) -> list[str]:
-    """The topics a group has read, in order; also those of which nothing is known but that."""
+    """Return the topics that a group has read, in order, including topics known only by name."""
     owned = await session.find_children(f"{paths.CONSUMERS}/{name}/owners")
     return sorted({*owned, *await session.find_children(f"{paths.CONSUMERS}/{name}/offsets")})
 
@@ -87,7 +87,7 @@ async def delete_old_group(session: Session, name: str, topic: str | None = None
 
 
 async def _delete_below(session: Session, path: str) -> None:
-    """A znode with all below it, if it is there."""
+    """Delete a znode and all znodes below it, if it exists."""
     for child in await session.find_children(path):
         await _delete_below(session, f"{path}/{child}")
     try:
@@ -103,7 +103,7 @@ async def _members(session: Session, root: str) -> dict[str, OldMember]:
 
 
 def _member(data: bytes) -> OldMember:
-    """What cannot be read says nothing: a member is shown, and nothing acts on it."""
+    """Return a member; one that cannot be read is empty, since members are only shown."""
     try:
         found = msgspec.json.decode(data, type=_Member)
     except msgspec.DecodeError:

@@ -26,7 +26,7 @@ from logd.metadata.zookeeper.znodes import paths, znodes
 from logd.metadata.zookeeper.znodes.znodes import Registration
 
 WAITED_PART: Final = 1.5
-"""Of a session's timeout: how long a registration is waited out that this broker's last run may have left."""
+"""The wait for a registration of this broker's last run to end, as a multiple of a session's timeout."""
 AGAIN_S: Final = 1.0
 
 log = logging.getLogger("logd.zookeeper")
@@ -151,7 +151,7 @@ class Registrar:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> Registered:
-        """The first registration; errors as `register`."""
+        """Register for the first time. Raises errors as `register`."""
         first = await self._register()
         self._registered(first)
         self._task = asyncio.get_running_loop().create_task(self._run(first), name="the registration")
@@ -159,7 +159,7 @@ class Registrar:
         return first
 
     async def say_again(self) -> None:
-        """What the broker says of itself has changed: the same registration has it. ZooKeeperError."""
+        """Write the registration again after its data has changed. Raises ZooKeeperError."""
         if self._last is not None and self._last.lease is self._session.lease:
             data = znodes.encode_registration(self._registration(), self._wall_clock_ms())
             await self._session.set(paths.broker(self._broker_id), data)

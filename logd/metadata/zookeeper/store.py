@@ -26,15 +26,15 @@ from logd.metadata.zookeeper.znodes.znodes import ProducerIdBlock
 
 NEVER_WRITTEN: Final = frozenset(("broker", "broker-gone", "replicas-offline"))
 CONFIG_CHANGE_KEPT_MS: Final = 15 * 60 * 1000
-"""How long Kafka keeps the znodes that tell of changed settings."""
+"""How long Kafka keeps the znodes that report changed settings."""
 
 log = logging.getLogger("logd.zookeeper")
 
 
 class ZooKeeperStore:
-    """Of one election: `load` first, then `write`, one task at a time.
+    """The store of one election: `load` first, then `write`, one task at a time.
 
-    After an error part of what was to be written may be: resign, or `load` again.
+    After an error the changes may be written in part: resign, or `load` again.
     """
 
     def __init__(self, session: Session, elected: Elected) -> None:
@@ -94,7 +94,7 @@ class ZooKeeperStore:
         self._tree = tree
 
     async def purge_config_changes(self, now_ms: int) -> None:
-        """Delete what has told of changed settings for long enough."""
+        """Delete znodes that have reported changed settings for long enough."""
         names = await self._session.find_children(paths.CONFIG_CHANGES)
         found = await self._session.find_all([f"{paths.CONFIG_CHANGES}/{name}" for name in names])
         old = [
@@ -150,7 +150,7 @@ class Plan:
         self._changed: set[str] = set()
 
     def add(self, change: Change) -> None:
-        """Any change but the deletion of a topic."""
+        """Add any change but the deletion of a topic."""
         match change["type"]:
             case "topic":
                 self._topic(change)
@@ -179,7 +179,7 @@ class Plan:
             self._tree.stateless.discard(TopicPartition(name, index))
 
     def operations(self) -> Iterator[Write]:
-        """All of them; a topic's znode once, with all that the changes say of it."""
+        """Yield all operations; a topic's znode once, with all changes to it."""
         for part in self._parts:
             if not isinstance(part, str):
                 yield from part

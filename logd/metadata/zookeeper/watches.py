@@ -23,7 +23,7 @@ log = logging.getLogger("logd.zookeeper")
 
 
 class Watch:
-    """As a context manager; read by it, wait for `changed`, read again."""
+    """A watch as a context manager: read by it, wait for `changed`, read again."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -40,7 +40,7 @@ class Watch:
         self._forget()
 
     async def find(self, path: str) -> tuple[bytes, Stat] | None:
-        """The value, or None; watched for being created, set and deleted."""
+        """Return the value, or None, and watch the znode for being created, set and deleted."""
         while True:
             try:
                 return await self._session.get(path, self._triggered)
@@ -72,7 +72,7 @@ class Watch:
             self._flag.set()
 
     def _triggered(self, _: object) -> None:
-        """In a thread of kazoo's."""
+        """Wake the loop; called in a thread of kazoo's."""
         try:
             self._loop.call_soon_threadsafe(self._flag.set)
         except RuntimeError:
@@ -81,13 +81,13 @@ class Watch:
 
 
 def report(task: asyncio.Task[None]) -> None:
-    """To be called when a background task is done, which none should be but by being cancelled."""
+    """Report a background task's unexpected end: such a task ends only by being cancelled."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("%s has ended by an unexpected error", task.get_name(), exc_info=error)
 
 
 async def each_value(session: Session, path: str) -> AsyncIterator[tuple[bytes, Stat] | None]:
-    """What the znode holds now, and again after each change."""
+    """Yield the znode's value now, and again after each change."""
     with Watch(session) as watch:
         while True:
             yield await watch.find(path)
@@ -95,7 +95,7 @@ async def each_value(session: Session, path: str) -> AsyncIterator[tuple[bytes, 
 
 
 async def each_children(session: Session, path: str) -> AsyncIterator[list[str]]:
-    """The names of the children now, and again after each change."""
+    """Yield the names of the children now, and again after each change."""
     with Watch(session) as watch:
         while True:
             yield await watch.children(path)
@@ -110,7 +110,7 @@ class LiveBroker(NamedTuple):
 
 
 async def each_brokers(session: Session) -> AsyncIterator[Mapping[int, LiveBroker]]:
-    """The brokers registered now, by id, and again after each change of them or of what they say."""
+    """Yield the registered brokers by id, now and again after each change of a registration."""
     with Watch(session) as watch:
         while True:
             live: dict[int, LiveBroker] = {}

@@ -51,7 +51,7 @@ RECONNECT_S: Final = 0.05
 RECONNECT_MAX_S: Final = 1.0
 """kazoo's own goes up to an hour."""
 SECRET_PATHS: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
-"""What nobody else may read under `zookeeper.set.acl`, as Kafka has it."""
+"""Paths that no other user may read under `zookeeper.set.acl`, as in Kafka."""
 OPEN_PATH: Final = "/consumers"
 """Old consumers write there themselves."""
 
@@ -62,7 +62,7 @@ _kazoo_log.setLevel(logging.ERROR)
 
 
 class Heard(Enum):
-    """What becomes of the connection."""
+    """The changes of a connection's state."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
@@ -93,7 +93,7 @@ class Client:
         share_s = settings.session_timeout_ms / 1000 / max(len(settings.hosts), 3)
         self._handler = Handler(settings.tls, share_s, clock, self._granted)
         self.timeout_ms = 0
-        """What the server keeps the session for; known once CONNECTED was heard."""
+        """The session timeout granted by the server; set once CONNECTED was reported."""
         self.begun_at = 0.0
         """A time before the session began; known with it."""
         self.session_id = 0

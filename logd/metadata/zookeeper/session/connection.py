@@ -35,7 +35,7 @@ log = logging.getLogger("logd.zookeeper")
 
 
 class State(Enum):
-    """Of a `Session`; only in CONNECTED something can be written."""
+    """The states of a `Session`; writes need CONNECTED."""
 
     CONNECTING = "CONNECTING"
     CONNECTED = "CONNECTED"
@@ -44,7 +44,7 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What listeners hear, in the loop."""
+    """The events of a session, for listeners, in the loop."""
 
     ESTABLISHED = "established"
     """A new session: nothing ephemeral of ours is there, and no watch."""
@@ -72,7 +72,7 @@ class Connection:
         self._patience_s = patience_s
         self.state = State.CLOSED
         self.lease = Lease()
-        """Of the session there is now, or of the last one, which is over then."""
+        """The lease of the current session, or of the last one, which is over then."""
         self.client: Client | None = None
         self.disconnects = 0
         self.expires = 0
@@ -135,7 +135,9 @@ class Connection:
         return forget
 
     async def read(self, operation: Read) -> Any:
-        """The answer, after as many connections as it takes; errors that the operation names, NotAllowed."""
+        """Return the answer, after as many connections as needed. Raises the operation's errors, and
+        NotAllowed.
+        """
         while True:
             await self.wait()
             client = self.client
@@ -147,14 +149,16 @@ class Connection:
                 await asyncio.sleep(0)
 
     async def write(self, operation: Write | Multi) -> Any:
-        """The answer to one request, in the session there is; ConnectionLost as well."""
+        """Return the answer to one request in the current session. Raises the operation's errors, and
+        ConnectionLost.
+        """
         client = self.client
         if client is None or self.state is not State.CONNECTED:
             raise ConnectionLost(f"there is no connection to ZooKeeper at {self.settings.connect}")
         return await self._pipeline.ask(client, operation)
 
     def statistics(self) -> dict[str, int | str]:
-        """The state, counters since the start, and how many requests there are now."""
+        """Return the state, counters since the start, and the number of current requests."""
         return {
             "state": self.state.value,
             "requests": self._pipeline.sent,

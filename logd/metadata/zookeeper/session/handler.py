@@ -56,7 +56,7 @@ class Handler(SequentialThreadingHandler):
         self._gate_is_closed = True
 
     def create_connection(self, address: tuple[str, int], hostname: str = "", **_: object) -> _Overheard:
-        """A connection to a server, through TLS where there is a context. OSError."""
+        """Return a connection to a server, with TLS if there is a context. Raises OSError."""
         if self._gate_is_closed:
             raise OSError("the session is over")
         try:
@@ -80,7 +80,7 @@ class Handler(SequentialThreadingHandler):
     def select(
         self, readers: Sequence[Any], writers: Sequence[Any], _: object, timeout: float | None = None
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """As `select.select`. What TLS has at hand counts as readable."""
+        """Select as `select.select`; bytes that TLS has decrypted already count as readable."""
         at_hand = [each for each in readers if isinstance(each, _Overheard) and each.pending()]
         poll = select.poll()
         for each in readers:

@@ -22,11 +22,11 @@ from collections import deque
 from typing import Final
 
 SAFE_PART: Final = 0.95
-"""Of a timeout: the rest is for clocks that run at different speeds."""
+"""The part of a timeout that counts; the rest allows for clocks of different speeds."""
 TOLD_WITHIN: Final = 0.25
-"""Of a timeout: the time in which a follower tells the leader, at most."""
+"""The longest time in which a follower reports a session to the leader, as part of a timeout."""
 APART: Final = 0.05
-"""Of a timeout: requests closer together than this count as one."""
+"""Requests closer together than this part of a timeout count as one."""
 
 
 class Lease:
@@ -50,7 +50,7 @@ class Lease:
         return self._until
 
     def renew(self, sent_at: float) -> None:
-        """A write sent then (or later) has been answered. An older one takes nothing back."""
+        """Note the answer to a write that was sent then or later. An older write takes nothing back."""
         sent, told = self._sent, sent_at - self._timeout * TOLD_WITHIN
         if sent_at >= sent[-1] + self._timeout * APART:
             sent.append(sent_at)
@@ -65,7 +65,7 @@ class Lease:
         return self._until == -math.inf
 
     def end(self) -> None:
-        """The session is known to be over."""
+        """Note that the session is over."""
         self._until = -math.inf
 
     def is_held(self, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""What ZooKeeper is asked: one class each, which `client` translates. Paths are below the chroot."""
+"""The requests to ZooKeeper: one class each, which `client` translates. Paths are below the chroot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ argument tells nothing that can be relied on.
 
 
 class Stat(NamedTuple):
-    """What is told of a znode besides its value."""
+    """A znode's data besides its value."""
 
     czxid: int
     """The transaction that created it; a broker's epoch is that of its registration."""

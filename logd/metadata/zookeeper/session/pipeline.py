@@ -56,7 +56,7 @@ class Pipeline:
         return len(self._in_flight)
 
     async def ask(self, client: Client, operation: Operation) -> Any:
-        """The answer; the errors that the operation names, ConnectionLost, NotAllowed, MultiFailed."""
+        """Return the answer. Raises the operation's errors, ConnectionLost, NotAllowed and MultiFailed."""
         if self.waiting >= WAITING_MAX:
             raise ZooKeeperError(
                 f"{WAITING_MAX} requests wait for ZooKeeper already: it answers too slowly, or "
@@ -73,7 +73,7 @@ class Pipeline:
             self._turn.release()
 
     async def ask_at_once(self, client: Client, operation: Operation) -> Any:
-        """As `ask`, past those that wait: for the one request that keeps the lease."""
+        """Ask as `ask`, ahead of waiting requests: for the one request that renews the lease."""
         is_write = isinstance(operation, Create | SetData | Delete | Multi)
         request = _Request(client, self._loop.create_future(), self._clock(), is_write=is_write)
         self._in_flight.add(request)
@@ -85,13 +85,13 @@ class Pipeline:
             self._in_flight.discard(request)
 
     def fail(self, client: Client) -> None:
-        """This client is closed: what it has not answered it never will."""
+        """Fail the requests of a client that is closed: it answers no more."""
         for request in list(self._in_flight):
             if request.client is client and not request.future.done():
                 request.future.set_exception(SessionExpired("the session with ZooKeeper is over"))
 
     def _put(self, request: _Request, answer: object, error: Exception | None) -> None:
-        """In kazoo's thread; also twice for one request."""
+        """Note an answer, in kazoo's thread; it may come twice for one request."""
         self._answers.append((request, answer, error))
         if not self._is_woken:
             self._is_woken = True

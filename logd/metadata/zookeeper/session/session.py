@@ -92,12 +92,12 @@ class Session:
 
     @property
     def lease(self) -> Lease:
-        """That of the session there is now, or of the last one, which is over then."""
+        """The lease of the current session, or of the last one, which is over then."""
         return self._connection.lease
 
     @property
     def session_id(self) -> int:
-        """Of the same session; 0 before there is one."""
+        """The id of that session; 0 before there is one."""
         return self._connection.lease.session_id
 
     def add_listener(self, listener: Listener) -> Callable[[], None]:
@@ -109,25 +109,25 @@ class Session:
         await self._connection.wait()
 
     def statistics(self) -> dict[str, int | str]:
-        """The state, counters since the start, and how many requests there are now."""
+        """Return the state, counters since the start, and the number of current requests."""
         return self._connection.statistics()
 
     # Reads
 
     async def get(self, path: str, triggered: Triggered | None = None) -> tuple[bytes, Stat]:
-        """The value and what is told of the znode; NoNode."""
+        """Return the value and the stat of the znode. Raises NoNode."""
         found: tuple[bytes, Stat] = await self._connection.read(Get(path, triggered))
         return found
 
     async def find(self, path: str) -> tuple[bytes, Stat] | None:
-        """As `get`; None if there is no such znode."""
+        """Return the value and the stat as `get`, or None if there is no such znode."""
         try:
             return await self.get(path)
         except NoNode:
             return None
 
     async def exists(self, path: str, triggered: Triggered | None = None) -> Stat | None:
-        """What is told of the znode; None if there is none."""
+        """Return the stat of the znode, or None if there is none."""
         found: Stat | None = await self._connection.read(Exists(path, triggered))
         return found
 
@@ -137,7 +137,7 @@ class Session:
         return sorted(names)
 
     async def find_children(self, path: str) -> list[str]:
-        """As `children`; none of a znode that is not there."""
+        """Return the children as `children`; none if there is no such znode."""
         try:
             return await self.children(path)
         except NoNode:
@@ -148,11 +148,11 @@ class Session:
         await self._connection.read(Sync())
 
     async def find_all(self, paths: Sequence[str]) -> list[tuple[bytes, Stat] | None]:
-        """As `find` of each, in order; as many are asked for at once as may be in flight."""
+        """Return the result of `find` for each path, in order; the reads are pipelined."""
         return await self._each(paths, self.find)
 
     async def children_of_all(self, paths: Sequence[str]) -> list[list[str]]:
-        """As `find_children` of each, in order."""
+        """Return the result of `find_children` for each path, in order."""
         return await self._each(paths, self.find_children)
 
     # Writes
@@ -165,7 +165,7 @@ class Session:
         return created
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
-        """What is told of it then; NoNode, BadVersion."""
+        """Set the value. Return the znode's new stat. Raises NoNode or BadVersion."""
         stat: Stat = await self._connection.write(SetData(path, data, version))
         return stat
 
@@ -174,7 +174,9 @@ class Session:
         await self._connection.write(Delete(path, version))
 
     async def multi(self, operations: Sequence[Write | Check]) -> list[Any]:
-        """All or none of them: what each would have answered. MultiFailed says which one did not."""
+        """Carry out all or none of the operations. Return each one's result. Raises MultiFailed with the
+        failed one.
+        """
         answers: list[Any] = await self._connection.write(Multi(tuple(operations)))
         return answers
 
@@ -215,7 +217,7 @@ class Session:
                 return
 
     async def ensure_chroot(self) -> None:
-        """Create the chroot if it is missing: for whoever has opened the session without."""
+        """Create the chroot if it is missing, in a session that was opened without creating it."""
         chroot = self.settings.chroot
         if chroot and await self.exists("/") is None:
             log.info("zookeeper.connect=%s: creating the chroot", self.settings.connect)

@@ -22,7 +22,7 @@ class ZooKeeperSettings:
     chroot: str = ""
     """Begins with a slash and does not end with one; empty for none."""
     session_timeout_ms: int = 18_000
-    """What is asked for; the servers may grant another one, between 2 and 20 of their ticks."""
+    """The requested timeout; the servers may grant another one, between 2 and 20 of their ticks."""
     connection_timeout_ms: int | None = None
     """None: the session's."""
     max_in_flight_requests: int = 10
@@ -30,7 +30,7 @@ class ZooKeeperSettings:
     digest: str = field(default="", repr=False)
     """Our own: `user:password` of ZooKeeper's digest scheme. Kafka has none: it logs in by SASL (JAAS)."""
     tls: ssl.SSLContext | None = field(default=None, repr=False, compare=False)
-    """What `zookeeper.ssl.*` come to; None: without TLS."""
+    """The TLS context of the `zookeeper.ssl.*` settings; None: without TLS."""
 
     @classmethod
     def of(

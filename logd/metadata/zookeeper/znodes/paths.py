@@ -38,31 +38,31 @@ PERSISTENT: Final = (
     LOG_DIR_EVENTS,
     *(f"{CONFIG}/{kind}" for kind in ("topics", "clients", "users", "brokers", "ips")),
 )
-"""What each of Kafka's brokers makes sure of at its start."""
+"""Paths that each of Kafka's brokers creates at its start if they are missing."""
 
 
 def broker(broker_id: int) -> str:
-    """A broker's registration."""
+    """Return the path of a broker's registration."""
     return f"{BROKER_IDS}/{broker_id}"
 
 
 def topic(name: str) -> str:
-    """A topic's id and assignment."""
+    """Return the path of a topic's id and assignment."""
     return f"{TOPICS}/{name}"
 
 
 def partitions(topic_name: str) -> str:
-    """The parent of a topic's partitions."""
+    """Return the parent of a topic's partitions."""
     return f"{TOPICS}/{topic_name}/partitions"
 
 
 def partition(topic_name: str, index: int) -> str:
-    """The parent of a partition's state."""
+    """Return the parent of a partition's state."""
     return f"{TOPICS}/{topic_name}/partitions/{index}"
 
 
 def state(topic_name: str, index: int) -> str:
-    """A partition's state; its version is the partition's epoch."""
+    """Return the path of a partition's state; the znode's version is the partition's epoch."""
     return f"{TOPICS}/{topic_name}/partitions/{index}/state"
 
 
@@ -77,12 +77,12 @@ def deletion(topic_name: str) -> str:
 
 
 def topic_id_text(topic_id: bytes) -> str:
-    """As Kafka writes a Uuid."""
+    """Return a topic id in Kafka's text form of a Uuid."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 def topic_id_of(text: str) -> bytes:
-    """The 16 bytes of a Uuid; ValueError."""
+    """Return the 16 bytes of a Uuid. Raises ValueError."""
     topic_id = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     if len(topic_id) != 16:
         raise ValueError(f"a topic id has 16 bytes, not {len(topic_id)}")

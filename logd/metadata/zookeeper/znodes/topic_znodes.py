@@ -1,4 +1,4 @@
-"""What Kafka 3's brokers write of topics and partitions, to and fro: ids, assignments, states."""
+"""The znodes of Kafka 3's topics and partitions, encoded and decoded: ids, assignments, states."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def decode_topic(name: str, data: bytes) -> TopicZnode:
 
 
 class PartitionState(NamedTuple):
-    """Of `…/partitions/P/state`; its version, the partition's epoch, is ZooKeeper's."""
+    """The value of `…/partitions/P/state`; the znode's version is the partition's epoch."""
 
     leader: int
     leader_epoch: int

@@ -18,7 +18,7 @@ from logd.metadata.zookeeper.znodes import paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, TopicZnode
 
 NO_TOPIC_ID: Final = bytes(16)
-"""Of a topic that a broker before 2.8 created: whoever decides gives it one."""
+"""The id of a topic that a broker before 2.8 created; the controller gives it a new one."""
 SLICE: Final = 500
 """Partitions that are decoded without a pause."""
 UNWRITTEN: Final = -1
@@ -49,7 +49,7 @@ class KnownConfigs(NamedTuple):
 
 @dataclass(slots=True)
 class Tree:
-    """What is there; `changes` build an image of it."""
+    """The metadata in ZooKeeper; `changes` build an image of it."""
 
     topics: dict[str, KnownTopic] = field(default_factory=dict)
     configs: dict[str, KnownConfigs] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Tree:
 
 
 async def read_tree(session: Session) -> Tree:
-    """All of it; BadZnode for what cannot be acted on."""
+    """Read all metadata. Raises BadZnode for data that cannot be used."""
     await session.sync()
     tree = Tree()
     await _read_topics(session, tree)
@@ -101,7 +101,7 @@ async def _read_topics(session: Session, tree: Tree) -> None:
 
 
 async def _read_configs(session: Session, tree: Tree, kind: str) -> list[str]:
-    """The entities that have settings of their own."""
+    """Return the entities that have settings of their own."""
     names = await session.find_children(f"{paths.CONFIG}/{kind}")
     all_paths = [paths.config(kind, name) for name in names]
     for path, value in zip(all_paths, await session.find_all(all_paths), strict=True):
@@ -191,7 +191,7 @@ async def _read_brokers(session: Session, tree: Tree) -> None:
 
 
 def broker_change(broker_id: int, broker: znodes.Registration, epoch: int) -> Change:
-    """The change that a broker is alive as it has registered itself."""
+    """Return the change that a broker is alive, with the state in its registration."""
     return {
         "type": "broker",
         "id": broker_id,
@@ -204,7 +204,7 @@ def broker_change(broker_id: int, broker: znodes.Registration, epoch: int) -> Ch
 
 
 def below(path: str, tree: dict[str, list[str]]) -> Iterator[str]:
-    """What is under a path and the path itself, children first."""
+    """Yield the paths below a path and the path itself, children first."""
     for name in tree.get(path, ()):
         yield from below(f"{path}/{name}", tree)
     yield path

@@ -33,21 +33,21 @@ class ControllerZnode(NamedTuple):
 
 
 def encode_controller(broker_id: int, now_ms: int) -> bytes:
-    """Of `/controller`."""
+    """Encode `/controller`."""
     return _encode(
         {"version": 2, "brokerid": broker_id, "timestamp": str(now_ms), "kraftControllerEpoch": -1}
     )
 
 
 def decode_controller(data: bytes) -> ControllerZnode:
-    """BadZnode."""
+    """Decode `/controller`. Raises BadZnode."""
     found = decoded(paths.CONTROLLER, data, _Controller, "delete it: the brokers elect another controller")
     kraft_epoch = found.kraftControllerEpoch
     return ControllerZnode(found.brokerid, -1 if kraft_epoch is None else kraft_epoch)
 
 
 def encode_number(number: int) -> bytes:
-    """Of `/controller_epoch`, and of an old consumer's offsets."""
+    """Encode `/controller_epoch`, or an old consumer's offset."""
     return str(number).encode()
 
 
@@ -60,7 +60,7 @@ def decode_number(path: str, data: bytes) -> int:
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
-    """Of `/cluster/id`."""
+    """Encode `/cluster/id`."""
     return _encode({"version": "1", "id": cluster_id})
 
 
@@ -156,7 +156,7 @@ def _bracketed(host: str) -> str:
 
 
 def encode_config(configs: Mapping[str, str]) -> bytes:
-    """Of `/config/TYPE/ENTITY`."""
+    """Encode `/config/TYPE/ENTITY`."""
     return _encode({"version": 1, "config": dict(configs)})
 
 
@@ -176,12 +176,12 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
 
 
 def encode_config_change(entity_path: str) -> bytes:
-    """Of a sequential znode that tells brokers to read the settings of `topics/T` (or so) again."""
+    """Encode the sequential znode that has brokers read the settings of `topics/T` (or so) again."""
     return _encode({"version": 2, "entity_path": entity_path})
 
 
 def decode_config_change(path: str, data: bytes) -> str:
-    """The entity's path, `topics/T`; BadZnode. Version 1 (0.9) named type and entity apart."""
+    """Return the entity's path, `topics/T`. Raises BadZnode. Version 1 (0.9) named type and entity apart."""
     found = decoded(path, data, _ConfigChange, "delete it")
     if found.entity_path is not None:
         return found.entity_path
@@ -199,7 +199,7 @@ class ProducerIdBlock(NamedTuple):
 
 
 def encode_producer_ids(block: ProducerIdBlock) -> bytes:
-    """Of `/latest_producer_id_block`."""
+    """Encode `/latest_producer_id_block`."""
     return _encode(
         {
             "version": 1,
@@ -224,14 +224,14 @@ def decode_producer_ids(data: bytes) -> ProducerIdBlock:
 
 
 class MoveZnode(NamedTuple):
-    """Whose metadata is on its way here."""
+    """The node whose metadata is being moved here."""
 
     cluster_id: str
     broker_id: int
 
 
 def encode_move(move: MoveZnode) -> bytes:
-    """Of `/millstream/move`."""
+    """Encode `/millstream/move`."""
     return _encode({"version": 1, "cluster_id": move.cluster_id, "broker": move.broker_id})
 
 
@@ -245,7 +245,7 @@ def decode_move(data: bytes) -> MoveZnode:
 
 
 def encode_reassignments(wanted: Mapping[TopicPartition, Iterable[int]]) -> bytes:
-    """Of `/admin/reassign_partitions`, as tools before 2.4 wrote it."""
+    """Encode `/admin/reassign_partitions`, as tools before 2.4 wrote it."""
     each = [
         {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
         for tp, replicas in wanted.items()
@@ -254,13 +254,13 @@ def encode_reassignments(wanted: Mapping[TopicPartition, Iterable[int]]) -> byte
 
 
 def decode_reassignments(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas wanted; BadZnode."""
+    """Return the target replicas by partition. Raises BadZnode."""
     found = decoded(paths.REASSIGN_PARTITIONS, data, _Reassignments, "delete it")
     return {TopicPartition(each.topic, each.partition): each.replicas for each in found.partitions}
 
 
 def encode_partitions(wanted: Iterable[TopicPartition]) -> bytes:
-    """Of `/admin/preferred_replica_election`, and of an ISR's change."""
+    """Encode `/admin/preferred_replica_election`, or the change of an ISR."""
     each = [{"topic": tp.topic, "partition": tp.partition} for tp in wanted]
     return _encode({"version": 1, "partitions": each})
 
