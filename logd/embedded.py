@@ -65,8 +65,8 @@ def membership_of(
 class EmbeddedBroker:
     """Call `start`, in the end `stop`, both in the loop; everything else is for in between.
 
-    `on_dead` is called when the last log folder has failed: `stop` then; `on_shutdown` when an operator asks
-    for that over the network, which is refused without it. `now_ms` is the wall clock, and `disk` what
+    `on_dead` is called when the last log directory has failed: `stop` then; `on_shutdown` when an operator
+    asks for that over the network, which is refused without it. `now_ms` is the wall clock, and `disk` what
     everything is written through; `membership` where the metadata is of a cluster of several.
     """
 
@@ -92,7 +92,7 @@ class EmbeddedBroker:
         running then.
         """
         try:
-            self._server.bind()  # before the log folders are touched, which may take long to recover
+            self._server.bind()  # before the log directories are touched, which may take long to recover
             await self.broker.start()
             BrokerMetrics(self.broker).add_to(self.broker.metrics)
         except BaseException:

@@ -1,7 +1,7 @@
 """What a change of the cluster's metadata comes to: checked against the image, as a list of changes.
 
-Nothing is written or applied here, and nothing waited for: whoever keeps the image decides, writes and
-applies one change after the other (``logd.broker.topics.catalog``).
+Nothing is written or applied here, and nothing waited for: the image's owner decides, writes and applies one
+change after the other (``logd.broker.topics.catalog``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cluster metadata of a single broker, in one journal file in its first log folder.
+"""Cluster metadata of a standalone broker, in one journal file in its first log directory.
 
     metadata.journal    one write per line: CRC-32 of the JSON as 8 hex digits, a space, a JSON list of
     changes

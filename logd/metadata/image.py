@@ -5,8 +5,8 @@ A change is a plain dict (``Change``), decided by the controller, written by a s
 the same ``apply`` serves live changes, the load at start, and brokers that are told by the controller.
 
     type                                                        of a partition, broker, …
-    topic, topic-deleted, broker-configs, producer-ids          stored, by the embedded node as well
-    partition                                                   stored; an embedded node writes none
+    topic, topic-deleted, broker-configs, producer-ids          stored, by a standalone broker as well
+    partition                                                   stored; a standalone broker writes none
     broker, broker-gone, replicas-offline                       what is so now: a store need not keep it
 """
 

@@ -1,7 +1,7 @@
 """AlterPartitionReassignments, 0 to 1: partitions go to other brokers, or come back (KIP-455).
 
-On an embedded node all replicas are on the one broker: the replicas a partition has may be asked for, no
-others, which is done at once, and there is nothing to cancel. Moves between a broker's log folders are
+On a standalone broker all replicas are on that broker. Only the replicas that a partition has may be
+requested, which is done at once, and there is nothing to cancel. Moves between a broker's log directories are
 AlterReplicaLogDirs'; Kafka's kafka-reassign-partitions sends both.
 """
 

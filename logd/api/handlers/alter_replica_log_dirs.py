@@ -1,8 +1,8 @@
-"""AlterReplicaLogDirs, 1 to 2: partitions move to other log folders while they serve (KIP-113).
+"""AlterReplicaLogDirs, 1 to 2: partitions move to other log directories while they serve (KIP-113).
 
-The answer says that a move has begun; DescribeLogDirs shows how far it is. The folder a partition is in calls
-a move off, another one takes the place of the one before. For a partition that does not exist yet the folder
-is remembered, and the answer still is UNKNOWN_TOPIC_OR_PARTITION.
+The response says that a move has begun; DescribeLogDirs shows its progress. A request for the directory that
+a partition is in cancels a move, and another move replaces the one before. For a partition that does not
+exist yet the directory is remembered, and the response is UNKNOWN_TOPIC_OR_PARTITION all the same.
 """
 
 from __future__ import annotations

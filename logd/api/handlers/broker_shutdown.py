@@ -1,7 +1,7 @@
 """BrokerShutdown, 0: an operator wants this broker to stop, just as by SIGTERM.
 
-Nobody's identity is checked: millstream.remote.shutdown.enable is what guards it. As it is no setting that
-can be changed over the network, whoever may talk to the broker cannot let themselves in.
+Nobody's identity is checked: millstream.remote.shutdown.enable is what guards it. That setting cannot be
+changed over the network, so a client cannot grant itself access.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """CreateTopics, 2 to 7: each topic is created or refused by itself; validate-only requests change nothing.
 
-Without a number of partitions or replicas (-1) the broker's defaults hold. An embedded node holds one replica
-of each partition; in a cluster the controller places them, or takes them as assigned.
-From version 5 on the answer carries the topic's settings.
+Without a number of partitions or replicas (-1) the broker's defaults hold. A standalone broker holds one
+replica of each partition; in a cluster the controller places them, or takes them as assigned. From version 5
+on the answer carries the topic's settings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DescribeLogDirs, 1 to 5: what is in each log folder, and how much room its volume has (from version 4 on).
+"""DescribeLogDirs, 1 to 5: the contents of each log directory, and its volume's room (from version 4 on).
 
 A null list asks for all partitions. A partition on its way to another folder is listed in both, in the new
 one as a future replica. A folder that is offline is answered with KAFKA_STORAGE_ERROR and nothing else.

@@ -1,7 +1,7 @@
 """ElectLeaders, 0 to 2 (KIP-183, KIP-460): the controller elects.
 
-An embedded node leads every partition already, except for those in a log folder that is offline, which cannot
-have a leader.
+A standalone broker leads every partition already, except for those in a log directory that is offline, which
+cannot have a leader.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """EndTxn, 0 to 5: commit or abort.
 
 The answer comes once the outcome is in the coordinator's log; markers follow right behind it. From version 5
-on (KIP-890, transaction version 2) every transaction ends under an epoch of its own, and the answer says what
-the next one is to be written with; asked again, it is the same. Before version 2 PRODUCER_FENCED is
-INVALID_PRODUCER_EPOCH.
+on (KIP-890, transaction version 2) every transaction ends under an epoch of its own. The response gives the
+producer id and epoch for the next transaction; a repeated request gets the same ones. Before version 2
+PRODUCER_FENCED is INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 It is served as if the client had asked here, with the client's principal and address. A broker that is not
 the controller says so (NOT_CONTROLLER), for the other broker to look for it; also one that was the controller
 when the request came, and is not any more. Only brokers of a cluster serve and send it: ApiVersions does not
-tell of it.
+list it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""FindCoordinator, 0 to 6: which broker looks after a group or a transactional id.
+"""FindCoordinator, 0 to 6: which broker coordinates a group or a transactional id.
 
 It is the leader of the partition of the internal topic that the group or transactional id belongs to.
 

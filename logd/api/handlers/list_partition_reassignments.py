@@ -1,7 +1,7 @@
 """ListPartitionReassignments, 0: which partitions are on their way to other brokers (KIP-455).
 
-On the one broker of an embedded node none ever is. Topics and partitions that do not exist are no error; as
-Apache Kafka, the answer leaves them out.
+On a standalone broker none ever is. Topics and partitions that do not exist are no error; as Apache Kafka,
+the answer leaves them out.
 """
 
 from __future__ import annotations

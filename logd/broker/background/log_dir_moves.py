@@ -1,4 +1,4 @@
-"""Partitions on their way to another log folder (AlterReplicaLogDirs, KIP-113), while they serve.
+"""Partitions on their way to another log directory (AlterReplicaLogDirs, KIP-113), while they serve.
 
 A move is remembered by its ``-future`` folder: what a crash interrupts, the next start begins again. The copy
 is `logd.storage.future_log`'s; here is who moves when, and how fast.

@@ -1,8 +1,8 @@
 """The way to the cluster's controller, for what only it can carry out (KIP-590).
 
 A request of a client goes there as it came, in an Envelope with the client's principal and address; so do the
-broker's own. Connections, and finding the controller, are left to whoever hands in a `ControllerLink`; which
-requests go there, and the other end, to ``logd.api``.
+broker's own. Connections, and finding the controller, are left to the given `ControllerLink`; which requests
+go there, and the other end, to ``logd.api``.
 """
 
 from __future__ import annotations

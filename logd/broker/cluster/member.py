@@ -139,7 +139,7 @@ class Member:
         try:
             await self._registrar.say_again()
         except ZooKeeperError as error:
-            log.info("broker %d wants to stop, which ZooKeeper has not heard: %s", self.node_id, error)
+            log.info("broker %d: could not announce its shutdown in ZooKeeper: %s", self.node_id, error)
 
     async def stand_down(self) -> None:
         """Have another broker be the controller from now on. ZooKeeperError."""
@@ -170,7 +170,8 @@ class Member:
     def is_leased(self) -> bool:
         """True if this broker surely still has the roles it was given: otherwise nothing may be acknowledged.
 
-        With a new registration it has to be told anew: others may have been elected in between.
+        After a new registration the controller has to send everything again: others may have been elected in
+        between.
         """
         return self._lease.is_held(self.session.clock())
 

@@ -193,7 +193,7 @@ class ClusterMembership:
             broker.image,
             member.ask_controller,
             own=lambda: (broker.node_id, member.epoch),
-            # Not the wall clock: whoever sets that would have all followers be late.
+            # Not the wall clock: setting that clock would make all followers late.
             now_ms=lambda: int(broker.loop.time() * 1000),
             replica_lag_time_max_ms=broker.config.replica_lag_time_max_ms,
             lease=lambda: member.is_leased,

@@ -1,9 +1,9 @@
 """A single node's way to ZooKeeper, where other brokers can join it: what its folders say, and their marks.
 
-The broker does not run. Its journal of metadata is read, and what the journal of a node by itself never says
-is added: a state of every partition, which this broker alone holds and leads, with the leader epoch that its
-log has come to. That is written to an empty chroot (`logd.metadata.zookeeper.moving`). Then the folders say
-where the metadata is, and the journal gets another name, in one rename:
+The broker does not run. Its metadata journal is read. The states of partitions, which a standalone broker's
+journal lacks, are added: this broker alone holds and leads each partition, with its log's last leader epoch.
+The result is written to an empty chroot (`logd.metadata.zookeeper.moving`). Then the folders say where the
+metadata is, and the journal gets another name, in one rename:
 
     the chroot is written │ folders are marked │ the journal is renamed │ the chroot is open to brokers
     the journal counts, and the broker may be   │ the chroot counts
@@ -50,7 +50,7 @@ class FoundLog(NamedTuple):
 
 
 class SingleNode:
-    """The log folders of a broker that does not run, locked as a context manager.
+    """The log directories of a broker that does not run, locked as a context manager.
 
     StorageError, FolderMismatch for folders that cannot be moved as they are; nothing is changed then.
     `image` has the state of every partition; None: the metadata is in ZooKeeper already, as all folders say.

@@ -1,7 +1,7 @@
 """A queue of questions for one other broker, sent in batches.
 
-Questions of one turn of the loop are sent in one request, and so are those that wait while the greatest
-allowed number of requests is under way. When and where to try again is left to the callers of `add`.
+Questions of one turn of the loop are sent in one request. So are questions that wait while as many requests
+as allowed are under way. When and where to try again is left to the callers of `add`.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class LogDirs:
     def leave_out(self, error: StorageError) -> None:
         """Leave out a log directory that cannot be used, until the next start."""
         self.unusable[absolute(error.folder)] = error.reason
-        log.error("%s; left out: what is in there is not served until a restart finds it well", error)
+        log.error("%s; log directory disabled until the next restart", error)
 
     def close(self, watermarks: Mapping[TopicPartition, int] | None) -> None:
         """Close every folder: flushed, with its clean-shutdown marker and these high watermarks. Blocks."""

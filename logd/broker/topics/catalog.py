@@ -1,9 +1,9 @@
 """The topics of the cluster as this broker knows them, and the one way they change.
 
 A change is decided on the image of the cluster (``logd.metadata.controller``), written to the metadata store,
-and then applied, one after the other. On a broker among several the cluster's controller does that, and is
-handed in. Only an applied change opens or closes partitions (``replicas``); where
-it was decided makes no difference. A client that goes away in the middle stops none of it.
+and then applied, one after the other. In a cluster the controller does that, and is passed in. Only an
+applied change opens or closes partitions (``replicas``); where it was decided makes no difference. A client
+that goes away in the middle stops none of it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 What comes while requests are under way goes with the next one. A marker that is not written, whatever the
 reason, is given back with MarkerDelayed: its coordinator partition comes again after a pause, and then it
-goes to whoever leads by then. A coordinator that resigns cancels what it waits for: it is not sent any more.
+goes to the leader of that time. A coordinator that resigns cancels what it waits for: it is not sent any
+more.
 
 A request that is given up, or from which a marker was taken back, may arrive all the same, long after the
 transaction is complete. Each marker says what it means, so that it ends no later transaction then:
@@ -165,7 +166,7 @@ class _MarkerSender:
             if code == ErrorCode.NONE:
                 written.set_result(None)
             elif code in OVERTAKEN:
-                log.warning("%s-%d has no use for a marker: %s", *where, ErrorCode(code).name)
+                log.warning("%s-%d: transaction marker no longer needed, skipped: %s", *where, ErrorCode(code).name)
                 written.set_result(None)
             else:
                 written.set_exception(_refusal(code, where, self._broker_id))

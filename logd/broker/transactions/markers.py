@@ -153,7 +153,7 @@ class Markers:
             return None if flushing is None else asyncio.shield(flushing)
         except KafkaError as error:
             if error.code in OVERTAKEN:
-                log.warning("%s-%d has no use for a marker: %s", *where, error)
+                log.warning("%s-%d: transaction marker no longer needed, skipped: %s", *where, error)
             elif error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             return None

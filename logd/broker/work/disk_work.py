@@ -1,4 +1,4 @@
-"""Work on files that goes on behind the answer to whoever asked for it, by topic.
+"""Work on files that continues after the request was answered, by topic.
 
 A topic's files are made and taken away by the names of its partitions: so what has begun for a name ends
 before the next begins. What a crash interrupts the next start finishes, from the cluster's metadata.

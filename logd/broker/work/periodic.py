@@ -2,7 +2,7 @@
 
 A round that fails is reported and comes again at its next time: an error of Kafka's or of the disk by a line,
 anything else, which nobody expected, by its traceback. So a bug costs one round, and is reported. Work that
-must not go on after an error takes its log folder offline itself (`storage.Health`).
+must not go on after an error takes its log directory offline itself (`storage.Health`).
 """
 
 from __future__ import annotations

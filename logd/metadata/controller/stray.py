@@ -22,7 +22,8 @@ def why_stray(
     """Why a log that was found is not this broker's to hold, for people; empty where it is.
 
     `topic_id` is what the log says, None where it says nothing; `is_empty` where it never had a record. The
-    image must be the cluster's, as its controller tells it, and not an embedded node's: that assigns nothing.
+    image must be the cluster's, as its controller tells it, and not a standalone broker's: that assigns
+    nothing.
     """
     topic = image.topics.get(tp.topic)
     if topic is None:

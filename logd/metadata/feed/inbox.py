@@ -9,7 +9,8 @@ from logd.metadata.image import Change, ClusterImage
 
 
 class Inbox:
-    """`image` is what the broker knows; it is read here, and changed by whoever applies what `take` gives.
+    """The updates that a broker receives. `image` is what the broker knows; it is read here, and changed by
+    applying the changes that `take` returns.
 
     ``controller`` and ``controller_epoch`` are of the controller heard last, -1 before the first.
     """

@@ -128,8 +128,8 @@ def _shown(broker_id: int, data: bytes) -> str:
 class Registrar:
     """Registers at the start, and again in each session that follows.
 
-    `registered` is told of each, in the loop; between two of them the broker is nobody: the lease of the last
-    one is over. `failed` is told when another broker has taken the id meanwhile.
+    `registered` is called with each, in the loop; between two of them the broker is nobody: the lease of the
+    last one is over. `failed` is told when another broker has taken the id meanwhile.
     """
 
     def __init__(

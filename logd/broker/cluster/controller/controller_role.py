@@ -75,8 +75,8 @@ class ControllerRole:
         if self._serving.done():
             self._serving.result().resign()
         else:
-            # Not cancelled: whoever waits for it is to find the next controller, and a request that is
-            # cancelled is never answered.
+            # Not cancelled: its waiters are to find the next controller, and a cancelled request is never
+            # answered.
             epoch = self.elected.epoch
             self._serving.set_exception(
                 KafkaError(ErrorCode.NOT_CONTROLLER, f"the controller of epoch {epoch} ended while it loaded")

@@ -51,7 +51,9 @@ class LeaderRole:
         return self.core.removable_to(self._now_ms(), self._last_fetch_ms)
 
     def removed(self, offset: int) -> None:
-        """Note that deletions and markers before `offset` are gone; followers behind it begin anew."""
+        """Note that deletions and markers before `offset` are gone; followers behind it copy from the start
+        again.
+        """
         self.core.removed(offset)
 
     def appended(self, log_end_offset: int) -> None:

@@ -1,6 +1,6 @@
 """kazoo behind a typed wall: the client of one session, which ends with it.
 
-Whoever holds a `Client` is called back from kazoo's threads; bringing that into a loop is left to `session`.
+The owner of a `Client` is called back from kazoo's threads; bringing that into a loop is left to `session`.
 Paths get the chroot here, and not by kazoo, since it is to be created when it is missing.
 """
 
@@ -56,7 +56,7 @@ OPEN_PATH: Final = "/consumers"
 """Old consumers write there themselves."""
 
 log = logging.getLogger("logd.zookeeper")
-# kazoo tells of each attempt to connect; `session` tells of what comes of them.
+# kazoo logs each attempt to connect; `session` logs the outcome.
 _kazoo_log = logging.getLogger("logd.zookeeper.kazoo")
 _kazoo_log.setLevel(logging.ERROR)
 

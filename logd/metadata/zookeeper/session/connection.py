@@ -1,8 +1,8 @@
 """The connection to ZooKeeper: sessions that follow one another, each with its lease and a client of its own.
 
-When a session has expired another one begins by itself. What was ephemeral is gone then, and is made again by
-whoever made it, on the event ESTABLISHED. Watches are gone after each loss of the connection: `watches` reads
-again on ESTABLISHED and on RESUMED.
+When a session has expired another one begins by itself. Ephemeral znodes are gone then, and their creators
+create them again on the event ESTABLISHED. Watches are gone after each loss of the connection: `watches`
+reads again on ESTABLISHED and on RESUMED.
 
 Reads wait for a connection, and are repeated when it is lost. Writes are not: ConnectionLost says that nobody
 knows, and who wrote finds out by reading.

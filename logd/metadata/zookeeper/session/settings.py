@@ -1,6 +1,6 @@
 """How to reach ZooKeeper; each field is a setting of Kafka's brokers under its key, or says otherwise.
 
-Reading them from properties is left to `logd.config`, and key stores to whoever makes the TLS context.
+Reading them from properties is left to `logd.config`, and key stores to the creator of the TLS context.
 """
 
 from __future__ import annotations
