@@ -128,7 +128,9 @@ class Replicas:
 
     def _opened(self, topic: Topic, index: int, log: Log | None) -> Partition | None:
         if log is None and not self._log_dirs.is_complete:
-            logger.error("%s-%d is offline: its log is in none of the folders that serve", topic.name, index)
+            logger.error(
+                "%s-%d is offline: its log is in none of the serving log directories", topic.name, index
+            )
             return None
         if log is None:
             log = self._created_log(topic, index)
@@ -197,7 +199,7 @@ class Replicas:
         return self._at_hand is not None and not self._is_all_known and not self._log_dirs.is_complete
 
     def _lose(self, topic: Topic, index: int) -> None:
-        logger.error("%s-%d is offline: its log is in none of the folders that serve", topic.name, index)
+        logger.error("%s-%d is offline: its log is in none of the serving log directories", topic.name, index)
         self.lost.add(TopicPartition(topic.name, index))
 
     async def _begin_new(self, topic: Topic, indexes: Sequence[int]) -> None:
@@ -234,7 +236,7 @@ class Replicas:
                     topic.name, index, topic_id=topic.topic_id, config=topic.config, now_ms=self._now_ms()
                 )
                 return self._partition(topic, log, folder)
-        logger.error("%s-%d is offline: no log folder serves", topic.name, index)
+        logger.error("%s-%d is offline: no log directory serves", topic.name, index)
         return None
 
     async def _place(self, topic: Topic, made: Sequence[Partition | None]) -> None:

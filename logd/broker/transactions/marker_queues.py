@@ -166,7 +166,9 @@ class _MarkerSender:
             if code == ErrorCode.NONE:
                 written.set_result(None)
             elif code in OVERTAKEN:
-                log.warning("%s-%d: transaction marker no longer needed, skipped: %s", *where, ErrorCode(code).name)
+                log.warning(
+                    "%s-%d: transaction marker no longer needed, skipped: %s", *where, ErrorCode(code).name
+                )
                 written.set_result(None)
             else:
                 written.set_exception(_refusal(code, where, self._broker_id))
