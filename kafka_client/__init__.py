@@ -1,7 +1,13 @@
-"""The asyncio client the other packages use; works against Apache Kafka and logd alike.
+"""An asyncio client for Apache Kafka and logd: `Client`, `Producer`, `Consumer`, `Admin`; errors in `errors`.
 
-A name is imported when it is first asked for: a command that wants a cluster's topics does not wait for
-producers and consumers to be loaded.
+    async with Client("localhost:9092") as client, Producer(client) as producer:
+        await producer.send_and_wait("orders", b"1 apple", key=b"ann")
+
+docs/client.md shows how to use it. `BatchProducer`, `TransactionalProducer` and `BatchFetcher` are the layer
+below: they work on batches, for programs such as connectors.
+
+A name is imported when it is first used: a command that lists a cluster's topics does not wait for producers
+and consumers to be loaded.
 """
 
 from __future__ import annotations
@@ -39,10 +45,14 @@ if TYPE_CHECKING:
     from kafka_client.fetcher.fetcher import BatchFetcher
     from kafka_client.fetcher.offsets import IsolationLevel, ListedOffset
     from kafka_client.group.consumer import Consumer
+    from kafka_client.group.consumer_record import ConsumerRecord
     from kafka_client.group.group import GroupMember, GroupProtocol
     from kafka_client.producer.group_metadata import GroupMetadata
     from kafka_client.producer.identity import Identity
+    from kafka_client.producer.pending_record import PendingRecord
     from kafka_client.producer.producer import NO_TIMEOUT_MS, BatchProducer
+    from kafka_client.producer.record_metadata import RecordMetadata
+    from kafka_client.producer.record_producer import Producer
     from kafka_client.producer.transactional import TransactionalProducer
     from kafka_client.records.partitioning import murmur2, partition_for_key
     from kafka_client.security.secret import Secret
@@ -64,6 +74,7 @@ __all__ = [
     "ConfigEntry",
     "ConfigOp",
     "Consumer",
+    "ConsumerRecord",
     "DescribedTransaction",
     "ElectionType",
     "Fetched",
@@ -83,6 +94,9 @@ __all__ = [
     "OffsetSpec",
     "OngoingReassignment",
     "PartitionMetadata",
+    "PendingRecord",
+    "Producer",
+    "RecordMetadata",
     "ReplicaInfo",
     "ResourceType",
     "Secret",
@@ -139,12 +153,16 @@ _MODULES = {
         "ListedOffset",
     ),
     "kafka_client.group.consumer": ("Consumer",),
+    "kafka_client.group.consumer_record": ("ConsumerRecord",),
     "kafka_client.group.group": (
         "GroupMember",
         "GroupProtocol",
     ),
     "kafka_client.producer.group_metadata": ("GroupMetadata",),
     "kafka_client.producer.identity": ("Identity",),
+    "kafka_client.producer.pending_record": ("PendingRecord",),
+    "kafka_client.producer.record_metadata": ("RecordMetadata",),
+    "kafka_client.producer.record_producer": ("Producer",),
     "kafka_client.producer.producer": (
         "NO_TIMEOUT_MS",
         "BatchProducer",

@@ -1,16 +1,23 @@
-"""A consumer: group member and batch fetcher together, by the consumer protocol."""
+"""The consumer: a group member and a batch fetcher, joined by the consumer protocol."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Self
 
 from kafka_client.cluster.cluster import Client, is_retriable
 from kafka_client.cluster.metadata import OffsetAndMetadata
-from kafka_client.errors import ConfigError, MillstreamError, OffsetOutOfRange
+from kafka_client.errors import (
+    ConfigError,
+    MillstreamError,
+    OffsetOutOfRange,
+    RebalanceNeeded,
+    UnreadableBatch,
+)
 from kafka_client.fetcher.epochs import NO_EPOCH
 from kafka_client.fetcher.fetched import Fetched
 from kafka_client.fetcher.fetcher import (
@@ -21,10 +28,13 @@ from kafka_client.fetcher.fetcher import (
     OffsetReset,
 )
 from kafka_client.fetcher.offsets import IsolationLevel
+from kafka_client.fetcher.parts import OnUnreadable
 from kafka_client.group.assignors import COOPERATIVE, Subscription
 from kafka_client.group.consumer_protocol import ConsumerProtocol, decode_assignment, partition_counts
+from kafka_client.group.consumer_record import ConsumerRecord
 from kafka_client.group.coordinator import commit_offsets, fetch_offsets
 from kafka_client.group.group import GroupMember
+from kafka_client.group.record_buffer import Deserializer, RecordBuffer
 from kafka_client.producer.group_metadata import GroupMetadata
 from kafka_client.topic_partition import TopicPartition
 
@@ -32,19 +42,46 @@ PartitionsCallback = Callable[[set[TopicPartition]], Awaitable[None] | None]
 
 _MISSING_TOPIC_CHECK_SECONDS = 1.0
 
+_log = logging.getLogger(__name__)
+
 
 class Consumer:
-    """Reads its share of the subscribed topics; positions start at the group's committed offsets.
+    """Reads topics: record by record, in lists of records, or in whole batches.
 
+        async with Client("localhost:9092") as client, Consumer(client, "billing") as consumer:
+            await consumer.subscribe(["orders"])
+            async for record in consumer:
+                print(record.key, record.value)
+                await consumer.commit()
+
+    The settings have Kafka's names, with `_` for `.`:
+
+    `group_id`: members of a group share the partitions of the topics they `subscribe` to. None: no group,
+    partitions come by `assign`, and nothing can be committed.
     `assignors`: names in order of preference of "range", "roundrobin", "cooperative-sticky". Partitions are
     kept during a rebalance only if all of them are cooperative.
-    `auto_offset_reset`: where to begin without a committed offset, and to go on when it is outside the log.
-    `group_id` None: no group, partitions come by `assign`, and `commit` is not offered.
+    `auto_offset_reset`: where to begin without a committed offset, and to go on when the position is outside
+    the log: "earliest", "latest", or "none" (raise OffsetOutOfRange).
+    `isolation_level`: "read_committed" leaves out records of aborted and open transactions (KIP-98).
+    `enable_auto_commit`: commit what is processed every `auto_commit_interval_ms`; see below. Off by default.
+    `key_deserializer`, `value_deserializer`: make something of a key's or value's bytes, such as
+    `bytes.decode`. None stays None.
+    `on_unreadable`: called with the UnreadableBatch of a damaged batch, which is then passed over. Without
+    it the error is raised, and raised again until a `seek` passes it.
+    `session_timeout_ms`, `heartbeat_interval_ms`: a member not heard of for so long is out of the group;
+    heartbeats are sent in the background. `rebalance_timeout_ms`: time for members to join again.
+    `group_instance_id`: name of a static member, whose restart causes no rebalance (KIP-345).
+    `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers once it has so much, or after so long.
+    `fetch_max_bytes`, `max_partition_fetch_bytes`: bounds of one response.
+    `buffer_max_bytes`: bound of what is fetched ahead.
     `client_rack`: the reader's rack, by which a replica nearby may be read from (KIP-392).
     `topic_check_ms`: how often to look for new partitions, and for topics that match a pattern.
 
-    Nothing is committed by itself. `commit()` commits what `fetch` has handed out of the partitions that are
-    assigned at that time, so call it when that is processed.
+    Two offsets of each partition matter. The *consumed* offset is after the last record handed out. The
+    *processed* offset is before the record, or list of `records`, handed out last: a record counts as
+    processed when the next one is asked for. `commit()` commits consumed offsets, so call it when the record
+    is processed. Automatic commits, and `commit()` in a rebalance callback, commit processed offsets. A
+    record that a crash interrupts is thus read again, never skipped.
     """
 
     def __init__(
@@ -66,7 +103,16 @@ class Consumer:
         buffer_max_bytes: int = 67_108_864,
         client_rack: str = "",
         topic_check_ms: int = 300_000,
+        enable_auto_commit: bool = False,
+        auto_commit_interval_ms: int = 5_000,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
+        on_unreadable: OnUnreadable | None = None,
     ) -> None:
+        if enable_auto_commit and group_id is None:
+            raise ConfigError(
+                "enable_auto_commit", True, "needs a group_id: offsets are committed for a group"
+            )
         self._client = client
         self._group_id = group_id
         self._protocols = [ConsumerProtocol(name, client, self._subscription) for name in assignors]
@@ -98,6 +144,13 @@ class Consumer:
         self._owned: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
         self._closing = False
+        self._records = RecordBuffer(key_deserializer, value_deserializer, on_unreadable)
+        self._last: Sequence[ConsumerRecord] = ()
+        """The records handed out last, which may still be in process."""
+        self._in_callback = False
+        self._auto_commit_interval = auto_commit_interval_ms / 1000 if enable_auto_commit else None
+        self._auto_commit_at = 0.0
+        self._auto_committed: Mapping[TopicPartition, OffsetAndMetadata] = {}
 
     # --- what to read ---
 
@@ -111,10 +164,12 @@ class Consumer:
     ) -> None:
         """Join the group for these topics, or for every topic whose whole name matches the pattern.
 
-        Callbacks get the partitions added or taken away and may `seek`, `pause`, `commit`; they run in the
-        member's task, while nothing of those partitions is handed out. `on_lost` (default: `on_revoked`) gets
-        partitions that may be somebody else's already. Returns at once; calling it again changes the
-        subscription.
+        Callbacks get the partitions added or taken away and may `seek`, `pause` and `commit`. They run in the
+        member's task, beside your loop, while nothing of those partitions is handed out. `on_lost` (default:
+        `on_revoked`) gets partitions that may be another member's already. The call does not wait for the
+        assignment: `wait_assigned` does. Calling it again changes the subscription.
+
+        Raises ConfigError without a `group_id`. What ends the membership is raised by the next read.
         """
         if self._group_id is None:
             raise ConfigError("group_id", None, "subscribe needs one; use assign without a group")
@@ -147,13 +202,17 @@ class Consumer:
     async def assign(
         self, positions: Mapping[TopicPartition, int | OffsetAndMetadata] | Iterable[TopicPartition]
     ) -> None:
-        """Read exactly these partitions, without sharing: at the given offsets, or else the
-        committed ones.
+        """Read exactly these partitions, without sharing them with a group's other members.
+
+        Reading starts at the given offsets (-2 earliest, -1 latest), without offsets at the group's committed
+        ones. Raises ConfigError after `subscribe`.
         """
         if self._member is not None:
             raise ConfigError("assign", positions, "not together with subscribe")
         if not isinstance(positions, Mapping):
             positions = await self._starting_positions(set(positions))
+        self._give_back(self._records.partitions())
+        self._last = ()
         self._fetcher.assign(positions)
         self._owned = set(positions)
 
@@ -168,20 +227,58 @@ class Consumer:
         return self._member
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group, for `TransactionalProducer` (KIP-447): the member and its
-        generation, or, of one that was assigned its partitions, the group's id alone.
+        """Return the member and its generation, for a transaction's offsets (KIP-447).
 
-        RebalanceNeeded while the member has no generation.
+        After `assign` it is the group's id alone. Raises RebalanceNeeded while the member has no generation.
         """
         return self._member.group_metadata() if self._member else GroupMetadata(group_id=self._group())
 
     async def wait_assigned(self) -> set[TopicPartition]:
-        """Wait for the first assignment (which may be empty); raises what ended the membership."""
+        """Wait for the first assignment, which may be empty, and return it.
+
+        Raises what ended the membership.
+        """
         if self._member is not None:
             await self._member.wait_joined()
         return self.assignment
 
     # --- reading ---
+
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        """Return the consumer: `async for` hands out record after record, for ever."""
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        """Return the next record, waiting for it. The one before counts as processed now.
+
+        Raises as `records`. After an error iteration may go on.
+        """
+        await self._begin_read()
+        while (record := self._next_record()) is None:
+            await self._fetch_records(None)
+        self._last = (record,)
+        return record
+
+    async def records(self, *, max_records: int = 500, timeout_ms: int | None = None) -> list[ConsumerRecord]:
+        """Return up to `max_records` records, at least one; an empty list after `timeout_ms`.
+
+        Records of a partition are in offset order. Those returned before count as processed now.
+
+        Raises UnreadableBatch, which names topic, partition and offsets, if a batch is damaged and there is
+        no `on_unreadable`. The position stays before the batch: `seek` behind it to go on. The same holds for
+        what a deserializer raises; a note on the error names the record. Raises OffsetOutOfRange or
+        LogTruncated with `auto_offset_reset="none"`, KafkaError if retrying does not help, and what ended the
+        group membership.
+        """
+        if max_records < 1:
+            raise ValueError(f"max_records={max_records}: at least 1")
+        deadline = None if timeout_ms is None else _now() + timeout_ms / 1000
+        await self._begin_read()
+        while not (records := self._next_records(max_records)):
+            if not await self._fetch_records(deadline) and deadline is not None and _now() >= deadline:
+                return []
+        self._last = records
+        return records
 
     async def fetch(
         self,
@@ -190,34 +287,51 @@ class Consumer:
         max_bytes: int = FETCH_BYTES,
         max_records: int = FETCH_RECORDS,
     ) -> list[Fetched]:
-        """What is buffered, up to about `max_bytes` as they came and `max_records`, but at least one batch;
-        an empty list once `timeout_ms` is over.
+        """Return whole batches, still compressed: up to about `max_bytes` and `max_records`, one at least.
 
-        Errors as `BatchFetcher.fetch`, and what ended the group membership.
+        Returns an empty list after `timeout_ms`. What is fetched counts as processed at once: commit when it
+        is. Raises as `BatchFetcher.fetch`, and what ended the group membership.
         """
+        self._give_back(self._records.partitions())
+        self._last = ()
         return await self._fetcher.fetch(timeout_ms=timeout_ms, max_bytes=max_bytes, max_records=max_records)
 
-    async def __aiter__(self) -> AsyncIterator[Fetched]:
-        """What is fetched, partition by partition, for ever."""
-        while True:
-            for fetched in await self.fetch():
-                yield fetched
-
     def position(self, tp: TopicPartition) -> int:
-        """The next offset `fetch` hands out (-2/-1 while earliest/latest is still looked up)."""
-        return self._fetcher.position(tp)
+        """Return the next offset to be handed out (-2/-1 while earliest/latest is still looked up).
+
+        Raises KeyError if the partition is not assigned.
+        """
+        position = self._records.position(tp)
+        return self._fetcher.position(tp) if position is None else position
 
     def lag(self, tp: TopicPartition) -> int | None:
-        """Records that `fetch` has not handed out yet; see `BatchFetcher.lag`."""
-        return self._fetcher.lag(tp)
+        """Return how many records are not handed out yet; see `BatchFetcher.lag`. None: not known yet."""
+        lag = self._fetcher.lag(tp)
+        return None if lag is None else lag + self._fetcher.position(tp) - self.position(tp)
 
     def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        """Go on from `offset` (-2 earliest, -1 latest), before which there is a record of `leader_epoch`."""
+        """Go on from `offset` (-2 earliest, -1 latest). The record before it is of `leader_epoch` (-1: any).
+
+        Raises KeyError if the partition is not assigned.
+        """
+        self._forget_records(tp)
         self._fetcher.seek(tp, offset, leader_epoch)
+
+    async def seek_to_committed(self, tps: Iterable[TopicPartition] | None = None) -> None:
+        """Go back to the committed offsets of these partitions (default: all assigned ones).
+
+        Where none is committed, reading goes on as `auto_offset_reset` says. Use it after an aborted
+        transaction. Raises OffsetOutOfRange if no offset is committed and there is no reset.
+        """
+        positions = await self._starting_positions(self.assignment if tps is None else set(tps))
+        for tp, position in positions.items():
+            if tp in self._owned:
+                self.seek(tp, position.offset, position.leader_epoch)
 
     def pause(self, tps: Iterable[TopicPartition]) -> None:
         """Hand out nothing of these partitions until `resume`, or until they are taken away."""
         tps = set(tps)
+        self._give_back(tps)
         self._fetcher.pause(tps)
         self._paused |= tps
 
@@ -230,21 +344,41 @@ class Consumer:
     # --- offsets ---
 
     async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
-        """Commit the given offsets, or the position of every partition assigned.
+        """Commit the given offsets (of each partition the next one to read), by default what was handed out.
 
-        RebalanceNeeded: these partitions may be somebody else's already; what was read is read again.
+        The default is `consumed_offsets`: the record handed out last is included, so call it when that is
+        processed. In a rebalance callback the default is `processed_offsets`, since your loop may be at a
+        record.
+
+        Raises RebalanceNeeded if the partitions may be another member's already: what was read is read again.
+        Raises ConfigError without a `group_id`, and MillstreamError if the coordinator cannot be reached.
         """
         if offsets is None:
-            held = {tp: self._fetcher.position(tp) for tp in self._owned}
-            offsets = {tp: position for tp, position in held.items() if position >= 0}
+            offsets = self.processed_offsets() if self._in_callback else self.consumed_offsets()
         with_epochs = {tp: self._with_epoch(tp, position) for tp, position in offsets.items()}
         if self._member is not None:
             await self._member.commit(with_epochs)
         else:
             await commit_offsets(self._client, self._group(), with_epochs)
 
+    def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return of each assigned partition the offset after the last record handed out.
+
+        Partitions whose start is still looked up are left out.
+        """
+        positions = {tp: self.position(tp) for tp in self._owned}
+        return {tp: self._with_epoch(tp, offset) for tp, offset in positions.items() if offset >= 0}
+
+    def processed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return `consumed_offsets` without the record, or list of records, that was handed out last."""
+        offsets = self.consumed_offsets()
+        for record in reversed(self._last):  # the first one of a partition is set last
+            if record.topic_partition in offsets:
+                offsets[record.topic_partition] = self._with_epoch(record.topic_partition, record.offset)
+        return offsets
+
     def _with_epoch(self, tp: TopicPartition, position: int | OffsetAndMetadata) -> OffsetAndMetadata:
-        """The position with the leader epoch of the record before it, so that it can be validated later."""
+        """Return the position with the leader epoch of the record before it, for its validation (KIP-320)."""
         whole = OffsetAndMetadata.of(position)
         if whole.leader_epoch >= 0:
             return whole
@@ -253,14 +387,14 @@ class Consumer:
     async def confirm(self) -> None:
         """Make sure that the partitions are still this member's, before work that only their owner may do.
 
-        A request only if the coordinator has not been heard of for a session timeout, as after a process was
-        stopped. RebalanceNeeded: they are somebody else's; `on_lost` is called as well.
+        A request is sent only if the coordinator has not answered for a session timeout, as after the process
+        was suspended. Raises RebalanceNeeded if they are another member's; `on_lost` is called as well.
         """
         if self._member is not None:
             await self._member.confirm()
 
     async def committed(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's committed offsets; partitions without one are left out."""
+        """Return the group's committed offsets; partitions without one are left out."""
         if self._member is not None:
             return await self._member.committed(tps)
         return await fetch_offsets(self._client, self._group(), tps)
@@ -268,7 +402,9 @@ class Consumer:
     # --- life ---
 
     async def close(self) -> None:
-        """Leave the group and stop fetching. Commits nothing by itself."""
+        """Leave the group and stop fetching. Only `enable_auto_commit` commits before (processed offsets)."""
+        if not self._closing and self._auto_commit_interval is not None and not self._client.closed:
+            await self._auto_commit(is_last=True)
         self._closing = True
         if self._watcher is not None:
             self._watcher.cancel()
@@ -285,6 +421,78 @@ class Consumer:
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
 
+    # --- records ---
+
+    async def _begin_read(self) -> None:
+        """Count what was handed out before as processed, and commit if an automatic commit is due."""
+        self._last = ()
+        if self._auto_commit_interval is not None and _now() >= self._auto_commit_at:
+            await self._auto_commit()
+
+    def _next_record(self) -> ConsumerRecord | None:
+        try:
+            return self._records.next()
+        except UnreadableBatch:
+            # The batch is fetched again: the error is raised again, unless a seek passes the batch.
+            self._give_back({tp for tp in (self._records.current,) if tp is not None})
+            raise
+
+    def _next_records(self, max_records: int) -> list[ConsumerRecord]:
+        """Return what is buffered. An error behind some records is raised by the next call."""
+        records: list[ConsumerRecord] = []
+        try:
+            while len(records) < max_records and (record := self._next_record()) is not None:
+                records.append(record)
+        except Exception:
+            if not records:
+                raise
+        return records
+
+    async def _fetch_records(self, deadline: float | None) -> bool:
+        """Fetch until `deadline` (loop time) or until a commit is due. Return True if something was fetched."""
+        due = deadline
+        if self._auto_commit_interval is not None:
+            due = self._auto_commit_at if due is None else min(due, self._auto_commit_at)
+        timeout_ms = None if due is None else max(int((due - _now()) * 1000) + 1, 0)
+        fetched = await self._fetcher.fetch(timeout_ms=timeout_ms)
+        self._records.put(fetched)
+        if not fetched and self._auto_commit_interval is not None and _now() >= self._auto_commit_at:
+            await self._auto_commit()
+        return bool(fetched)
+
+    def _give_back(self, tps: Iterable[TopicPartition]) -> None:
+        """Have what is buffered here of these partitions fetched again."""
+        for tp in tps:
+            position = self._records.position(tp)
+            if position is not None:
+                self._records.drop(tp)
+                self._fetcher.seek(tp, position, self._fetcher.leader_epoch(tp, position))
+
+    def _forget_records(self, tp: TopicPartition) -> None:
+        """Drop what is buffered here of the partition, and forget what of it may be in process."""
+        self._records.drop(tp)
+        self._last = [record for record in self._last if record.topic_partition != tp]
+
+    async def _auto_commit(self, *, is_last: bool = False) -> None:
+        """Commit processed offsets, if they have changed.
+
+        What a retry may mend waits for the next turn, and is logged. Raises other errors, unless it
+        `is_last`.
+        """
+        assert self._auto_commit_interval is not None
+        self._auto_commit_at = _now() + self._auto_commit_interval
+        offsets = self.processed_offsets()
+        if not offsets or offsets == self._auto_committed:
+            return
+        try:
+            await self.commit(offsets)
+        except MillstreamError as error:
+            if not (is_last or is_retriable(error) or isinstance(error, RebalanceNeeded)):
+                raise
+            _log.warning("group %s: could not commit offsets: %s", self._group_id, error)
+        else:
+            self._auto_committed = offsets
+
     # --- the group's side ---
 
     def _group(self) -> str:
@@ -297,16 +505,16 @@ class Consumer:
         return Subscription(self._topics, sorted(self._owned) if self._cooperative else (), generation)
 
     async def _assigned(self, assignment: bytes, generation: int) -> None:
-        """Take up what is new; give up what is gone (cooperative only) and join again to say so."""
+        """Add new partitions and give up those taken away (cooperative only); join again after the latter."""
         new = set(decode_assignment(assignment))
         gone, added = self._owned - new, new - self._owned
-        await self._let_go(gone, self._on_revoked)
+        await self._remove_partitions(gone, self._on_revoked)
         positions = await self._persistent_starting_positions(added)
-        # What is told to be assigned can be sought: no turn of the loop lies between the two.
+        # A partition in `assignment` can be sought: nothing is awaited before the fetcher has it, too.
         self._owned = new
         for tp, position in positions.items():
             self._fetcher.add(tp, position.offset, position.leader_epoch)
-        # Nothing of them is handed out before the callback has had its chance to seek.
+        # No record of the new partitions is handed out before the callback had its chance to seek.
         self._fetcher.pause(added)
         await _call(self._on_assigned, added)
         self._fetcher.resume(added - self._paused)
@@ -314,26 +522,37 @@ class Consumer:
             self._member.request_rejoin()
 
     async def _revoked(self, assignment: bytes, generation: int) -> None:
-        await self._let_go(self._owned, self._on_revoked)
+        await self._remove_partitions(self._owned, self._on_revoked)
 
     async def _lost(self, assignment: bytes, generation: int) -> None:
-        await self._let_go(self._owned, self._on_lost)
+        await self._remove_partitions(self._owned, self._on_lost, are_lost=True)
 
-    async def _let_go(self, gone: set[TopicPartition], callback: PartitionsCallback | None) -> None:
+    async def _remove_partitions(
+        self, gone: set[TopicPartition], callback: PartitionsCallback | None, *, are_lost: bool = False
+    ) -> None:
+        """Call `callback` while the partitions are still assigned and hand out nothing; then stop reading."""
         gone = set(gone)
         if not gone:
             return
+        self._give_back(gone)
         self._fetcher.pause(gone)
-        await _call(callback, gone)
+        if self._auto_commit_interval is not None and not are_lost:
+            await self._auto_commit(is_last=True)
+        self._in_callback = True
+        try:
+            await _call(callback, gone)
+        finally:
+            self._in_callback = False
         self._owned -= gone
         self._paused -= gone
         for tp in gone:
+            self._forget_records(tp)
             self._fetcher.remove(tp)
 
     async def _persistent_starting_positions(
         self, tps: set[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The same, however long a broker is away, or a transaction is about to commit them (KIP-447)."""
+        """Return `_starting_positions`; retry while brokers are away or a transaction is open (KIP-447)."""
         backoff = self._client.backoff()
         while True:
             try:
@@ -344,7 +563,10 @@ class Consumer:
             await asyncio.sleep(backoff.next())
 
     async def _starting_positions(self, tps: set[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The committed offsets, else what `auto_offset_reset` says; OffsetOutOfRange if that is "none"."""
+        """Return the committed offsets, or else what `auto_offset_reset` says.
+
+        Raises OffsetOutOfRange if that is "none".
+        """
         if not tps:
             return {}
         committed = await self.committed(tps) if self._group_id is not None else {}
@@ -366,16 +588,16 @@ class Consumer:
     # --- watching topics ---
 
     async def _match_pattern(self) -> bool:
-        """Find the topics the pattern matches now; returns whether they have changed."""
+        """Find the topics the pattern matches now. Return True if they have changed."""
         if self._pattern is None:
             return False
-        known = (await self._client.metadata(refresh=True)).topics.values()
-        matching = sorted(t.name for t in known if not t.is_internal and self._pattern.fullmatch(t.name))
+        topics = (await self._client.metadata(refresh=True)).topics.values()
+        matching = sorted(t.name for t in topics if not t.is_internal and self._pattern.fullmatch(t.name))
         changed, self._topics = matching != self._topics, matching
         return changed
 
     def _watching_ended(self, watcher: asyncio.Task[None]) -> None:
-        """Have `fetch` raise an unexpected error of the watching: it has ended, and new topics go unseen."""
+        """Have the next read raise an unexpected error of `_watch`, which found no new topics any more."""
         if not watcher.cancelled() and (error := watcher.exception()) is not None:
             self._fetcher.fail(error)
 
@@ -388,7 +610,7 @@ class Consumer:
                 changed = await self._match_pattern()
                 counts = await partition_counts(self._client, self._topics)
             except MillstreamError:
-                continue  # Tried again at the next check; `fetch` raises what lasts.
+                continue  # The next check tries again; reading raises an error that lasts.
             member = self._member
             if member is not None and member.is_leader and member.is_stable:
                 by = next(p.assigned_by_counts for p in self._protocols if p.name == member.protocol)
@@ -404,3 +626,7 @@ async def _call(callback: PartitionsCallback | None, tps: set[TopicPartition]) -
         result = callback(set(tps))
         if inspect.isawaitable(result):
             await result
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

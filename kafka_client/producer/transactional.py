@@ -176,6 +176,13 @@ class TransactionalProducer:
                 self._check()
                 raise
 
+    async def flush(self) -> None:
+        """Send what is queued without lingering, and wait until it is acknowledged or has failed.
+
+        Records of a transaction that waits for the one before are waited for, too.
+        """
+        await self._batches.flush()
+
     async def send_offsets(self, offsets: Offsets, group: GroupMetadata | str) -> None:
         """Have the group's offsets (next record to read) committed with the transaction.
 
