@@ -449,7 +449,7 @@ class Consumer:
         return records
 
     async def _fetch_records(self, deadline: float | None) -> bool:
-        """Fetch until `deadline` (loop time) or until a commit is due. Return True if something was fetched."""
+        """Fetch until `deadline` (loop time) or a commit is due. Return True if anything was fetched."""
         due = deadline
         if self._auto_commit_interval is not None:
             due = self._auto_commit_at if due is None else min(due, self._auto_commit_at)

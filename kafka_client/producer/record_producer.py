@@ -9,7 +9,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, Self
 
 from kafka_client.cluster.cluster import Client
-from kafka_client.errors import ConfigError, MillstreamError, TransactionError
+from kafka_client.errors import (
+    AbortableTransactionError,
+    ConfigError,
+    FatalTransactionError,
+    MillstreamError,
+    TransactionError,
+)
 from kafka_client.producer.consumed_offsets import ConsumedOffsets
 from kafka_client.producer.group_metadata import GroupMetadata
 from kafka_client.producer.pending_record import PendingRecord
@@ -327,12 +333,18 @@ def _bytes(what: str, data: Any, serializer: Serializer | None) -> bytes | None:
 
 
 async def _abort(producer: TransactionalProducer, cause: BaseException) -> None:
-    """Abort because of `cause`, which gets a note if even that fails."""
+    """Abort because of `cause`, which gets a note if the abort fails, too.
+
+    Raises FatalTransactionError instead of an abortable `cause`: the next transaction would not begin.
+    """
     try:
         await producer.abort()
+    except FatalTransactionError as error:
+        if isinstance(cause, AbortableTransactionError):
+            raise error from cause
+        cause.add_note(f"the transaction could not be aborted: {error}")
     except MillstreamError as error:
-        if error is not cause:
-            cause.add_note(f"the transaction could not be aborted: {error}")
+        cause.add_note(f"the transaction could not be aborted: {error}")
 
 
 def _now_ms() -> int:
