@@ -9,6 +9,7 @@ import dataclasses
 import enum
 import inspect
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from kafka_client import errors
 GOLDEN = Path(__file__).parent / "golden" / "public_surface.txt"
 FOR_BATCHES = {"BatchFetcher", "BatchProducer", "Fetched", "GroupMember", "TransactionalProducer"}
 """Exported for the packages beside; applications need none of them."""
+
+
+_PLACE_IN_MEMORY = re.compile(r" at 0x[0-9a-f]+")
 
 
 def lines() -> Iterator[str]:
@@ -44,7 +48,10 @@ def of_class(name: str, exported: type) -> Iterator[str]:
     if dataclasses.is_dataclass(exported):
         yield from (f"    {field.name}: {field.type}" for field in dataclasses.fields(exported))
     elif issubclass(exported, tuple):
-        yield from (f"    {field}: {exported.__annotations__[field]}" for field in exported._fields)  # type: ignore[attr-defined]
+        types = {
+            name: getattr(kind, "__forward_arg__", kind) for name, kind in exported.__annotations__.items()
+        }
+        yield from (f"    {field}: {types[field]}" for field in exported._fields)  # type: ignore[attr-defined]
     elif "__init__" in vars(exported) or "__init__" in dir(exported):
         yield from signature("__init__", exported.__init__)  # type: ignore[misc]
     for member in sorted(dir(exported)):
@@ -68,7 +75,7 @@ def signature(name: str, function: object) -> Iterator[str]:
     yield f"    {'async ' if is_async else ''}{name}{returned}"
     for parameter in parameters:
         star = "* " if parameter.kind is inspect.Parameter.KEYWORD_ONLY else ""
-        yield f"        {star}{parameter}"
+        yield _PLACE_IN_MEMORY.sub("", f"        {star}{parameter}")
 
 
 def test_the_surface_is_the_golden_one() -> None:
