@@ -40,6 +40,7 @@ GROUPS = {
             "testing",
             "kafka-tools",
             "cluster",
+            "client",
             "connect",
             "streams",
             "mirror",

@@ -13,7 +13,7 @@ TIMESTAMP_TYPES: tuple[TimestampType, TimestampType] = ("create_time", "log_appe
 
 
 class ConsumerRecord(NamedTuple):
-    """One record of a partition. Kafka's ConsumerRecord.
+    """A record of a partition. Kafka's ConsumerRecord.
 
     `timestamp_ms`: ms since 1970; by `timestamp_type` the producer's time or the broker's at append.
     `key`, `value`: bytes or None, or what the consumer's deserializer made of the bytes.

@@ -16,7 +16,7 @@ Deserializer = Callable[[bytes], Any]
 
 
 class RecordBuffer:
-    """What was fetched and is not handed out yet: one partition's records decoded, others as they came.
+    """The fetched batches that are not handed out yet: one partition's records decoded, others as they came.
 
     A part of a fetched partition is decoded at a time (`Fetched.parts`), so that memory stays bounded.
     """

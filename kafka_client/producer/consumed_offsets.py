@@ -1,4 +1,4 @@
-"""What a transaction needs to know of a consumer."""
+"""`ConsumedOffsets`: the offsets and the group of a consumer, for a transaction."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ from kafka_client.errors import ConfigError, UnreadableBatch
 from kafka_client.fetcher.fetched import Fetched
 from kafka_client.group.record_buffer import RecordBuffer
 from kafka_client.records import build_batch
-from tests.kafka_client.running import run, until
+from tests.kafka_client.running import run
+from tests.support.waiting import until
 
 Name = Callable[[str], str]
 QUICK_GROUP: dict[str, Any] = {"heartbeat_interval_ms": 100, "auto_offset_reset": "earliest"}
@@ -37,135 +38,123 @@ async def committed(client: Client, group: str, tp: TopicPartition) -> int | Non
     return offsets[tp].offset if tp in offsets else None
 
 
-def test_records_have_positions_between_them(bootstrap: str, new_name: Name) -> None:
-    async def test() -> None:
-        topic = new_name("topic")
-        tp = TopicPartition(topic, 0)
-        async with Client(bootstrap) as client:
-            await numbers(client, topic, 100)
-            async with Consumer(client, value_deserializer=int, key_deserializer=bytes.decode) as consumer:
-                await consumer.assign({tp: 0})
-                async for record in consumer:
-                    assert (record.topic_partition, record.offset, record.value, record.key) == (
-                        tp,
-                        record.timestamp_ms,
-                        record.offset,
-                        "k",
-                    )
-                    assert consumer.position(tp) == record.offset + 1
-                    assert consumer.lag(tp) == 99 - record.offset
-                    assert consumer.consumed_offsets()[tp].offset == record.offset + 1
-                    assert consumer.processed_offsets()[tp].offset == record.offset
-                    if record.offset == 40:
-                        break
-                some = await consumer.records(max_records=7)
-                assert [record.value for record in some] == list(range(41, 48))
-                assert consumer.processed_offsets()[tp].offset == 41
-                consumer.pause([tp])
-                assert await consumer.records(timeout_ms=50) == []
-                assert consumer.processed_offsets()[tp].offset == consumer.position(tp) == 48
-                consumer.resume([tp])
-                assert (await anext(consumer)).value == 48
-                consumer.seek(tp, 5)
-                assert consumer.processed_offsets()[tp].offset == 5
-                assert (await anext(consumer)).value == 5
-                fetched = (await consumer.fetch())[0]
-                assert fetched.records()[0][0] == 6
-                with pytest.raises(ValueError, match="at least 1"):
-                    await consumer.records(max_records=0)
-
-    run(test())
+async def test_records_have_positions_between_them(bootstrap: str, new_name: Name) -> None:
+    topic = new_name("topic")
+    tp = TopicPartition(topic, 0)
+    async with Client(bootstrap) as client:
+        await numbers(client, topic, 100)
+        async with Consumer(client, value_deserializer=int, key_deserializer=bytes.decode) as consumer:
+            await consumer.assign({tp: 0})
+            async for record in consumer:
+                assert (record.topic_partition, record.offset, record.value, record.key) == (
+                    tp,
+                    record.timestamp_ms,
+                    record.offset,
+                    "k",
+                )
+                assert consumer.position(tp) == record.offset + 1
+                assert consumer.lag(tp) == 99 - record.offset
+                assert consumer.consumed_offsets()[tp].offset == record.offset + 1
+                assert consumer.processed_offsets()[tp].offset == record.offset
+                if record.offset == 40:
+                    break
+            some = await consumer.records(max_records=7)
+            assert [record.value for record in some] == list(range(41, 48))
+            assert consumer.processed_offsets()[tp].offset == 41
+            consumer.pause([tp])
+            assert await consumer.records(timeout_ms=50) == []
+            assert consumer.processed_offsets()[tp].offset == consumer.position(tp) == 48
+            consumer.resume([tp])
+            assert (await anext(consumer)).value == 48
+            consumer.seek(tp, 5)
+            assert consumer.processed_offsets()[tp].offset == 5
+            assert (await anext(consumer)).value == 5
+            fetched = (await consumer.fetch())[0]
+            assert fetched.records()[0][0] == 6
+            with pytest.raises(ValueError, match="at least 1"):
+                await consumer.records(max_records=0)
 
 
-def test_what_commit_commits(bootstrap: str, new_name: Name) -> None:
-    async def test() -> None:
-        topic, group = new_name("topic"), new_name("group")
-        tp = TopicPartition(topic, 0)
-        in_callback: list[int | None] = []
-        async with Client(bootstrap) as client:
-            await numbers(client, topic, 10)
+async def test_what_commit_commits(bootstrap: str, new_name: Name) -> None:
+    topic, group = new_name("topic"), new_name("group")
+    tp = TopicPartition(topic, 0)
+    in_callback: list[int | None] = []
+    async with Client(bootstrap) as client:
+        await numbers(client, topic, 10)
 
-            async def revoked(gone: set[TopicPartition]) -> None:
-                await consumer.commit()
-                in_callback.append(await committed(client, group, tp))
+        async def revoked(gone: set[TopicPartition]) -> None:
+            await consumer.commit()
+            in_callback.append(await committed(client, group, tp))
 
-            async with Consumer(client, group, **QUICK_GROUP) as consumer:
-                await consumer.subscribe([topic], on_revoked=revoked)
-                async for record in consumer:
-                    if record.offset == 3:
-                        await consumer.commit()
-                        assert await committed(client, group, tp) == 4
-                    if record.offset == 6:
-                        break
-            # The loop may have been at record 6 when the partition was given up.
-            assert in_callback == [6]
-            async with Consumer(client, group, **QUICK_GROUP) as consumer:
-                await consumer.subscribe([topic])
-                assert (await anext(consumer)).offset == 6
-                await consumer.seek_to_committed()
-                assert (await anext(consumer)).offset == 6
-
-    run(test())
+        async with Consumer(client, group, **QUICK_GROUP) as consumer:
+            await consumer.subscribe([topic], on_revoked=revoked)
+            async for record in consumer:
+                if record.offset == 3:
+                    await consumer.commit()
+                    assert await committed(client, group, tp) == 4
+                if record.offset == 6:
+                    break
+        # The loop may have been at record 6 when the partition was given up.
+        assert in_callback == [6]
+        async with Consumer(client, group, **QUICK_GROUP) as consumer:
+            await consumer.subscribe([topic])
+            assert (await anext(consumer)).offset == 6
+            await consumer.seek_to_committed()
+            assert (await anext(consumer)).offset == 6
 
 
-def test_automatic_commits_leave_out_the_record_in_process(bootstrap: str, new_name: Name) -> None:
-    async def test() -> None:
-        topic, group = new_name("topic"), new_name("group")
-        tp = TopicPartition(topic, 0)
-        async with Client(bootstrap) as client:
-            await numbers(client, topic, 10)
-            settings = {**QUICK_GROUP, "enable_auto_commit": True, "auto_commit_interval_ms": 0}
-            async with Consumer(client, group, **settings) as consumer:
-                await consumer.subscribe([topic])
-                async for record in consumer:
-                    assert (await committed(client, group, tp) or 0) == record.offset
-                    if record.offset == 5:
-                        break
-            assert await committed(client, group, tp) == 5
-            settings["auto_commit_interval_ms"] = 10
-            async with Consumer(client, group, **settings) as consumer:
-                await consumer.subscribe([topic])
-                for _ in range(5):
-                    await anext(consumer)
-                # Nothing more comes: what was processed is committed all the same.
-                waiting = asyncio.create_task(anext(consumer))  # type: ignore[arg-type]
-                await until(lambda: tp in (last := consumer._auto_committed) and last[tp].offset == 10)
-                assert await committed(client, group, tp) == 10
-                waiting.cancel()
-                await asyncio.gather(waiting, return_exceptions=True)
-            with pytest.raises(ConfigError, match="group_id"):
-                Consumer(client, enable_auto_commit=True)
-
-    run(test())
+async def test_automatic_commits_leave_out_the_record_in_process(bootstrap: str, new_name: Name) -> None:
+    topic, group = new_name("topic"), new_name("group")
+    tp = TopicPartition(topic, 0)
+    async with Client(bootstrap) as client:
+        await numbers(client, topic, 10)
+        settings = {**QUICK_GROUP, "enable_auto_commit": True, "auto_commit_interval_ms": 0}
+        async with Consumer(client, group, **settings) as consumer:
+            await consumer.subscribe([topic])
+            async for record in consumer:
+                assert (await committed(client, group, tp) or 0) == record.offset
+                if record.offset == 5:
+                    break
+        assert await committed(client, group, tp) == 5
+        settings["auto_commit_interval_ms"] = 10
+        async with Consumer(client, group, **settings) as consumer:
+            await consumer.subscribe([topic])
+            for _ in range(5):
+                await anext(consumer)
+            # Nothing more comes: what was processed is committed all the same.
+            waiting = asyncio.create_task(anext(consumer))  # type: ignore[arg-type]
+            await until(lambda: tp in (last := consumer._auto_committed) and last[tp].offset == 10)
+            assert await committed(client, group, tp) == 10
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        with pytest.raises(ConfigError, match="group_id"):
+            Consumer(client, enable_auto_commit=True)
 
 
-def test_a_partition_that_goes_takes_its_buffered_records_along(bootstrap: str, new_name: Name) -> None:
-    async def test() -> None:
-        topic, group = new_name("topic"), new_name("group")
-        async with Client(bootstrap) as client:
-            await numbers(client, topic, 50, 2)
-            seen: list[tuple[int, int]] = []
-            async with Consumer(client, group, **QUICK_GROUP) as first:
-                await first.subscribe([topic], on_revoked=lambda gone: first.commit())
-                for _ in range(5):
-                    record = await anext(first)
-                    seen.append((record.partition, record.offset))
-                async with Consumer(client, group, **QUICK_GROUP) as second:
-                    await second.subscribe([topic])
-                    await until(lambda: len(first.assignment) == len(second.assignment) == 1)
-                    for consumer in (first, second):
-                        (tp,) = consumer.assignment
+async def test_a_partition_that_goes_takes_its_buffered_records_along(bootstrap: str, new_name: Name) -> None:
+    topic, group = new_name("topic"), new_name("group")
+    async with Client(bootstrap) as client:
+        await numbers(client, topic, 50, 2)
+        seen: list[tuple[int, int]] = []
+        async with Consumer(client, group, **QUICK_GROUP) as first:
+            await first.subscribe([topic], on_revoked=lambda gone: first.commit())
+            for _ in range(5):
+                record = await anext(first)
+                seen.append((record.partition, record.offset))
+            async with Consumer(client, group, **QUICK_GROUP) as second:
+                await second.subscribe([topic])
+                await until(lambda: len(first.assignment) == len(second.assignment) == 1)
+                for consumer in (first, second):
+                    (tp,) = consumer.assignment
+                    record = await anext(consumer)
+                    while True:
+                        assert record.topic_partition == tp
+                        seen.append((record.partition, record.offset))
+                        if record.offset == 49:
+                            break
                         record = await anext(consumer)
-                        while True:
-                            assert record.topic_partition == tp
-                            seen.append((record.partition, record.offset))
-                            if record.offset == 49:
-                                break
-                            record = await anext(consumer)
-            assert set(seen) == {(partition, offset) for partition in (0, 1) for offset in range(50)}
-            assert len(seen) <= 101  # the record in process at the rebalance may come twice
-
-    run(test())
+        assert set(seen) == {(partition, offset) for partition in (0, 1) for offset in range(50)}
+        assert len(seen) <= 101  # the record in process at the rebalance may come twice
 
 
 KILLED = """
@@ -227,40 +216,37 @@ def test_a_kill_repeats_the_record_in_process_and_skips_none(
     assert starts == [0, 3, 6]
 
 
-def test_exactly_once_goes_on_after_an_abort(bootstrap: str, new_name: Name) -> None:
-    async def test() -> None:
-        topic, target, group = new_name("topic"), new_name("target"), new_name("group")
-        async with (
-            Client(bootstrap) as client,
-            Producer(client, transactional_id=new_name("id")) as producer,
-            Consumer(client, group, **QUICK_GROUP) as consumer,
-        ):
-            await numbers(client, topic, 30)
-            await numbers(client, target, 0)
-            await consumer.subscribe([topic])
-            copied, turn = 0, 0
-            while copied < 30:
-                records = await consumer.records(max_records=10)
-                turn += 1
-                try:
-                    async with producer.transaction():
-                        for record in records:
-                            await producer.send(target, record.value)
-                        await producer.send_offsets(consumer)
-                        if turn % 2:
-                            raise ZeroDivisionError
-                except ZeroDivisionError:
-                    await consumer.seek_to_committed()
-                else:
-                    copied += len(records)
-            assert turn == 6
-            async with Consumer(client, isolation_level="read_committed") as reader:
-                await reader.assign({TopicPartition(target, 0): 0})
-                found = [await anext(reader) for _ in range(30)]
-                assert [record.value for record in found] == [b"%d" % n for n in range(30)]
-                assert await reader.records(timeout_ms=100) == []
-
-    run(test())
+async def test_exactly_once_goes_on_after_an_abort(bootstrap: str, new_name: Name) -> None:
+    topic, target, group = new_name("topic"), new_name("target"), new_name("group")
+    async with (
+        Client(bootstrap) as client,
+        Producer(client, transactional_id=new_name("id")) as producer,
+        Consumer(client, group, **QUICK_GROUP) as consumer,
+    ):
+        await numbers(client, topic, 30)
+        await numbers(client, target, 0)
+        await consumer.subscribe([topic])
+        copied, turn = 0, 0
+        while copied < 30:
+            records = await consumer.records(max_records=10)
+            turn += 1
+            try:
+                async with producer.transaction():
+                    for record in records:
+                        await producer.send(target, record.value)
+                    await producer.send_offsets(consumer)
+                    if turn % 2:
+                        raise ZeroDivisionError
+            except ZeroDivisionError:
+                await consumer.seek_to_committed()
+            else:
+                copied += len(records)
+        assert turn == 6
+        async with Consumer(client, isolation_level="read_committed") as reader:
+            await reader.assign({TopicPartition(target, 0): 0})
+            found = [await anext(reader) for _ in range(30)]
+            assert [record.value for record in found] == [b"%d" % n for n in range(30)]
+            assert await reader.records(timeout_ms=100) == []
 
 
 # --- without a broker ---
