@@ -100,11 +100,11 @@ def read(bootstrap: str, topic: str) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def topic(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """`flights`, brought there by README's source connector."""
+    """`flights`, brought there by the page's source connector."""
     folder = tmp_path_factory.mktemp("any-kafka-source")
     lines = [",".join(map(str, flight.values())) for flight in flights()]
     (folder / "flights.csv").write_text("\n".join([",".join(flights()[0]), *lines]) + "\n")
-    source = config("README.md", "# flights.properties", file=folder / "flights.csv", stop_at_eof="true")
+    source = config("docs/parts.md", "# flights.properties", file=folder / "flights.csv", stop_at_eof="true")
     connect(kafka.bootstrap, folder, source)
     return source["topic"]
 
@@ -148,7 +148,7 @@ LINES = ["to be or not to be", "that is the question", "to sleep perchance to dr
 
 
 def test_streams_counts_words(kafka: ApacheKafka, tmp_path: Path) -> None:
-    """README's program, killed once; all lines are of one window."""
+    """The page's program, killed once; all lines are of one window."""
 
     async def send(lines: list[str]) -> None:
         async with Client(kafka.bootstrap) as client, BatchProducer(client) as producer:
@@ -160,7 +160,7 @@ def test_streams_counts_words(kafka: ApacheKafka, tmp_path: Path) -> None:
             kept = {"retention.ms": "-1"}
             await Admin(client).create_topics([NewTopic(name, 1, 1, kept) for name in ("lines", "words")])
 
-    (text,) = [b.text for b in blocks(ROOT / "README.md", "python") if 'application_id="words"' in b.text]
+    (text,) = [b.text for b in blocks(ROOT / "docs" / "parts.md", "python") if 'application_id="words"' in b.text]
     quick = "commit_interval_ms=100, session_timeout_ms=6000"
     where = f'bootstrap_servers="{kafka.bootstrap}", state_dir="{tmp_path}", {quick}'
     program = tmp_path / "words.py"

@@ -33,7 +33,7 @@ MODULES = {
     "uvicorn": "uvicorn",
 }
 """What is imported of each package that an extra brings."""
-FOR_DEVELOPERS = {"test", "fuzz", "check", "build", "dev"}
+FOR_DEVELOPERS = {"test", "fuzz", "check", "build", "docs", "dev"}
 
 IN_TESTS = """
 from millstream.testing import Broker
