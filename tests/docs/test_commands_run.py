@@ -26,6 +26,9 @@ ELSEWHERE = {
 }
 """What is not run here, and why."""
 
+SAME_AS = {("parts.md", "millstream mirror run mm2.properties"): "docs/mirror.md has the same, and its file"}
+"""Lines that another page has as well, by page, with the place where they are run."""
+
 PAGES_ELSEWHERE = {
     "cluster.md": "tests/docs/test_cluster_page.py, in their order",
     "tutorial.md": "tests/docs/test_tutorial.py, in their order",
@@ -62,6 +65,7 @@ def to_run() -> list[tuple[Block, str]]:
         (block, line.partition("  #")[0].strip())
         for block, line in commands()
         if not line.startswith(tuple(ELSEWHERE)) and block.page.name not in PAGES_ELSEWHERE
+        if (block.page.name, line) not in SAME_AS
     ]
 
 
