@@ -160,7 +160,9 @@ def test_streams_counts_words(kafka: ApacheKafka, tmp_path: Path) -> None:
             kept = {"retention.ms": "-1"}
             await Admin(client).create_topics([NewTopic(name, 1, 1, kept) for name in ("lines", "words")])
 
-    (text,) = [b.text for b in blocks(ROOT / "docs" / "parts.md", "python") if 'application_id="words"' in b.text]
+    (text,) = [
+        b.text for b in blocks(ROOT / "docs" / "parts.md", "python") if 'application_id="words"' in b.text
+    ]
     quick = "commit_interval_ms=100, session_timeout_ms=6000"
     where = f'bootstrap_servers="{kafka.bootstrap}", state_dir="{tmp_path}", {quick}'
     program = tmp_path / "words.py"
