@@ -54,12 +54,12 @@ def membership_of(
 
     `failed` is called when the broker may not go on among the others, with why.
     """
-    if not config.is_among_others:
+    if not config.is_clustered:
         return None
     from logd.broker.cluster.membership import ClusterMembership
     from logd.broker.cluster.zookeeper_settings import zookeeper_settings
 
-    return ClusterMembership(zookeeper_settings(ZooKeeperConfig.of(config.given)), failed=failed)
+    return ClusterMembership(zookeeper_settings(ZooKeeperConfig.of(config.explicit)), failed=failed)
 
 
 class EmbeddedBroker:

@@ -102,7 +102,7 @@ class Broker:
         self.log_dirs = LogDirs(config.log_dirs)
         self.folders: list[LogFolder] = self.log_dirs.folders
         self.endpoints: list[Endpoint] = []
-        self._started_with = config.given
+        self._started_with = config.explicit
         self._on_dead = on_dead
         self.on_shutdown = on_shutdown
         self._disk = disk or PosixDisk()

@@ -1,6 +1,6 @@
 """Settings of the broker and of topics, under Kafka's own keys.
 
-What has settings of its own and takes the readers of files from here does not wait for the broker's table.
+Names are imported when first used: a program that only reads property files does not load the broker's table.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ B, S, I, L, T, LI = Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.LONG, Kind.SHORT, 
 D = Kind.DOUBLE
 
 DEDUPE_BUFFER_MIN = 1024 * 1024
-"""Bytes a cleaner needs for keys."""
+"""Memory that one cleaner needs for keys, in bytes."""
 
 _POSITIVE = at_least(1)
 ZOOKEEPER_CONNECT = "zookeeper.connect"
@@ -46,20 +46,20 @@ class BrokerConfig(ReplicationConfig):
     """Effective settings of one broker; ``BrokerConfig.of`` builds and checks it from Kafka's keys."""
 
     # Identity and addresses
-    node_id: int = setting(I, 1, "The number this broker goes by.", allowed=_NOT_NEGATIVE)
-    broker_rack: str | None = setting(S, None, "The rack this broker stands in.", nullable=True)
+    node_id: int = setting(I, 1, "The id of this broker.", allowed=_NOT_NEGATIVE)
+    broker_rack: str | None = setting(S, None, "The rack of this broker.", nullable=True)
     listeners: tuple[str, ...] = setting(
         LI,
         ("PLAINTEXT://:9092",),
-        "Where to accept connections: NAME://host:port, an empty host meaning all.",
+        "Where to accept connections: NAME://host:port. An empty host is every address.",
     )
     advertised_listeners: tuple[str, ...] | None = setting(
-        LI, None, "The addresses clients are told, where they differ from the listeners.", nullable=True
+        LI, None, "The addresses that clients connect to, if they differ from the listeners.", nullable=True
     )
     listener_security_protocol_map: tuple[str, ...] = setting(
         LI,
         ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"),
-        "Which security protocol each listener name stands for.",
+        "The security protocol of each listener name, as NAME:PROTOCOL.",
     )
     controller_listener_names: tuple[str, ...] = setting(
         LI, (), "Listeners meant for a controller quorum; this broker does not open them."
@@ -67,20 +67,20 @@ class BrokerConfig(ReplicationConfig):
     log_dirs: tuple[str, ...] = setting(
         LI,
         ("/tmp/millstream-logs",),
-        "The folders that hold the logs.",
+        "The directories that hold the logs.",
         allowed=Allowed(check=bool, text="at least one folder"),
     )
     millstream_adopt_log_dirs: bool = setting(
         B,
         False,
-        "Start over log.dirs of a cluster whose metadata.journal is lost: all topics found are taken in, "
-        "with default settings. Meant to be given once, on the command line.",
+        "Start although log.dirs hold topics whose metadata.journal is lost. All topics in them are "
+        "registered, with default settings. Set it once, on the command line.",
     )
     millstream_remote_shutdown_enable: bool = setting(
         B,
         False,
-        "Stop when `millstream broker shutdown` asks for it. Nobody's identity is checked: whoever reaches a "
-        "listener can ask.",
+        "Stop on the request of `millstream broker shutdown`. Identities are not checked: any client that "
+        "reaches a listener can stop the broker.",
     )
 
     # Topics
@@ -88,12 +88,12 @@ class BrokerConfig(ReplicationConfig):
     default_replication_factor: int = setting(
         I,
         1,
-        "Replicas of a topic created without a number; more than one are for a broker among others.",
+        "Replicas of a topic created without a number. More than 1 is for clusters only.",
         allowed=_POSITIVE,
     )
     auto_create_topics_enable: bool = setting(B, True, "Create a topic when a client asks for its metadata.")
     max_request_partition_size_limit: int = setting(
-        I, 2_000, "Most partitions one answer of DescribeTopicPartitions holds.", allowed=_POSITIVE
+        I, 2_000, "Most partitions in one response to DescribeTopicPartitions.", allowed=_POSITIVE
     )
     delete_topic_enable: bool = setting(B, True, "Allow topics to be deleted.")
 
@@ -102,46 +102,51 @@ class BrokerConfig(ReplicationConfig):
     queued_max_request_bytes: int = setting(
         L,
         -1,
-        "Most bytes of requests that are being received, of those larger than 64 KiB; further ones are not "
-        "read until there is room. -1: no bound. No less than socket.request.max.bytes.",
+        "Most bytes of requests larger than 64 KiB that are being received at one time. Further ones are "
+        "read when there is room. -1: no bound. At least socket.request.max.bytes.",
     )
-    # Apache Kafka's 102,400 stops the system's buffer from growing until a whole answer has room: a fetch of
-    # 1 MB then takes five sends, with waits between them, where one is enough.
+    # With Apache Kafka's 102,400 the system's buffer cannot grow to the size of a response: a fetch of 1 MB
+    # then takes five sends, with waits between them, instead of one.
     socket_send_buffer_bytes: int = setting(
         I,
         -1,
-        "SO_SNDBUF; -1 leaves it to the system, where it grows with what a client takes.",
+        "SO_SNDBUF of client connections. -1: the system's own size, which grows with a client's reads.",
         allowed=at_least(-1),
     )
     socket_receive_buffer_bytes: int = setting(
-        I, 102_400, "SO_RCVBUF; -1 leaves it to the system.", allowed=at_least(-1)
+        I, 102_400, "SO_RCVBUF of client connections. -1: the system's own size.", allowed=at_least(-1)
     )
     socket_listen_backlog_size: int = setting(
-        I, 50, "Connections the kernel may hold for us.", allowed=_POSITIVE
+        I, 50, "Connections that the kernel may queue before they are accepted.", allowed=_POSITIVE
     )
-    connections_max_idle_ms: int = setting(L, 600_000, "A connection without traffic for so long is closed.")
+    connections_max_idle_ms: int = setting(
+        L, 600_000, "A connection is closed after this time without traffic."
+    )
     max_connections: int = setting(
-        I, INT_MAX, "Connections at one time.", allowed=_NOT_NEGATIVE, dynamic=True
+        I, INT_MAX, "Most connections at one time.", allowed=_NOT_NEGATIVE, dynamic=True
     )
     max_connections_per_ip: int = setting(
-        I, INT_MAX, "Connections at one time from one address.", allowed=_POSITIVE, dynamic=True
+        I, INT_MAX, "Most connections at one time from one address.", allowed=_POSITIVE, dynamic=True
     )
     fetch_max_bytes: int = setting(
-        I, 57_671_680, "Most bytes one fetch is answered with.", allowed=at_least(1024)
+        I, 57_671_680, "Most bytes of records in one fetch response.", allowed=at_least(1024)
     )
     max_incremental_fetch_session_cache_slots: int = setting(
-        I, 1_000, "Fetch sessions kept; clients without one ask in full.", allowed=_NOT_NEGATIVE
+        I,
+        1_000,
+        "Most fetch sessions. Clients without a session name all partitions in each fetch.",
+        allowed=_NOT_NEGATIVE,
     )
     millstream_fetch_send: str = setting(
         S,
         "sendfile",
-        "How fetched bytes reach the socket: from the page cache, or read and sent.",
+        "How fetched bytes reach the socket: sendfile from the page cache, or copy (read and send).",
         allowed=one_of("sendfile", "copy"),
     )
     background_threads: int = setting(
         I,
         10,
-        "Threads for what blocks: fsync, deletes, reads from the disk.",
+        "Threads for blocking work: fsync, deletes, reads from the disk.",
         allowed=_POSITIVE,
         dynamic=True,
     )
@@ -157,36 +162,37 @@ class BrokerConfig(ReplicationConfig):
     log_roll_hours: int = setting(I, 168, "Longest life of an open segment, in hours.", allowed=_POSITIVE)
     log_roll_jitter_hours: int = setting(I, 0, "Jitter of log.roll.hours.", allowed=_NOT_NEGATIVE)
     log_flush_scheduler_interval_ms: int = setting(
-        L, LONG_MAX, "How often logs are checked for a flush that is due.", allowed=_POSITIVE
+        L, LONG_MAX, "How often logs are checked for a due flush.", allowed=_POSITIVE
     )
     millstream_flush_interval_ms: int = setting(
         L,
         5_000,
-        "How often what is not on the disk yet is forced there, in the background: "
-        "a start after a crash reads no more than what came since.",
+        "How often logs are synced to the disk, in the background. A start after a crash only reads "
+        "records written since.",
         allowed=_POSITIVE,
     )
     millstream_flush_interval_bytes: int = setting(
         L,
         256 * 1024 * 1024,
-        "So many bytes that are not on the disk yet are forced there before their time, in the background.",
+        "Logs are synced in the background before millstream.flush.interval.ms is over if this many bytes "
+        "are not on the disk yet.",
         allowed=_POSITIVE,
     )
     millstream_open_files_max: int | None = setting(
         I,
         None,
-        "Segments whose file is kept open; of more than these the one not used for longest is closed. Unless "
-        "set, half of the files the process may open (ulimit -n).",
+        "Most segments whose file is open. Above it, the least recently used file is closed. Default: half "
+        "of the files that the process may open (ulimit -n).",
         nullable=True,
         allowed=_POSITIVE,
     )
     millstream_open_files_idle_ms: int = setting(
-        L, 60_000, "Files of segments nobody has used for so long are closed.", allowed=_POSITIVE
+        L, 60_000, "A segment's file is closed after this time without use.", allowed=_POSITIVE
     )
     log_flush_offset_checkpoint_interval_ms: int = setting(
         I,
         60_000,
-        "How often recovery points are written, besides after every background flush.",
+        "How often recovery points are written. They are also written after each background flush.",
         allowed=_NOT_NEGATIVE,
     )
     log_flush_start_offset_checkpoint_interval_ms: int = setting(
@@ -204,14 +210,14 @@ class BrokerConfig(ReplicationConfig):
     num_replica_alter_log_dirs_threads: int | None = setting(
         I,
         None,
-        "Partitions that move to another log folder at one time; as many as folders unless given.",
+        "Partitions that move to another log directory at one time. Default: the number of log directories.",
         nullable=True,
         allowed=_POSITIVE,
     )
     replica_alter_log_dirs_io_max_bytes_per_second: int = setting(
         L,
         LONG_MAX,
-        "Bytes a second a partition is copied with to another log folder.",
+        "Bytes per second at which a partition is copied to another log directory.",
         key="replica.alter.log.dirs.io.max.bytes.per.second",
         allowed=_POSITIVE,
         dynamic=True,
@@ -219,16 +225,16 @@ class BrokerConfig(ReplicationConfig):
     leader_replication_throttled_rate: int = setting(
         L,
         LONG_MAX,
-        "For a broker among others: bytes a second that followers may take of what "
-        "leader.replication.throttled.replicas names, as long as they are not in sync.",
+        "Cluster only: bytes per second that followers which are not in sync may fetch of the replicas in "
+        "leader.replication.throttled.replicas.",
         allowed=_NOT_NEGATIVE,
         dynamic=True,
     )
     follower_replication_throttled_rate: int = setting(
         L,
         LONG_MAX,
-        "For a broker among others: bytes a second it copies of what "
-        "follower.replication.throttled.replicas names, as long as it is not in sync.",
+        "Cluster only: bytes per second that this broker fetches of the replicas in "
+        "follower.replication.throttled.replicas while they are not in sync.",
         allowed=_NOT_NEGATIVE,
         dynamic=True,
     )
@@ -239,38 +245,48 @@ class BrokerConfig(ReplicationConfig):
     log_cleaner_dedupe_buffer_size: int = setting(
         L,
         134_217_728,
-        "Memory for the keys of logs being compacted, of all cleaners together; 24 bytes hold one.",
+        "Memory for the keys of logs being compacted, of all cleaners together: 24 bytes for each key.",
         dynamic=True,
     )
     log_cleaner_io_buffer_load_factor: float = setting(
         D,
         0.9,
-        "How full the memory for keys may get: more keys at a time, but slower.",
+        "Share of the memory for keys that may be filled. A higher share takes more keys at a time, but is "
+        "slower.",
         allowed=between(0.05, 0.99),
         dynamic=True,
     )
     log_cleaner_io_buffer_size: int = setting(
-        I, 524_288, "Bytes read or written at a time, by all cleaners.", allowed=_POSITIVE, dynamic=True
+        I,
+        524_288,
+        "Size of the buffers for reading and writing, of all cleaners together.",
+        allowed=_POSITIVE,
+        dynamic=True,
     )
     log_cleaner_io_max_bytes_per_second: float = setting(
         D,
         sys.float_info.max,
-        "Bytes all cleaners together may read and write in a second.",
+        "Bytes per second that all cleaners together may read and write.",
         allowed=at_least(1),
         dynamic=True,
     )
     log_cleaner_backoff_ms: int = setting(
-        L, 15_000, "How long a cleaner with nothing to do rests.", allowed=_NOT_NEGATIVE, dynamic=True
+        L, 15_000, "How long a cleaner waits if no log needs compaction.", allowed=_NOT_NEGATIVE, dynamic=True
     )
     num_recovery_threads_per_data_dir: int = setting(
         I,
         2,
-        "Without effect: the logs of a folder are recovered one after the other, before the broker serves.",
+        "Without effect: the logs of a directory are recovered one after the other, before the broker "
+        "serves.",
         allowed=_POSITIVE,
         dynamic=True,
     )
     producer_id_expiration_ms: int = setting(
-        I, 86_400_000, "A producer silent for so long is forgotten.", allowed=_POSITIVE, dynamic=True
+        I,
+        86_400_000,
+        "The state of a producer that has not written for this time is removed.",
+        allowed=_POSITIVE,
+        dynamic=True,
     )
 
     # Groups and their offsets
@@ -278,7 +294,7 @@ class BrokerConfig(ReplicationConfig):
     offsets_topic_replication_factor: int = setting(
         T,
         1,
-        "Replicas of __consumer_offsets; more than one are for a broker among others.",
+        "Replicas of __consumer_offsets. More than 1 is for clusters only.",
         allowed=_POSITIVE,
     )
     offsets_topic_segment_bytes: int = setting(
@@ -291,21 +307,21 @@ class BrokerConfig(ReplicationConfig):
         I, 10_080, "How long an empty group's offsets are kept.", allowed=_POSITIVE
     )
     offsets_retention_check_interval_ms: int = setting(
-        L, 600_000, "How often expired offsets are looked for.", allowed=_POSITIVE
+        L, 600_000, "How often expired offsets are removed.", allowed=_POSITIVE
     )
     offsets_load_buffer_size: int = setting(
         I, 5_242_880, "Without effect: groups are loaded 1 MiB at a time.", allowed=_POSITIVE
     )
-    offsets_commit_timeout_ms: int = setting(
-        I, 5_000, "Without effect: a commit waits for no other replica.", allowed=_POSITIVE
+    offsets_commit_timeout_ms: int = setting(I, 5_000, "Without effect.", allowed=_POSITIVE)
+    offset_metadata_max_bytes: int = setting(
+        I, 4_096, "Longest metadata of a committed offset, in characters."
     )
-    offset_metadata_max_bytes: int = setting(I, 4_096, "Longest metadata of a committed offset.")
     group_initial_rebalance_delay_ms: int = setting(
-        I, 3_000, "How long a new group waits for more members.", allowed=_NOT_NEGATIVE
+        I, 3_000, "How long the first rebalance of a new group waits for more members.", allowed=_NOT_NEGATIVE
     )
     group_min_session_timeout_ms: int = setting(I, 6_000, "Shortest session timeout of a member.")
     group_max_session_timeout_ms: int = setting(I, 1_800_000, "Longest session timeout of a member.")
-    group_max_size: int = setting(I, INT_MAX, "Members of one group.", allowed=_POSITIVE)
+    group_max_size: int = setting(I, INT_MAX, "Most members of one group.", allowed=_POSITIVE)
 
     # Transactions
     transaction_state_log_num_partitions: int = setting(
@@ -314,13 +330,13 @@ class BrokerConfig(ReplicationConfig):
     transaction_state_log_replication_factor: int = setting(
         T,
         1,
-        "Replicas of __transaction_state; more than one are for a broker among others.",
+        "Replicas of __transaction_state. More than 1 is for clusters only.",
         allowed=_POSITIVE,
     )
     transaction_state_log_min_isr: int = setting(
         I,
         1,
-        "min.insync.replicas of __transaction_state; more than one are for a broker among others.",
+        "min.insync.replicas of __transaction_state. More than 1 is for clusters only.",
         allowed=_POSITIVE,
     )
     transaction_state_log_segment_bytes: int = setting(
@@ -328,31 +344,31 @@ class BrokerConfig(ReplicationConfig):
     )
     transaction_max_timeout_ms: int = setting(I, 900_000, "Longest transaction timeout.", allowed=_POSITIVE)
     transactional_id_expiration_ms: int = setting(
-        I, 604_800_000, "A transactional id unused for so long is forgotten.", allowed=_POSITIVE
+        I, 604_800_000, "A transactional id unused for this time is removed.", allowed=_POSITIVE
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = setting(
-        I, 10_000, "How often transactions past their timeout are looked for.", allowed=_POSITIVE
+        I, 10_000, "How often transactions past their timeout are aborted.", allowed=_POSITIVE
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(
-        I, 3_600_000, "How often expired transactional ids are looked for.", allowed=_POSITIVE
+        I, 3_600_000, "How often expired transactional ids are removed.", allowed=_POSITIVE
     )
     transaction_partition_verification_enable: bool = setting(
         B,
         True,
-        "Take a transactional batch only where its transaction is open (KIP-890).",
+        "Accept a transactional batch only if its transaction includes the partition (KIP-890).",
         dynamic=True,
     )
 
     topic_defaults: TopicConfig = field(TopicConfig())
-    """What a topic has where it overrides nothing."""
-    given: Mapping[str, str] = field({})
-    """The keys that were set, as text."""
+    """Settings of a topic without overrides."""
+    explicit: Mapping[str, str] = field({})
+    """The keys that were set, with their values as text."""
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> BrokerConfig:
-        """Settings from Kafka's keys as text; keys that are not declared are left aside.
+        """Return the settings in ``properties`` (Kafka's keys, values as text); undeclared keys are ignored.
 
-        ConfigError names the key, the value and what is allowed.
+        Raises ConfigError with the key, the value and what is allowed.
         """
         values: dict[str, Any] = {}
         topic_values: dict[str, Any] = {}
@@ -365,14 +381,16 @@ class BrokerConfig(ReplicationConfig):
                 values[declared.field] = value
             if key in TOPIC_FIELD_OF and value is not None:
                 topic_values[TOPIC_FIELD_OF[key]] = value
-        config = cls(**values, given=dict(properties))
+        config = cls(**values, explicit=dict(properties))
         defaults = TopicConfig(**{**config._defaults_in_coarse_units(), **topic_values})
         config = config.replaced(topic_defaults=defaults)
         config.validate()
         return config
 
     def _defaults_in_coarse_units(self) -> dict[str, int]:
-        """Topic defaults that also go by minutes or hours; a key in milliseconds is stronger."""
+        """Return topic defaults that can also be set in minutes or hours; a key in milliseconds takes
+        precedence.
+        """
         retention = self.log_retention_hours * 3_600_000
         if self.log_retention_minutes is not None:
             retention = self.log_retention_minutes * 60_000
@@ -384,14 +402,14 @@ class BrokerConfig(ReplicationConfig):
         }
 
     @property
-    def is_among_others(self) -> bool:
-        """Whether it joins a cluster of several brokers: that of zookeeper.connect, where it is not empty."""
-        return bool(self.given.get(ZOOKEEPER_CONNECT, "").strip())
+    def is_clustered(self) -> bool:
+        """True if this broker joins a cluster: zookeeper.connect is set and not blank."""
+        return bool(self.explicit.get(ZOOKEEPER_CONNECT, "").strip())
 
     def validate(self) -> None:
-        """Check what no key can be checked for alone."""
+        """Check values that depend on each other; raises ConfigError."""
         for key in ("default.replication.factor", "offsets.topic.replication.factor"):
-            if (factor := getattr(self, key.replace(".", "_"))) > 1 and not self.is_among_others:
+            if (factor := getattr(self, key.replace(".", "_"))) > 1 and not self.is_clustered:
                 raise ConfigError(key, factor, "1, since there is one broker without zookeeper.connect")
         folders = [os.path.abspath(path) for path in self.log_dirs]
         if len(set(folders)) < len(folders):
@@ -417,7 +435,7 @@ class BrokerConfig(ReplicationConfig):
 
 
 def _derived_settings() -> tuple[dict[str, Setting], dict[str, str]]:
-    """The broker-level names of topic settings, and the topic field each one fills."""
+    """Return the broker-level keys of topic settings, and the topic field each key sets."""
     derived: dict[str, Setting] = {}
     fields: dict[str, str] = {}
     for topic_setting in TOPIC_SETTINGS.values():
@@ -440,4 +458,4 @@ _OWN_SETTINGS: Mapping[str, Setting] = settings_of(BrokerConfig)
 _DERIVED, TOPIC_FIELD_OF = _derived_settings()
 
 BROKER_SETTINGS: Mapping[str, Setting] = dict(sorted({**_DERIVED, **_OWN_SETTINGS}.items()))
-"""Every key the broker acts on."""
+"""Every key the broker acts on, with its setting."""

@@ -1,7 +1,7 @@
-"""Settings that Apache Kafka takes while it runs and that change nothing here.
+"""Settings that Apache Kafka accepts while it runs, and that have no effect here.
 
-They are checked, stored and described as Kafka does it, so that tools which set them work; what each means
-for `logd` is its documentation. All others without effect are in `known`.
+They are checked, stored and described as in Kafka, so that tools which set them work. Each one's
+documentation says why it has no effect. Further keys without effect are in `known`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from logd.config.setting import INT_MAX, LONG_MAX, Kind, Setting, Value, at_least, between
 
 _NOT_NEGATIVE, _POSITIVE = at_least(0), at_least(1)
-_ONE_LOOP = "Without effect: one event loop serves all requests, and background.threads what blocks."
-_ONE_FETCHER = "Without effect: a broker among others fetches from each leader by one connection."
+_ONE_LOOP = "Without effect: one event loop serves all requests; background.threads do blocking work."
+_ONE_FETCHER = "Without effect: a follower fetches from each leader over one connection."
 _NO_TIERS = "Without effect: there is no tiered storage."
 _NO_KERBEROS = "Without effect: no listener speaks Kerberos."
 _NO_OAUTH = "Without effect: this broker does not log in anywhere."
@@ -79,4 +79,4 @@ _SETTINGS = (
 )
 
 INERT_SETTINGS: Mapping[str, Setting] = {declared.key: declared for declared in _SETTINGS}
-"""Keys that can be set, and are described, and change nothing."""
+"""Settings without effect by key."""

@@ -1,9 +1,9 @@
-"""Kafka's keys that ``logd`` does not act on: taken without a warning, but said to have no effect.
+"""Kafka's keys that ``logd`` accepts without a warning, with a note that they have no effect.
 
-Those that can be changed while running are declared in ``inert``.
+Keys without effect that can be changed while running are declared in ``inert``.
 
-Stock ``server.properties`` files are full of them. A key that is neither here, nor declared, nor an old name
-is taken for a typing error.
+Stock ``server.properties`` files contain many of these keys. A key that is not listed here, not declared and
+not an old name is reported as a typing error.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ PREFIXES_WITHOUT_EFFECT = (
 )
 
 REFUSED_PREFIXES = ("authorizer.", "sasl.", "ssl.", "super.users", "listener.name.")
-"""Security settings: leaving them aside silently would open what the operator believes closed."""
+"""Security settings: a broker that ignored them would be open although its operator believes it closed."""
 
 
 def has_no_effect(key: str) -> bool:
-    """Whether ``key`` is a Kafka key that changes nothing here."""
+    """Return True if ``key`` is a Kafka key without effect in ``logd``."""
     return key in WITHOUT_EFFECT or key.startswith(PREFIXES_WITHOUT_EFFECT)

@@ -1,7 +1,6 @@
-"""Listeners: where the broker binds, and the address clients are told.
+"""Listeners: the addresses that the broker binds, and those that it advertises to clients.
 
-Today only PLAINTEXT is served; a listener of another security protocol is refused rather than opened in the
-clear.
+Only PLAINTEXT is served. A listener of another security protocol is refused rather than opened in plain text.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _WILDCARDS = ("", "0.0.0.0", "::")
 
 
 class Endpoint(NamedTuple):
-    """A listener's name, host and port. When binding, an empty host is every address, port 0 any free one."""
+    """A listener's name, host and port. To bind, an empty host is every address, and port 0 any free port."""
 
     listener: str
     host: str
@@ -31,7 +30,10 @@ class Endpoint(NamedTuple):
 
 
 def bound_endpoints(config: BrokerConfig) -> list[Endpoint]:
-    """Where to listen, in the order given; ConfigError for what cannot be served."""
+    """Return the addresses to bind, in the order of `listeners`.
+
+    Raises ConfigError for a listener that cannot be served, and if none is left for clients.
+    """
     endpoints = _parse("listeners", config.listeners)
     protocols = _protocols(config.listener_security_protocol_map)
     served = [endpoint for endpoint in endpoints if endpoint.listener not in config.controller_listener_names]
@@ -51,32 +53,37 @@ def bound_endpoints(config: BrokerConfig) -> list[Endpoint]:
 
 
 def advertised_endpoints(config: BrokerConfig, bound: Sequence[Endpoint]) -> list[Endpoint]:
-    """The address of each bound listener as clients are told it; ``bound`` carries the real ports."""
-    given = {
+    """Return the address that each bound listener advertises to clients; ``bound`` has the real ports."""
+    configured = {
         endpoint.listener: endpoint
         for endpoint in _parse("advertised.listeners", config.advertised_listeners or ())
     }
     names = [endpoint.listener for endpoint in bound]
-    for name in given:
+    for name in configured:
         if name not in names and name not in config.controller_listener_names:
             raise ConfigError("advertised.listeners", name, "a name that listeners has: " + ", ".join(names))
-    return [_advertised(endpoint, given.get(endpoint.listener)) for endpoint in bound]
+    return [_advertised(endpoint, configured.get(endpoint.listener)) for endpoint in bound]
 
 
 def shifted(key: str, texts: Iterable[str], by: int) -> str:
-    """The same listeners on ports that are higher; 0, any free one, stays. ConfigError."""
-    found = [endpoint._replace(port=endpoint.port and endpoint.port + by) for endpoint in _parse(key, texts)]
-    for endpoint in found:
+    """Return the listeners with their ports raised by ``by``; port 0, any free port, stays.
+
+    Raises ConfigError for a text that is no listener, and for a port above 65535.
+    """
+    listeners = [
+        endpoint._replace(port=endpoint.port and endpoint.port + by) for endpoint in _parse(key, texts)
+    ]
+    for endpoint in listeners:
         if endpoint.port > 65535:
             raise ConfigError(key, f"{endpoint.listener}://{endpoint}", "a port up to 65535")
-    return ",".join(f"{endpoint.listener}://{endpoint}" for endpoint in found)
+    return ",".join(f"{endpoint.listener}://{endpoint}" for endpoint in listeners)
 
 
-def _advertised(bound: Endpoint, given: Endpoint | None) -> Endpoint:
-    host, port = (given.host, given.port) if given is not None else (bound.host, bound.port)
+def _advertised(bound: Endpoint, configured: Endpoint | None) -> Endpoint:
+    host, port = (configured.host, configured.port) if configured is not None else (bound.host, bound.port)
     if host in _WILDCARDS:
-        if given is not None:
-            raise ConfigError("advertised.listeners", str(given), "a host that clients can reach")
+        if configured is not None:
+            raise ConfigError("advertised.listeners", str(configured), "a host that clients can reach")
         host = socket.gethostname()
     return Endpoint(bound.listener, host, port or bound.port)
 
@@ -84,10 +91,10 @@ def _advertised(bound: Endpoint, given: Endpoint | None) -> Endpoint:
 def _parse(key: str, texts: Iterable[str]) -> list[Endpoint]:
     endpoints = []
     for text in texts:
-        found = _LISTENER.fullmatch(text)
-        if found is None or int(found[3]) > 65535:
+        match = _LISTENER.fullmatch(text)
+        if match is None or int(match[3]) > 65535:
             raise ConfigError(key, text, "NAME://host:port, such as PLAINTEXT://127.0.0.1:9092")
-        endpoints.append(Endpoint(found[1].upper(), found[2].strip("[]"), int(found[3])))
+        endpoints.append(Endpoint(match[1].upper(), match[2].strip("[]"), int(match[3])))
     names = [endpoint.listener for endpoint in endpoints]
     if len(set(names)) < len(names):
         raise ConfigError(key, ",".join(texts), "each listener name once")

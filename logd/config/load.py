@@ -1,4 +1,4 @@
-"""From a properties file and overrides to ``BrokerConfig``, with notes on what was odd about the keys."""
+"""The broker's settings from a properties file and overrides, with notes on old and unknown keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from logd.config.zookeeper import ZOOKEEPER_SETTINGS
 
 
 class Loaded(NamedTuple):
-    """The settings; notes on old names and keys without effect; warnings for keys nobody knows."""
+    """The settings, notes on old names and keys without effect, and warnings about unknown keys."""
 
     config: BrokerConfig
     notes: list[str]
@@ -34,15 +34,15 @@ def load_config(path: Path | None, overrides: Iterable[str] = ()) -> Loaded:
 
 
 def from_properties(properties: Mapping[str, str]) -> Loaded:
-    """Settings from keys as given, old names included; ConfigError for a value that is not allowed."""
+    """Load settings from ``properties``, old names included; raises ConfigError for a value not allowed."""
     notes: list[str] = []
     warnings: list[str] = []
     today = with_todays_names(properties, notes)
     config = BrokerConfig.of(today)
-    is_among_others = config.is_among_others
-    _check_preview(today.get(CLUSTER_PREVIEW), is_among_others=is_among_others)
+    is_clustered = config.is_clustered
+    _check_preview(today.get(CLUSTER_PREVIEW), is_clustered=is_clustered)
     for key, value in today.items():
-        if key in REPLICATION_SETTINGS and not is_among_others:
+        if key in REPLICATION_SETTINGS and not is_clustered:
             notes.append(f"{key}: no effect, this broker coordinates itself")
         if key in BROKER_SETTINGS or key in NOTES:
             continue
@@ -51,7 +51,7 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             notes.append(f"{key}: {inert.doc}")
         elif (declared := ZOOKEEPER_SETTINGS.get(key)) is not None:
             declared.parse(value)
-            if not is_among_others and key != ZOOKEEPER_CONNECT:
+            if not is_clustered and key != ZOOKEEPER_CONNECT:
                 notes.append(f"{key}: no effect without {ZOOKEEPER_CONNECT}, this broker coordinates itself")
         elif key.startswith(REFUSED_PREFIXES):
             raise ConfigError(
@@ -61,21 +61,22 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             notes.append(f"{key}: no effect in logd")
         else:
             warnings.append(unknown_setting(key))
-    wanted = config.topic_defaults.min_insync_replicas
-    if wanted > 1 and not is_among_others:
+    min_isr = config.topic_defaults.min_insync_replicas
+    if min_isr > 1 and not is_clustered:
         notes.append(
-            f"min.insync.replicas={wanted}: no effect, a standalone broker has one replica of each partition"
+            f"min.insync.replicas={min_isr}: no effect, a standalone broker has one replica of each partition"
         )
     return Loaded(config, notes, warnings)
 
 
-def _check_preview(value: str | None, *, is_among_others: bool) -> None:
-    """ConfigError where the old key says otherwise than `zookeeper.connect`: which of them is meant nobody
-    knows, and a broker that is alone by mistake acknowledges what is on one disk.
+def _check_preview(value: str | None, *, is_clustered: bool) -> None:
+    """Check the old key CLUSTER_PREVIEW against `zookeeper.connect`; raises ConfigError if they disagree.
+
+    A broker that is standalone by mistake would acknowledge records that are on one disk only.
     """
-    if value is None or value.strip().lower() == ("true" if is_among_others else "false"):
+    if value is None or value.strip().lower() == ("true" if is_clustered else "false"):
         return
-    if is_among_others:
+    if is_clustered:
         allowed = (
             f"{ZOOKEEPER_CONNECT} has this broker join a cluster: take this key out, or {ZOOKEEPER_CONNECT} "
             "for a broker by itself"
@@ -88,8 +89,8 @@ def _check_preview(value: str | None, *, is_among_others: bool) -> None:
 
 
 def unknown_setting(key: str) -> str:
-    """What to say of a key that nobody declares: the nearest one that is."""
-    import difflib  # only where a key is unknown: start-up is measured
+    """Return the warning about an undeclared key, with the nearest declared one."""
+    import difflib  # imported for unknown keys only: imports at start are limited
 
     nearest = difflib.get_close_matches(key, BROKER_SETTINGS, n=1, cutoff=0.5)
     return f"unknown setting {key}" + (f"; did you mean {nearest[0]}?" if nearest else "")

@@ -1,4 +1,4 @@
-"""The settings as a Markdown reference, from the table that parsing and DescribeConfigs use."""
+"""The settings as a Markdown reference, from the declarations that parsing and DescribeConfigs use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from logd.config.zookeeper import ZOOKEEPER_SETTINGS
 
 
 def markdown() -> str:
-    """Four tables: the broker's settings, topics', what is taken without effect, and ZooKeeper's."""
+    """Return four tables: settings of the broker, of topics, without effect, and of ZooKeeper."""
     return "\n".join(
         (
             "## Broker settings",
@@ -31,8 +31,8 @@ def markdown() -> str:
             "",
             "## ZooKeeper settings",
             "",
-            "`zookeeper.connect` has a broker join a cluster ([cluster.md](cluster.md)). Without it a broker "
-            "coordinates itself, and the others have no effect.",
+            "A broker with `zookeeper.connect` joins a cluster ([cluster.md](cluster.md)). For a standalone "
+            "broker the other settings have no effect.",
             "",
             *_table(ZOOKEEPER_SETTINGS.values()),
             "",
@@ -41,13 +41,16 @@ def markdown() -> str:
 
 
 def _table(settings: Iterable[Setting]) -> Iterable[str]:
-    yield "| key | default | allowed | what it does |"
+    yield "| key | default | type and allowed values | what it does |"
     yield "|---|---|---|---|"
     for declared in settings:
         default = format_value(declared.default)
         shown = f"`{default}`" if default else ""
         changes = " Can be changed while running." if declared.dynamic else ""
-        yield f"| `{declared.key}` | {shown} | {declared.expected} | {declared.doc}{changes} |"
+        values = declared.kind.name.lower()  # as Kafka's reference calls the types
+        if declared.allowed is not None:
+            values += f", {declared.allowed.text}"
+        yield f"| `{declared.key}` | {shown} | {values} | {declared.doc}{changes} |"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Old names of settings, as introductions to Kafka still teach them, and today's names.
+"""Old names of settings, which tutorials of Kafka still use, and their current names.
 
-An old name is taken where today's is not given; either way a note says what to write instead.
+An old name counts if the current one is not set. In both cases a note says what to write instead.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 
 class Renamed(NamedTuple):
-    """Today's key of an old one, and how its value is rewritten."""
+    """The current key of an old one (empty: none), and how its value is converted."""
 
     today: str
     rewrite: Callable[[str], str] = str
 
 
 def _minutes_to_ms(text: str) -> str:
-    """Milliseconds; what is no number stays as it is, to be refused where today's key is parsed."""
+    """Convert minutes to milliseconds. A text that is no number is returned as it is: parsing refuses it."""
     return str(int(text) * 60_000) if text.isdigit() else text
 
 
@@ -51,10 +51,10 @@ ADDRESS_KEYS: Mapping[str, str] = {
     "advertised.host.name": "advertised.listeners",
     "advertised.port": "advertised.listeners",
 }
-"""Hosts and ports that once had a key of their own."""
+"""Old keys of hosts and ports, and the current key that contains them."""
 
 CLUSTER_PREVIEW = "millstream.cluster.preview"
-"""Had to be true for zookeeper.connect to count."""
+"""An old switch: zookeeper.connect only had an effect if it was true."""
 
 NOTES: Mapping[str, str] = {
     CLUSTER_PREVIEW: "no effect: zookeeper.connect alone has a broker join a cluster today",
@@ -65,14 +65,14 @@ NOTES: Mapping[str, str] = {
     "quota.producer.default": "no effect: quotas are set on users and clients today",
     "quota.consumer.default": "no effect: quotas are set on users and clients today",
 }
-"""Keys that are taken, or have lost their meaning, each with what to know."""
+"""Notes on keys that are accepted under an old name, or no longer have an effect."""
 
 SAME: Mapping[str, str] = {"broker.id": "node.id"}
-"""Two names for one thing, both in use."""
+"""Keys with two names that are both in use."""
 
 
 def with_todays_names(properties: Mapping[str, str], notes: list[str]) -> dict[str, str]:
-    """``properties`` under today's names; ``notes`` receives a line for every old one."""
+    """Return ``properties`` with current keys; a line for every old key is appended to ``notes``."""
     today = {key: value for key, value in properties.items() if not _is_old(key)}
     for key, same in SAME.items():
         if key in properties:
@@ -114,5 +114,5 @@ def _join_addresses(properties: Mapping[str, str], today: dict[str, str], notes:
         today["listeners"] = f"PLAINTEXT://{host or ''}:{port or 9092}"
     host, port = properties.get("advertised.host.name"), properties.get("advertised.port")
     if (host or port) and "advertised.listeners" not in today:
-        told = host or properties.get("host.name") or "127.0.0.1"
-        today["advertised.listeners"] = f"PLAINTEXT://{told}:{port or properties.get('port') or 9092}"
+        advertised = host or properties.get("host.name") or "127.0.0.1"
+        today["advertised.listeners"] = f"PLAINTEXT://{advertised}:{port or properties.get('port') or 9092}"

@@ -1,4 +1,4 @@
-"""The settings of a broker among others, under Kafka's keys: replication, controlled shutdown, who leads."""
+"""A broker's settings of the cluster, by Kafka's keys: replication, controlled shutdown, leadership."""
 
 from __future__ import annotations
 
@@ -16,90 +16,88 @@ LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"
 
 
 class ReplicationConfig(Settings):
-    """A part of `BrokerConfig`. A broker by itself checks and describes them, and goes by none."""
+    """A part of `BrokerConfig`. A standalone broker checks and describes these settings, but ignores them."""
 
     inter_broker_listener_name: str | None = setting(
         S,
         None,
-        "For a broker among others: the listener by which brokers talk to each other, of the same name on "
-        "all of them. The first one unless given.",
+        "Cluster only: the name of the listener that brokers use to connect to each other, the same on all "
+        "brokers. Default: the first listener.",
         nullable=True,
     )
     replica_lag_time_max_ms: int = setting(
         L,
         30_000,
-        "For a broker among others: a follower that has not caught up for so long is not in sync.",
+        "Cluster only: a follower that has not caught up for this time is out of sync.",
         allowed=_POSITIVE,
     )
     replica_fetch_max_bytes: int = setting(
         I,
         1_048_576,
-        "For a broker among others: bytes a follower fetches of one partition at a time; a larger batch "
-        "comes all the same.",
+        "Cluster only: most bytes that a follower fetches of one partition at a time. A larger first batch "
+        "is sent whole.",
         allowed=_NOT_NEGATIVE,
     )
     replica_fetch_min_bytes: int = setting(
-        I, 1, "For a broker among others: bytes for which a leader answers a follower's fetch at once."
+        I, 1, "Cluster only: a leader answers a follower's fetch at once if it has this many bytes."
     )
     replica_fetch_wait_max_ms: int = setting(
         I,
         500,
-        "For a broker among others: how long a leader may wait for them. Less than replica.lag.time.max.ms.",
+        "Cluster only: how long a leader may wait for replica.fetch.min.bytes. Less than "
+        "replica.lag.time.max.ms.",
     )
     replica_fetch_response_max_bytes: int = setting(
         I,
         10_485_760,
-        "For a broker among others: bytes of one answer to a follower's fetch.",
+        "Cluster only: most bytes of one response to a follower's fetch.",
         allowed=_NOT_NEGATIVE,
     )
     replica_fetch_backoff_ms: int = setting(
         I,
         1_000,
-        "For a broker among others: how long a follower leaves a partition alone at most whose fetch "
-        "has failed.",
+        "Cluster only: longest time after which a follower retries a partition whose fetch failed.",
         allowed=_NOT_NEGATIVE,
     )
     replica_socket_timeout_ms: int = setting(
         I,
         30_000,
-        "For a broker among others: how long a follower waits for an answer, beyond "
-        "replica.fetch.wait.max.ms.",
+        "Cluster only: how long a follower waits for a response, in addition to replica.fetch.wait.max.ms.",
     )
     replica_selector_class: str | None = setting(
         S,
         None,
-        "For a broker among others: RackAwareReplicaSelector has a consumer fetch from an in-sync replica in "
-        "its own rack (client.rack, broker.rack), LeaderSelector, as without it, from the leader.",
+        "Cluster only. RackAwareReplicaSelector: a consumer fetches from an in-sync replica in its own rack "
+        "(client.rack, broker.rack). LeaderSelector, the default: it fetches from the leader.",
         nullable=True,
         allowed=one_of(RACK_AWARE, LEADER_ONLY),
     )
     controlled_shutdown_enable: bool = setting(
-        B, True, "For a broker among others: hand over what it leads before it stops."
+        B, True, "Cluster only: move leadership to other brokers before this broker stops."
     )
     controlled_shutdown_max_retries: int = setting(
         I,
         3,
-        "For a broker among others: it hands over for at most so many times "
-        "controlled.shutdown.retry.backoff.ms, and waits 1.5 zookeeper.session.timeout.ms longer for a "
-        "controller that hangs.",
+        "Cluster only: the controlled shutdown takes at most this many times "
+        "controlled.shutdown.retry.backoff.ms. It waits 1.5 zookeeper.session.timeout.ms longer for a "
+        "controller that does not answer.",
     )
     controlled_shutdown_retry_backoff_ms: int = setting(
-        L, 5_000, "For a broker among others: how long it waits at most before it asks to be relieved again."
+        L, 5_000, "Cluster only: longest pause before the broker asks again for a controlled shutdown."
     )
     auto_leader_rebalance_enable: bool = setting(
         B,
         True,
-        "For a broker among others: give leadership back to preferred replicas, where this is the "
-        "controller.",
+        "Cluster only: as controller, move leadership back to preferred replicas.",
     )
     leader_imbalance_check_interval_seconds: int = setting(
-        L, 300, "For a broker among others: how often auto.leader.rebalance.enable looks.", allowed=_POSITIVE
+        L, 300, "Cluster only: how often auto.leader.rebalance.enable checks leaders.", allowed=_POSITIVE
     )
     leader_imbalance_per_broker_percentage: int = setting(
         I,
         10,
-        "For a broker among others: how many percent of the partitions it is preferred for may be led by "
-        "others before that is changed.",
+        "Cluster only: leaders are moved if other brokers lead more than this percentage of the partitions "
+        "whose preferred leader is this broker.",
     )
 
 

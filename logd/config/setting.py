@@ -1,7 +1,7 @@
-"""One declared setting: its Kafka key, type, default, allowed values and documentation.
+"""A declared setting: its Kafka key, type, default, allowed values and documentation.
 
-A settings class (``TopicConfig``, ``BrokerConfig``) is a ``Settings`` whose fields are made by ``setting``;
-the table that parsing, DescribeConfigs and the documentation share is read off the class by ``settings_of``.
+A settings class (``TopicConfig``, ``BrokerConfig``) is a ``Settings`` whose fields are made by ``setting``.
+``settings_of`` returns its declarations as the table that parsing, DescribeConfigs and the documentation use.
 The field's name is Kafka's key with ``.`` written as ``_``.
 """
 
@@ -24,7 +24,7 @@ class Kind(IntEnum):
     """Kafka's ConfigDef types, numbered as DescribeConfigs reports them."""
 
     UNKNOWN = 0
-    """Of an undeclared key: its value is kept and, as it may be a secret, never shown."""
+    """The kind of an undeclared key: its value is stored but never shown, since it may be a secret."""
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -37,29 +37,29 @@ class Kind(IntEnum):
 
 
 class Allowed(NamedTuple):
-    """A check on a parsed value and the words that say what passes it."""
+    """A check of a parsed value, and a text that says which values pass."""
 
     check: Callable[[Any], bool]
     text: str
 
 
 def at_least(low: float) -> Allowed:
-    """Numbers from ``low`` upwards."""
+    """Allow numbers from ``low`` upwards."""
     return Allowed(check=lambda value: value >= low, text=f"{low} or more")
 
 
 def between(low: float, high: float) -> Allowed:
-    """Numbers from ``low`` to ``high``, both included."""
+    """Allow numbers from ``low`` to ``high``, both included."""
     return Allowed(check=lambda value: low <= value <= high, text=f"{low} to {high}")
 
 
 def one_of(*choices: str) -> Allowed:
-    """One word of a fixed list."""
+    """Allow one word of ``choices``."""
     return Allowed(check=lambda value: value in choices, text="one of " + ", ".join(choices))
 
 
 def any_of(*choices: str) -> Allowed:
-    """For a LIST setting: words of a fixed list, or none."""
+    """Allow a list whose words are all in ``choices``; it may be empty."""
     return Allowed(
         check=lambda words: all(word in choices for word in words),
         text=" and ".join(choices) + ", each or none of them",
@@ -67,11 +67,11 @@ def any_of(*choices: str) -> Allowed:
 
 
 class Setting(NamedTuple):
-    """What is known of one key.
+    """The declaration of one key.
 
-    ``broker_keys`` (topic settings only) are the broker-level names of the same thing, strongest first, as
-    DescribeConfigs lists them among the synonyms. ``dynamic`` settings can be changed while running,
-    ``per_broker`` ones not for all brokers at once.
+    ``broker_keys`` (topic settings only) are the broker-level keys of the same setting, in order of
+    precedence. DescribeConfigs lists them as synonyms. A ``dynamic`` setting can be changed while the broker
+    runs; a ``per_broker`` one cannot be changed for all brokers at once.
     """
 
     key: str
@@ -91,11 +91,11 @@ class Setting(NamedTuple):
 
     @property
     def sensitive(self) -> bool:
-        """Whether the value must never be shown."""
+        """True if the value must never be shown."""
         return self.kind in (Kind.PASSWORD, Kind.UNKNOWN)
 
     def parse(self, text: str | None) -> Value:
-        """The value ``text`` stands for; ConfigError names the key, the value and what is allowed."""
+        """Return the value of ``text``; raises ConfigError with the key, the value and what is allowed."""
         is_blank = text is None or (text.strip() == "" and self.kind not in _NUMBERS)
         if self.nullable and is_blank:
             return None
@@ -111,17 +111,17 @@ class Setting(NamedTuple):
 
     @property
     def expected(self) -> str:
-        """What may stand here, in words."""
+        """The allowed values, in words for an error message."""
         words = _KIND_WORDS[self.kind]
         return f"{words}, {self.allowed.text}" if self.allowed is not None else words
 
     def shown(self, text: str) -> str:
-        """The value as an error message may show it."""
+        """Return the value as an error message may show it: hidden if it is sensitive."""
         return "[hidden]" if self.sensitive else text
 
 
 def format_value(value: Value) -> str | None:
-    """A parsed value as Kafka writes it in DescribeConfigs."""
+    """Return a parsed value as Kafka writes it in DescribeConfigs."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -132,12 +132,12 @@ def format_value(value: Value) -> str | None:
 
 
 def setting(kind: Kind, default: Value, doc: str, *, key: str = "", **facts: Any) -> Any:
-    """A field that carries its ``Setting``; the key follows from the field's name unless given."""
+    """Return a field with its ``Setting``; without ``key`` the key is made from the field's name."""
     return field(default, Setting(key, kind, default, doc, **facts))
 
 
 def settings_of(config_class: type[Settings]) -> Mapping[str, Setting]:
-    """The declared settings of a class, by Kafka key, in the order of declaration."""
+    """Return the declared settings of a class by Kafka key, in the order of declaration."""
     table: dict[str, Setting] = {}
     for name, declared in config_class.fields.items():
         if isinstance(declared.about, Setting):
@@ -187,7 +187,7 @@ _PARSERS: Mapping[Kind, Callable[[str], Value]] = {
 }
 
 _NUMBERS = (Kind.INT, Kind.SHORT, Kind.LONG, Kind.DOUBLE)
-"""Kinds of which an empty text is no value."""
+"""Kinds for which an empty text is not a value."""
 
 _KIND_WORDS: Mapping[Kind, str] = {
     Kind.BOOLEAN: "true or false",

@@ -1,7 +1,7 @@
-"""What a class of settings is: immutable, each value by its name, every one with a default.
+"""The base of classes of settings: immutable, with named values that all have defaults.
 
-To the type checker it is a frozen dataclass with keywords only. It is none because it has a hundred fields:
-the code that `dataclasses` writes and compiles for them took longer than all else of a broker's start.
+A type checker sees a frozen dataclass with keywords only. It is not a dataclass because `BrokerConfig` has a
+hundred fields: the code that `dataclasses` generates and compiles for them dominated a broker's start.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, Self, dataclass_transfor
 
 
 class Field(NamedTuple):
-    """What a field is unless it is given, and what else is known `about` it."""
+    """A field's default value and, in ``about``, its declaration."""
 
     default: Any
     about: object = None
 
 
 def field(default: Any, about: object = None) -> Any:
-    """Declare a field of a `Settings`. The default is shared: nobody may change it."""
+    """Declare a field of a `Settings`. The default is shared: do not mutate it."""
     return Field(default, about)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class _Declaring(type):
-    """Makes slots of the fields that a class declares, and knows those of its bases."""
+    """A metaclass that turns declared fields into slots, and collects them in ``fields`` with the bases'."""
 
     fields: dict[str, Field]
 
@@ -37,7 +37,7 @@ class _Declaring(type):
 
 
 class Settings(metaclass=_Declaring):
-    """Base of the classes; equal where all values are."""
+    """The base of classes of settings; two are equal if all their values are."""
 
     fields: ClassVar[dict[str, Field]]
 
@@ -49,7 +49,7 @@ class Settings(metaclass=_Declaring):
             object.__setattr__(self, name, values.get(name, declared.default))
 
     def replaced(self, **values: Any) -> Self:
-        """The same with other values."""
+        """Return a copy with ``values`` replaced."""
         return type(self)(**{**{name: getattr(self, name) for name in self.fields}, **values})
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

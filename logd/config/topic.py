@@ -1,8 +1,8 @@
 """The settings of one topic, under Kafka's keys.
 
 A topic's effective settings are its own overrides on top of the broker's defaults
-(``BrokerConfig.topic_defaults``), which come from the broker-level names of the same things
-(``segment.bytes`` from ``log.segment.bytes``).
+(``BrokerConfig.topic_defaults``). The defaults come from the broker-level keys: ``segment.bytes`` from
+``log.segment.bytes``.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class TopicConfig(Settings):
     cleanup_policy: tuple[str, ...] = setting(
         Kind.LIST,
         ("delete",),
-        "What becomes of old segments: delete drops them by retention, compact keeps each key's last record; "
-        "empty, they are kept.",
+        "What is done with old segments. delete: remove them by retention. compact: keep each key's last "
+        "record. Empty: keep them.",
         allowed=any_of("delete", "compact"),
         broker_keys=("log.cleanup.policy",),
     )
@@ -62,7 +62,7 @@ class TopicConfig(Settings):
     compression_type: str = setting(
         Kind.STRING,
         "producer",
-        "Codec batches are stored with; producer keeps the one they came with.",
+        "Codec of stored batches; producer keeps the producer's codec.",
         allowed=one_of(*COMPRESSION_TYPES),
         broker_keys=("compression.type",),
     )
@@ -90,14 +90,14 @@ class TopicConfig(Settings):
     flush_messages: int = setting(
         Kind.LONG,
         LONG_MAX,
-        "Records after which the log is forced to disk.",
+        "Records after which the log is synced to the disk.",
         allowed=at_least(1),
         broker_keys=("log.flush.interval.messages",),
     )
     flush_ms: int = setting(
         Kind.LONG,
         LONG_MAX,
-        "Time after which the log is forced to disk.",
+        "Time after which the log is synced to the disk.",
         allowed=at_least(0),
         broker_keys=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
     )
@@ -123,28 +123,28 @@ class TopicConfig(Settings):
     local_retention_bytes: int = setting(
         Kind.LONG,
         -2,
-        "Bytes kept locally with tiered storage; without effect, there is none.",
+        "Without effect: there is no tiered storage.",
         allowed=at_least(-2),
         broker_keys=("log.local.retention.bytes",),
     )
     local_retention_ms: int = setting(
         Kind.LONG,
         -2,
-        "Time kept locally with tiered storage; without effect, there is none.",
+        "Without effect: there is no tiered storage.",
         allowed=at_least(-2),
         broker_keys=("log.local.retention.ms",),
     )
     max_compaction_lag_ms: int = setting(
         Kind.LONG,
         LONG_MAX,
-        "Longest time a record stays out of reach of compaction.",
+        "Longest time that a record stays uncompacted.",
         allowed=at_least(1),
         broker_keys=("log.cleaner.max.compaction.lag.ms",),
     )
     max_decompressed_message_bytes: int = setting(
         Kind.INT,
         2_147_483_639,
-        "Largest record accepted in a compressed batch, decompressed. Below the size of stored records their "
+        "Largest record accepted in a compressed batch, after decompression. If stored records are larger, "
         "compaction and the lookup of offsets by time fail.",
         allowed=between(1, 2_147_483_639),
         broker_keys=("max.decompressed.message.bytes",),
@@ -152,7 +152,7 @@ class TopicConfig(Settings):
     max_message_bytes: int = setting(
         Kind.INT,
         1_048_588,
-        "Largest record batch accepted, compressed as it came.",
+        "Largest record batch accepted, in its compressed size.",
         allowed=at_least(0),
         broker_keys=("message.max.bytes",),
     )
@@ -187,28 +187,30 @@ class TopicConfig(Settings):
     min_compaction_lag_ms: int = setting(
         Kind.LONG,
         0,
-        "Shortest time a record stays uncompacted.",
+        "Shortest time that a record stays uncompacted.",
         allowed=at_least(0),
         broker_keys=("log.cleaner.min.compaction.lag.ms",),
     )
     min_insync_replicas: int = setting(
         Kind.INT,
         1,
-        "Replicas that must have a write before acks=all is answered; all of them where there are fewer.",
+        "Replicas that must have a write before acks=all is answered; at most the number of replicas.",
         allowed=at_least(1),
         broker_keys=("min.insync.replicas",),
     )
     preallocate: bool = setting(
         Kind.BOOLEAN,
         False,
-        "Whether a new segment's file is allocated at once.",
+        "Allocate a new segment's file at its full size.",
         broker_keys=("log.preallocate",),
     )
-    remote_log_copy_disable: bool = setting(Kind.BOOLEAN, False, "Tiered storage: stop copying.")
-    remote_log_delete_on_disable: bool = setting(Kind.BOOLEAN, False, "Tiered storage: delete when disabled.")
-    remote_storage_enable: bool = setting(
-        Kind.BOOLEAN, False, "Tiered storage: there is none, so true is refused."
+    remote_log_copy_disable: bool = setting(
+        Kind.BOOLEAN, False, "Without effect: there is no tiered storage."
     )
+    remote_log_delete_on_disable: bool = setting(
+        Kind.BOOLEAN, False, "Without effect: there is no tiered storage."
+    )
+    remote_storage_enable: bool = setting(Kind.BOOLEAN, False, "true is refused: there is no tiered storage.")
     retention_bytes: int = setting(
         Kind.LONG,
         -1,
@@ -226,52 +228,52 @@ class TopicConfig(Settings):
     segment_bytes: int = setting(
         Kind.INT,
         1_073_741_824,
-        "Size at which a segment is closed and the next begun.",
+        "Size at which the next segment is started.",
         allowed=at_least(14),
         broker_keys=("log.segment.bytes",),
     )
     segment_index_bytes: int = setting(
         Kind.INT,
         10_485_760,
-        "Largest size of a segment's index.",
+        "Largest size of each index file of a segment.",
         allowed=at_least(4),
         broker_keys=("log.index.size.max.bytes",),
     )
     segment_jitter_ms: int = setting(
         Kind.LONG,
         0,
-        "Random time taken off segment.ms, so that logs do not roll together.",
+        "Most random time subtracted from segment.ms, so that logs do not roll at the same time.",
         allowed=at_least(0),
         broker_keys=("log.roll.jitter.ms", "log.roll.jitter.hours"),
     )
     segment_ms: int = setting(
         Kind.LONG,
         604_800_000,
-        "Time after which a segment is closed even when not full.",
+        "Time after which the next segment is started even if this one is not full.",
         allowed=at_least(1),
         broker_keys=("log.roll.ms", "log.roll.hours"),
     )
     unclean_leader_election_enable: bool = setting(
         Kind.BOOLEAN,
         False,
-        "Whether a replica out of sync may lead when no other is left, losing records.",
+        "Let a replica out of sync lead if no replica in sync is online. Records are lost.",
         broker_keys=("unclean.leader.election.enable",),
     )
 
     @property
     def is_compacted(self) -> bool:
-        """Whether records are kept by key, which every record must then have."""
+        """True if the topic is compacted; every record must then have a key."""
         return "compact" in self.cleanup_policy
 
     @property
     def is_deleted(self) -> bool:
-        """Whether time and size retention apply."""
+        """True if segments are deleted by time and size retention."""
         return "delete" in self.cleanup_policy
 
     def overridden(self, overrides: Mapping[str, str]) -> TopicConfig:
-        """These settings with a topic's own on top, given as text under Kafka's keys.
+        """Return these settings with a topic's overrides (Kafka's keys, values as text) on top.
 
-        ConfigError names a key that no topic has, or a value that is not allowed.
+        Raises ConfigError for a key that is no topic setting, or a value that is not allowed.
         """
         values: dict[str, Any] = {}
         for key, text in overrides.items():
@@ -293,7 +295,7 @@ TOPIC_SETTINGS: Mapping[str, Setting] = settings_of(TopicConfig)
 
 
 def unknown_topic_key(key: str) -> str:
-    """What to say is allowed where ``key`` is no topic setting: the nearest one that is."""
+    """Return what the error about an unknown topic ``key`` names as allowed: the nearest known key."""
     import difflib
 
     nearest = difflib.get_close_matches(key, TOPIC_SETTINGS, n=1)

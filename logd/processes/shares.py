@@ -30,7 +30,7 @@ class Share(NamedTuple):
 
 def shares(config: BrokerConfig, count: int) -> list[Share]:
     """Of each of ``count`` brokers. ConfigError for settings that cannot be shared out."""
-    if not config.is_among_others:
+    if not config.is_clustered:
         raise ConfigError("--processes", count, "several brokers are a cluster: give zookeeper.connect")
     _check_folders(config)
     _check_ports(config, count)

@@ -26,7 +26,7 @@ _IN_TIME = {
 def run(local: Local, file: Path | None, overrides: Sequence[str], *, dry_run: bool, yes: bool) -> None:
     """Do it. `overrides` are key=value on top of the broker's file. MillstreamError."""
     loaded = load_config(file, overrides)
-    zookeeper = zookeeper_settings(ZooKeeperConfig.of(loaded.config.given))
+    zookeeper = zookeeper_settings(ZooKeeperConfig.of(loaded.config.explicit))
     with SingleNode(loaded.config.log_dirs, loaded.config.node_id) as node:
         if dry_run:
             came = run_loop(look(node, zookeeper))

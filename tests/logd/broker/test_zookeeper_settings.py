@@ -80,7 +80,7 @@ def test_tls_that_cannot_be(key: str, value: str) -> None:
 def test_a_broker_by_itself_says_that_it_has_no_use_for_them() -> None:
     others = {"millstream.zookeeper.digest": "u:secret", "zookeeper.sync.time.ms": "2"}
     loaded = from_properties(others | {"zookeeper.connect": " "})
-    assert not loaded.config.is_among_others
+    assert not loaded.config.is_clustered
     assert loaded.warnings == []
     digest = (
         "millstream.zookeeper.digest: no effect without zookeeper.connect, this broker coordinates itself"
@@ -95,7 +95,7 @@ def test_a_broker_by_itself_says_that_it_has_no_use_for_them() -> None:
 
 def test_zookeeper_connect_alone_has_a_broker_join_a_cluster() -> None:
     config = from_properties(CONNECT | {"default.replication.factor": "3"}).config
-    assert config.is_among_others
+    assert config.is_clustered
     assert membership_of(config, lambda error: None) is not None
     assert membership_of(from_properties({}).config, lambda error: None) is None
     with pytest.raises(ConfigError, match=r"default\.replication\.factor=3: .*without zookeeper\.connect"):
@@ -105,9 +105,9 @@ def test_zookeeper_connect_alone_has_a_broker_join_a_cluster() -> None:
 def test_the_old_key_of_a_preview_may_say_the_same() -> None:
     note = "millstream.cluster.preview: no effect: zookeeper.connect alone has a broker join a cluster today"
     among_others = from_properties(CONNECT | {PREVIEW: "true"})
-    assert (among_others.config.is_among_others, among_others.notes) == (True, [note])
+    assert (among_others.config.is_clustered, among_others.notes) == (True, [note])
     by_itself = from_properties({PREVIEW: "False"})
-    assert (by_itself.config.is_among_others, by_itself.notes) == (False, [note])
+    assert (by_itself.config.is_clustered, by_itself.notes) == (False, [note])
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,9 @@ class Brokers:
                 **{name.replace("_", "."): value for name, value in other.items()},
             }
         ).config
-        membership = ClusterMembership(zookeeper_settings(ZooKeeperConfig.of(config.given)), clock=self.clock)
+        membership = ClusterMembership(
+            zookeeper_settings(ZooKeeperConfig.of(config.explicit)), clock=self.clock
+        )
         return EmbeddedBroker(config, membership=membership, now_ms=lambda: self.wall_clock_ms())
 
     def member(self, id_: int) -> Member:
