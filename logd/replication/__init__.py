@@ -1,8 +1,9 @@
-"""Replication of one partition, decided without I/O: what its leader commits, what its followers cut off.
+"""Replication of one partition, decided without I/O: what its leader commits, and where its followers
+truncate.
 
-`Leader` keeps the high watermark and the ISR, `Follower` says from where to fetch and where to truncate,
-`find_divergence` where the histories of the two part. Time, the log and the image of the cluster are handed
-in; connections, disks and timers are `logd.broker`'s, elections the controller's.
+`Leader` keeps the high watermark and the ISR. `Follower` decides from where to fetch and where to truncate.
+`find_divergence` finds where the histories of leader and follower diverge. Time, the log and the image of the
+cluster are arguments. `logd.broker` does connections, disks and timers; the controller does elections.
 """
 
 from __future__ import annotations

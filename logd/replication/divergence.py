@@ -1,8 +1,9 @@
-"""Where the history of a log parts from that of somebody who reads it: a follower, or a consumer.
+"""The point where a log's history diverges from that of its reader: a follower, or a consumer.
 
-A reader says at which offset it is and of which leader epoch the record before that is. Leader epoch and
-offset together name a record for ever, so that the two agree on everything before the offset if that epoch
-was here and reached as far (KIP-101, KIP-279; asked with the fetch itself as in KIP-595 and KIP-320).
+A reader sends its offset and the leader epoch of the record before that offset. Leader epoch and offset
+together identify a record for ever. So the two agree on everything before the offset if this log has that
+epoch, up to that offset or later (KIP-101, KIP-279). The question is part of the fetch itself, as in KIP-595
+and KIP-320.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from kafka_client.topic_partition import TopicPartition
 
 
 class EpochTable(Protocol):
-    """A log, of which only offsets and leader epochs matter here."""
+    """The offsets and leader epochs of a log."""
 
     @property
     def tp(self) -> TopicPartition: ...
@@ -26,18 +27,19 @@ class EpochTable(Protocol):
     def log_end_offset(self) -> int: ...
 
     def end_offset_for_epoch(self, leader_epoch: int, /) -> tuple[int, int]:
-        """The largest epoch not above ``leader_epoch`` and where it ends; (-1, -1) if that is unknown."""
+        """Return the largest epoch not above ``leader_epoch`` and its end offset; (-1, -1) if unknown."""
 
 
 NOTHING_STAYS = -1
-"""In place of an epoch: see `Divergence`."""
+"""The epoch of a `Divergence` that tells a follower to drop its log."""
 
 
 class Divergence(NamedTuple):
-    """The reader has what is not here: of what it has, at most ``epoch`` up to ``end_offset`` is.
+    """The answer to a reader that has records which this log lacks: they agree at most on ``epoch``, up to
+    ``end_offset``.
 
-    An epoch of `NOTHING_STAYS` tells a follower to drop its log and begin anew at ``end_offset``, where the
-    leader's log begins: see `Leader.begins_anew`.
+    An epoch of `NOTHING_STAYS` tells a follower to drop its log and to start again at ``end_offset``, the
+    start of the leader's log: see `Leader.must_copy_again`.
     """
 
     epoch: int
@@ -47,26 +49,26 @@ class Divergence(NamedTuple):
 def find_divergence(
     log: EpochTable, leader_epoch: int, last_fetched_epoch: int, offset: int
 ) -> Divergence | None:
-    """Whether a reader at ``offset`` that read a record of ``last_fetched_epoch`` last has read what is here.
+    """Return where the reader's history diverges from this log, or None if it does not.
 
-    None if so. ``leader_epoch`` is the one in which the log is written now. Raises OffsetOutOfRange where it
-    cannot be known.
+    The reader is at ``offset``, and its last record is of ``last_fetched_epoch``. ``leader_epoch`` is the
+    log's current one. Raises OffsetOutOfRange if this log cannot tell.
     """
     if last_fetched_epoch == leader_epoch:
-        found, end = leader_epoch, log.log_end_offset
+        epoch, end = leader_epoch, log.log_end_offset
     else:
-        found, end = log.end_offset_for_epoch(last_fetched_epoch)
-    if found < 0 or offset < log.log_start_offset:
+        epoch, end = log.end_offset_for_epoch(last_fetched_epoch)
+    if epoch < 0 or offset < log.log_start_offset:
         raise out_of_range(
             log, offset, f"nothing is known of offset {offset} in leader epoch {last_fetched_epoch}"
         )
-    if found < last_fetched_epoch or end < offset:
-        return Divergence(found, end)
+    if epoch < last_fetched_epoch or end < offset:
+        return Divergence(epoch, end)
     return None
 
 
 def out_of_range(log: EpochTable, offset: int, why: str) -> OffsetOutOfRange:
-    """What to raise for an offset that this log cannot answer for."""
+    """Return the error for an offset that this log cannot answer for."""
     return OffsetOutOfRange(
         ErrorCode.OFFSET_OUT_OF_RANGE,
         f"{log.tp}: {why}",

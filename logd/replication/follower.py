@@ -1,14 +1,16 @@
-"""One partition followed here: from where to fetch, and where to truncate if the leader's history is another.
+"""The state machine of one followed partition: from where to fetch, and where to truncate.
 
-A follower never truncates to its high watermark. That lags behind what is committed: it is learned one fetch
-later than the records, so that a follower that restarts, cut off there and is elected next would lose what
-was acknowledged (KIP-101). It truncates where leader epochs say that the histories part, by the leader's
-answer to a fetch with the epoch of the last record held here; that is repeated until the two agree, since one
-answer need not find the place where several epochs are unknown to the other side (KIP-279).
+A follower never truncates to its high watermark, because that lags behind the leader's: it arrives one fetch
+later than the records. A follower that truncated there on a restart and was elected next would lose
+acknowledged records (KIP-101). It truncates where leader epochs show that the histories diverge. The leader
+reports that in its response to a fetch, which carries the epoch of the follower's last record. This is
+repeated until the two agree: one response need not find the place if the other side does not know several of
+the epochs (KIP-279).
 
-`Follower.next` says what has to happen next. Fetching, truncating and appending are its owner's, as is
-backing off where an answer left `next` as it was. A fetch says that all before its offset is held: so where
-an append is owed a flush (flush.messages), the owner waits for that before the next fetch.
+`Follower.next` says what to do next. The owner of the `Follower` fetches, truncates and appends. It also
+backs off if a response left `next` as it was. A fetch tells the leader that this replica has everything
+before the offset. So if an append needs a flush first (flush.messages), the owner waits for that before the
+next fetch.
 """
 
 from __future__ import annotations
@@ -21,19 +23,19 @@ from logd.replication.divergence import NOTHING_STAYS, Divergence, EpochTable
 
 
 class ReplicaLog(EpochTable, Protocol):
-    """The own log: read here, changed by its owner."""
+    """The follower's own log, which the owner of the `Follower` changes."""
 
     @property
     def latest_epoch(self) -> int: ...
 
     def epoch_of(self, offset: int, /) -> int:
-        """The leader epoch of the record at ``offset``; -1 if unknown."""
+        """Return the leader epoch of the record at ``offset``; -1 if unknown."""
 
 
 class Fetch(NamedTuple):
-    """Ask the leader for what is at ``offset``, as one who knows it as leader of ``leader_epoch``.
+    """A request to fetch from ``offset``, from the leader of ``leader_epoch``.
 
-    ``last_fetched_epoch`` is that of the record before ``offset``, -1 if none is held.
+    ``last_fetched_epoch`` is the epoch of the record before ``offset``, -1 if there is none.
     """
 
     offset: int
@@ -42,10 +44,11 @@ class Fetch(NamedTuple):
 
 
 class Truncate(NamedTuple):
-    """Cut the log at ``offset``, with the leader epochs that begin there or later; at its end, only those.
+    """A request to truncate the log to ``offset``, and to remove leader epochs that start there or later.
 
-    ``fully``: drop everything, and begin anew at ``offset``. ``misses_removals``: because the leader has
-    removed deletions or markers that were not copied yet. Then call `Follower.truncated`.
+    At the log's end, only the epochs are removed. ``fully``: drop the whole log and start again at
+    ``offset``. ``misses_removals``: the reason is that the leader has removed deletions or markers that this
+    replica had not copied. Call `Follower.truncated` afterwards.
     """
 
     offset: int
@@ -54,24 +57,25 @@ class Truncate(NamedTuple):
 
 
 class Standby(Enum):
-    """Nothing can be fetched before something is known."""
+    """The missing information without which nothing can be fetched."""
 
     LEADER_OFFSETS = "leader offsets"
     """Ask the leader for its earliest and latest offset, and call `Follower.leader_offsets`."""
     IMAGE = "image"
-    """The leader is of a newer epoch: its image is on the way."""
+    """Wait for the image: the leader has a newer epoch."""
 
 
 Next: TypeAlias = Fetch | Truncate | Standby
 
 
 class Follower:
-    """``high_watermark`` is the leader's as far as the own log goes. It only rises, but for truncations.
-    ``leader_high_watermark`` is what the leader has said last; -1 before it has.
+    """A followed partition, under one leader and leader epoch.
 
-    For another leader or leader epoch there is a new `Follower`, with the ``high_watermark`` of the one
-    before or, where this broker led, of the `Leader`. Make it when nothing is being done to the log: what the
-    one before asked for, and is under way in a thread, ends first.
+    ``high_watermark`` is the leader's, but at most the end of the own log. It only rises, except at
+    truncations. ``leader_high_watermark`` is the last one that the leader sent; -1 before the first response.
+
+    For another leader or leader epoch, make a new `Follower` with the ``high_watermark`` of the previous one,
+    or of the `Leader` if this broker led. Make it when no work on the log is under way in a thread.
     """
 
     __slots__ = ("_log", "high_watermark", "leader", "leader_epoch", "leader_high_watermark", "next")
@@ -85,8 +89,10 @@ class Follower:
         self.next: Next = self._begin()
 
     def _begin(self) -> Next:
-        """Fetch; but first forget an epoch that was begun here without a record: the leader may yet send
-        records of an older one, and a log's epochs only rise.
+        """Return the first action: a fetch, or a truncation to remove an epoch that started here without a
+        record.
+
+        The leader may still send records of an older epoch, and a log's epochs only rise.
         """
         fetch = self._fetch()
         if self._log.latest_epoch > fetch.last_fetched_epoch:
@@ -99,53 +105,59 @@ class Follower:
 
     # Answers
 
-    def answered(self, asked: Fetch, error_code: int = 0, diverging: tuple[int, int] | None = None) -> bool:
-        """Whether the records of an answer are to be appended, after which `appended` is to be called, also
-        where there are none. If not, look at ``next``; back off if that is ``asked`` still.
+    def answered(self, request: Fetch, error_code: int = 0, diverging: tuple[int, int] | None = None) -> bool:
+        """Handle the leader's response to ``request``; return True if its records are to be appended.
 
-        An answer to a question of another time, before a truncation or by another leader, is passed over.
+        Then call `appended`, also if there are no records. If the result is False, look at ``next``, and back
+        off if it still is ``request``. A response to an outdated request (before a truncation, or to another
+        leader) is ignored.
         """
-        if asked != self.next:
+        if request != self.next:
             return False
         if error_code:
             self._refused(error_code)
             return False
         if diverging is not None:
-            self.next = self._part(asked, Divergence(*diverging))
+            self.next = self._part(request, Divergence(*diverging))
             return False
         return True
 
     def _refused(self, error_code: int) -> None:
-        """All but these two pass by themselves. UNKNOWN_LEADER_EPOCH and NOT_LEADER_OR_FOLLOWER do as well:
-        it is the leader who has not heard yet that it is one, and no further image would come to us.
+        """Handle an error of the leader; errors other than these two are retried.
+
+        UNKNOWN_LEADER_EPOCH and NOT_LEADER_OR_FOLLOWER are retried as well: the leader has not yet learned
+        that it leads, and this broker would get no further image.
         """
         if error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self.next = Standby.LEADER_OFFSETS
         elif error_code == ErrorCode.FENCED_LEADER_EPOCH:
             self.next = Standby.IMAGE
 
-    def _part(self, asked: Fetch, leader: Divergence) -> Next:
-        """Of what is held here the leader has at most ``leader.epoch``, up to ``leader.end_offset``.
+    def _part(self, request: Fetch, leader: Divergence) -> Next:
+        """Return what to do about a divergence: this replica and the leader agree at most on
+        ``leader.epoch``, up to ``leader.end_offset``.
 
-        Where that epoch is unknown here, all of later ones goes; the next fetch asks about the one before.
+        If this log does not have that epoch, all later epochs are removed; the next fetch asks about the
+        epoch before.
         """
         if leader.epoch == NOTHING_STAYS:
             return Truncate(leader.end_offset, fully=True, misses_removals=True)
         epoch, end = self._log.end_offset_for_epoch(leader.epoch)
         if epoch == leader.epoch or epoch < 0:
             end = min(end, leader.end_offset) if epoch >= 0 else leader.end_offset
-        if end >= asked.offset:
-            return asked  # the leader contradicts itself: what it says parts nothing
+        if end >= request.offset:
+            return request  # the leader contradicts itself: no truncation would follow
         return self._truncate_to(end)
 
     def _truncate_to(self, offset: int) -> Truncate:
         return Truncate(offset, fully=offset < self._log.log_start_offset)
 
     def leader_offsets(self, log_start_offset: int, log_end_offset: int) -> None:
-        """What the leader has, after OFFSET_OUT_OF_RANGE.
+        """Handle the leader's log start and end offsets, which were requested after OFFSET_OUT_OF_RANGE.
 
-        A leader that ends before us was elected uncleanly, and this cuts off what it lost; what is left is
-        compared by epochs then. One that starts after our end has deleted what we would need.
+        A leader whose log ends before this one was elected uncleanly: truncate what it lost; the rest is then
+        compared by epochs. A leader whose log starts after this one's end has deleted the records needed
+        here.
         """
         if self.next is not Standby.LEADER_OFFSETS:
             return
@@ -160,12 +172,13 @@ class Follower:
     # What the owner has done
 
     def check_base_offset(self, base_offset: int, leader_log_start: int) -> Truncate | None:
-        """Before an append of fetched batches, of which the first begins at ``base_offset``.
+        """Check the base offset of the first fetched batch before its append; return a truncation to do
+        first, or None.
 
-        Later than the own log end is fine: compaction has left a gap. The batch that holds the leader's log
-        start may begin before it, and before our end: where we hold nothing, or nothing that the leader has
-        not deleted, the log begins anew with that batch. Carry that out first, without calling `truncated`.
-        Raises KafkaError(CORRUPT_MESSAGE) where the batch would be written over others.
+        An offset after the own log end is fine: compaction leaves gaps. The batch with the leader's log start
+        may start before that offset, and before the own log end. If this log is empty, or holds nothing that
+        the leader still has, it starts again with that batch. Carry out that truncation without calling
+        `truncated`. Raises KafkaError(CORRUPT_MESSAGE) if the batch would overwrite others.
         """
         log = self._log
         if base_offset >= log.log_end_offset:
@@ -179,7 +192,7 @@ class Follower:
         )
 
     def appended(self, leader_high_watermark: int) -> bool:
-        """What came with an answer is in the log; whether the high watermark has risen."""
+        """Record that a response's records were appended; return True if the high watermark has risen."""
         if isinstance(self.next, Fetch) and self._log.log_end_offset != self.next.offset:
             self.next = self._fetch()
         self.leader_high_watermark = leader_high_watermark
@@ -190,8 +203,10 @@ class Follower:
         return True
 
     def truncated(self) -> bool:
-        """The truncation of ``next`` is carried out; whether it took something that was committed. After a
-        clean election it never does.
+        """Record that the truncation of ``next`` was carried out; return True if it removed committed
+        records.
+
+        After a clean election it never does.
         """
         self.next = self._fetch()
         end = self._log.log_end_offset

@@ -1,8 +1,8 @@
-"""The in-sync replicas of a partition as its leader knows them: those committed, and those it proposed.
+"""The in-sync replicas of a partition as its leader sees them: the committed ISR, and a proposed one.
 
-The controller commits an ISR; the leader proposes one, and does not know whether it holds before the answer.
-Until then it counts on every ISR that may hold: the *maximal* one is everybody in any of them (KIP-497). So
-whoever the controller may elect has been waited for.
+The controller commits an ISR. The leader proposes one, and does not know whether it is committed before the
+response arrives. Until then the leader waits for the *maximal* ISR: all brokers of every ISR that may be
+committed (KIP-497). So it has waited for every broker that the controller may elect.
 
     committed ──propose──▶ unsent ──take──▶ sent ──▶ committed   accepted, or the image has a newer epoch
                              ▲ ▲             │ ├───▶ committed   withdrawn: refused for what it asks for
@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 
 class Proposal(NamedTuple):
-    """An AlterPartition request: the ISR wanted, each broker with its epoch (-1 if unknown, KIP-903), on top
-    of the leader and partition epoch it was decided at.
+    """An AlterPartition request: the proposed ISR, and the leader and partition epoch that it is based on.
+
+    Each broker comes with its epoch (-1 if unknown, KIP-903).
     """
 
     isr: tuple[tuple[int, int], ...]
@@ -27,12 +28,12 @@ class Proposal(NamedTuple):
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """The ISR wanted."""
+        """The ids of the brokers in the proposed ISR."""
         return tuple(broker_id for broker_id, _ in self.isr)
 
 
 class ProposalState(Enum):
-    """Of the one proposal there may be at a time."""
+    """The state of the current proposal."""
 
     NONE = "none"
     UNSENT = "unsent"
@@ -41,7 +42,8 @@ class ProposalState(Enum):
 
 
 class InSync:
-    """``isr`` is the committed one, in the controller's order, at ``partition_epoch``."""
+    """The committed ISR ``isr``, in the controller's order, at ``partition_epoch``, and the current proposal.
+    """
 
     __slots__ = ("isr", "maximal", "partition_epoch", "proposal", "state")
 
@@ -51,42 +53,45 @@ class InSync:
         self.proposal: Proposal | None = None
         self.state = ProposalState.NONE
         self.maximal: frozenset[int] = frozenset(isr)
-        """Everybody who is in an ISR that holds or may hold."""
+        """All brokers of every ISR that is or may be committed."""
 
     def propose(self, proposal: Proposal) -> None:
-        """Have a proposal sent; there must be none."""
+        """Set the proposal to send next; there must be no other."""
         assert self.proposal is None, f"{self.proposal} is not decided yet"
         self.proposal, self.state = proposal, ProposalState.UNSENT
         self._count()
 
     def take(self) -> Proposal | None:
-        """The proposal that is to be sent now, or again; from here on it counts as sent."""
+        """Return the proposal to send now or again, and mark it as sent; None if there is nothing to send."""
         if self.state is not ProposalState.UNSENT:
             return None
         self.state = ProposalState.SENT
         return self.proposal
 
     def unanswered(self) -> None:
-        """Nobody knows whether it holds: it is to be sent again."""
+        """Have the proposal sent again: no response has arrived, so it may or may not be committed."""
         self.state = ProposalState.UNSENT
 
     def outdated(self) -> None:
-        """It was decided on an image that is no longer true: wait for the true one."""
+        """Stop sending the proposal until a newer image arrives: it is based on an outdated one."""
         self.state = ProposalState.STALLED
 
     def confirmed(self) -> None:
-        """The image says once more what the proposal was decided on."""
+        """Have a stalled proposal sent again: an image has confirmed what it is based on."""
         if self.state is ProposalState.STALLED:
             self.state = ProposalState.UNSENT
 
     def withdrawn(self) -> None:
-        """The controller refused it since a broker in it is registered anew, or shuts down. That stays so:
-        an earlier copy of it, should one still be under way, will be refused as well.
+        """Drop the proposal: the controller refused it, since a broker in it has restarted or shuts down.
+
+        An earlier copy of the proposal that is still under way will be refused too.
         """
         self._forget()
 
     def commit(self, isr: tuple[int, ...], partition_epoch: int) -> None:
-        """The controller says so: nothing that was decided at an older partition epoch can hold any more."""
+        """Set the ISR that the controller has committed, and drop the proposal: it was based on an older
+        partition epoch.
+        """
         self.isr = isr
         self.partition_epoch = partition_epoch
         self._forget()

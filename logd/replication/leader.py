@@ -1,23 +1,25 @@
-"""One partition led here: how far it is committed, who is in sync, and what to propose to the controller.
+"""The state machine of one led partition: how far it is committed, who is in sync, and what to propose.
 
-A follower that has all there is may be silent of a partition for long: its fetch session says only what
-changes (KIP-227). Whoever could not join when it fetched last is looked at again when that may have changed.
+A follower that has everything may not name the partition for long: its fetch session only names what changes
+(KIP-227). So followers that could not join the ISR when they last fetched are checked again when that may
+have changed.
 
-The high watermark is the smallest log end over the maximal ISR (`isr`): everything before it is on every
-broker that could be elected. It only rises. It is looked at again when a follower that may have held it back
-moves, never per record; with one replica it is the log end.
+The high watermark is the smallest log end over the maximal ISR (see `isr`): all records before it are on
+every broker that could be elected. It only rises. It is computed again when a follower that may have held it
+back moves, never per record; with one replica it is the log end.
 
-Below min.insync.replicas it rests (KIP-966): what is on fewer brokers than promised is not committed. An ISR
-that is alone with its leader waits for a follower that is about to join (caught up within
-replica.lag.time.max.ms), else a busy log would run away from it for ever.
+Below min.insync.replicas it does not rise (KIP-966): records on fewer brokers than promised are not
+committed. An ISR of the leader alone waits for a follower that is about to join (caught up within
+replica.lag.time.max.ms). Otherwise that follower could never catch up with a busy log.
 
-Compaction removes deletions and transaction markers in time. A follower that has not copied one by then would
-keep the value it deletes, or wait for ever for the transaction's end (`begins_anew`). So it drops its log and
-copies what there is from the start; meanwhile nothing is removed above where it is (`removable_to`).
+Compaction removes deletions and transaction markers after a time. A follower without a removed deletion would
+keep the deleted value. One without a removed marker would wait for ever for the transaction's end. So a
+follower that has missed one drops its log and copies it again from the start (`must_copy_again`). While it
+copies, nothing after its position is removed (`removable_to`).
 
-Left to others: sending proposals and backing off, waking who waits, the log, and ending this when the image
-has another leader epoch (a new `Leader` then, also where the leader is the same). Whoever acknowledges has to
-ask the broker's lease as well: this knows no session.
+The owner of a `Leader` sends proposals and backs off, wakes waiting requests, and writes the log. It makes a
+new `Leader` for each leader epoch, also if the leader stays the same. Before it acknowledges records it also
+has to check the broker's lease: this module knows no session.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ from logd.replication.isr import InSync, Proposal
 from logd.replication.progress import NEVER_MS, UNKNOWN, Progress
 
 BrokerEpochs: TypeAlias = Callable[[int], int | None]
-"""The epoch under which a broker is registered; None if it is not, or shuts down: then it may not join."""
+"""Returns the epoch of a broker's registration. None if it is not registered, or shuts down: then it may not
+join.
+"""
 
 AWAIT_IMAGE = frozenset(
     (
@@ -47,19 +51,19 @@ AWAIT_IMAGE = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     )
 )
-"""The controller has a newer image, and that comes by itself. After any other error: send it again."""
+"""Errors after which to wait for the controller's next image; retry after any other."""
 
 
 class LeaderLog(EpochTable, Protocol):
-    """The own log: read here, changed by its owner."""
+    """The leader's own log, which the owner of the `Leader` changes."""
 
     @property
     def removal_offset(self) -> int:
-        """1 + the highest offset of a deletion or transaction marker that was compacted away; 0: none was."""
+        """1 + the highest offset of a deletion or transaction marker that compaction removed; 0 if none."""
 
 
 class PartitionState(Protocol):
-    """What the image of the cluster says of a partition."""
+    """A partition's state in the image of the cluster."""
 
     @property
     def replicas(self) -> tuple[int, ...]: ...
@@ -76,19 +80,20 @@ class PartitionState(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LeaderSettings:
-    """May be changed while running; call `Leader.tick` then."""
+    """Settings of a `Leader`, in ms and brokers. They may be changed while running; call `Leader.tick` then.
+    """
 
     replica_lag_time_max_ms: int = 30_000
-    """``replica.lag.time.max.ms``: a follower that was not caught up for so long leaves the ISR."""
+    """``replica.lag.time.max.ms``: a follower that has not caught up for this time leaves the ISR."""
     min_insync_replicas: int = 1
     """``min.insync.replicas`` of the topic; see `Leader.required_in_sync`."""
 
 
 class Leader:
-    """A partition led here, in one leader epoch.
+    """A partition led by this broker, in one leader epoch.
 
-    Whatever takes a time may raise ``high_watermark`` and have something to propose: look at it afterwards,
-    and at `take_proposal`.
+    Every method with a ``now_ms`` may raise ``high_watermark`` and make a proposal: check both after the
+    call, the proposal by `take_proposal`.
     """
 
     __slots__ = (
@@ -119,8 +124,9 @@ class Leader:
         now_ms: int,
         settings: LeaderSettings,
     ) -> None:
-        """Become leader. The log has begun the epoch of the image at its end already, and ``high_watermark``
-        is what was known here as a follower, or read from the checkpoint.
+        """Become leader. The log has already started the image's leader epoch at its end.
+
+        ``high_watermark`` is the one that this broker had as a follower, or read from the checkpoint.
         """
         self._id = broker_id
         self._log = log
@@ -149,22 +155,22 @@ class Leader:
 
     @property
     def maximal_isr(self) -> frozenset[int]:
-        """Every broker in an ISR that holds or may hold: those the high watermark waits for."""
+        """All brokers of every ISR that is or may be committed; the high watermark waits for them."""
         return self._in_sync.maximal
 
     @property
     def partition_epoch(self) -> int:
-        """Of the committed ISR."""
+        """The partition epoch of the committed ISR."""
         return self._in_sync.partition_epoch
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is no other replica: then the high watermark is what counts of the own log."""
+        """True if there is no other replica: then the high watermark only depends on the own log."""
         return not self._followers
 
     @property
     def required_in_sync(self) -> int:
-        """How many in-sync replicas acks=all needs: the smaller of min.insync.replicas and the number of
+        """The number of in-sync replicas that acks=all needs: min.insync.replicas, or all if there are fewer
         replicas (KAFKA-15583).
         """
         return min(self.settings.min_insync_replicas, len(self.replicas))
@@ -175,16 +181,16 @@ class Leader:
         return len(self._in_sync.isr) < self.required_in_sync
 
     def progress(self, broker_id: int) -> Progress | None:
-        """How far a follower is; None if it is no replica. To be read only."""
+        """Return the progress of a follower; None if the broker is no replica. It must not be changed."""
         return self._followers.get(broker_id)
 
     @property
     def followers(self) -> Collection[Progress]:
-        """The other replicas. To be read only."""
+        """The progress of all other replicas. It must not be changed."""
         return self._followers.values()
 
     def readable_from(self, offset: int) -> Sequence[Progress]:
-        """The in-sync followers that hold ``offset``, for the choice of a consumer's preferred read replica
+        """Return the in-sync followers that hold ``offset``, to choose a consumer's preferred read replica
         (KIP-392).
         """
         return [
@@ -197,7 +203,9 @@ class Leader:
     # Producing
 
     def check_enough_replicas(self) -> None:
-        """Before an acks=all append: raise KafkaError(NOT_ENOUGH_REPLICAS) below min.insync.replicas."""
+        """Raise KafkaError(NOT_ENOUGH_REPLICAS) if an acks=all append is not allowed: below
+        min.insync.replicas.
+        """
         if self.is_under_min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -207,8 +215,10 @@ class Leader:
             )
 
     def appended(self, log_end_offset: int, now_ms: int, *, own_end: int | None = None) -> None:
-        """The own log ends there now. Only what is before ``own_end`` counts, where an append is owed a flush
-        first (see `flushed`); by default all of it does.
+        """Record an append to the own log, which now ends at ``log_end_offset``.
+
+        If the append needs a flush first, only records before ``own_end`` count (see `flushed`). By default
+        all do.
         """
         if self._at_end:
             for follower in self._at_end:
@@ -222,12 +232,14 @@ class Leader:
             self._advance(now_ms)
 
     def flushed(self, own_end: int, now_ms: int) -> None:
-        """What of the own log is before ``own_end`` counts."""
+        """Record that the own log is flushed up to ``own_end``: records before it count."""
         self._own_end = own_end
         self._advance(now_ms)
 
     def acknowledgement(self, end_offset: int) -> ErrorCode | None:
-        """What an acks=all append that ends at ``end_offset`` is answered; None while it has to wait."""
+        """Return the error code (NONE if committed) for an acks=all append up to ``end_offset``; None while
+        it has to wait.
+        """
         if self.high_watermark < end_offset:
             return None
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self.is_under_min_isr else ErrorCode.NONE
@@ -245,20 +257,23 @@ class Leader:
         broker_epoch: int,
         log_start_offset: int = UNKNOWN,
     ) -> Divergence | None:
-        """A follower fetches at ``offset``: so it holds what is before it, unless the histories diverge.
+        """Record that a follower fetches at ``offset``; it holds all records before it, unless the histories
+        diverge.
 
-        None: give it what is there. A divergence with the epoch `NOTHING_STAYS`: it has to begin anew.
-        ``last_fetched_epoch`` is -1 for a follower that holds nothing. Raises
-        KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE, and NOT_LEADER_OR_FOLLOWER
-        where it is no replica or its broker has been registered anew since (KIP-903). Nothing of a fetch that
-        raises or diverges counts.
+        Returns None if its fetch is to be answered with records. A divergence with the epoch `NOTHING_STAYS`
+        tells it to copy the log again from the start. ``last_fetched_epoch`` is -1 for a follower without
+        records.
+
+        Raises KafkaError(FENCED_LEADER_EPOCH), (UNKNOWN_LEADER_EPOCH) and (OFFSET_OUT_OF_RANGE). Raises
+        KafkaError(NOT_LEADER_OR_FOLLOWER) if the broker is no replica, or has registered again since
+        (KIP-903). A fetch that raises or diverges changes nothing.
         """
         self._check_epoch(current_leader_epoch)
         follower = self._follower(broker_id, broker_epoch)
         divergence = self._divergence(offset, last_fetched_epoch)
         if divergence is not None:
             return divergence
-        if self.begins_anew(broker_id, offset):
+        if self.must_copy_again(broker_id, offset):
             return Divergence(NOTHING_STAYS, self._log.log_start_offset)
         if offset <= self._log.log_start_offset:
             follower.removal_offset = 0
@@ -277,12 +292,12 @@ class Leader:
 
     # Compaction
 
-    def begins_anew(self, broker_id: int, offset: int) -> bool:
-        """Return True if a follower at `offset` must not go on there: a deletion or marker that it has not
-        copied is gone from the log.
+    def must_copy_again(self, broker_id: int, offset: int) -> bool:
+        """Return True if a follower at ``offset`` must copy the log again, since it lacks a removed deletion
+        or marker.
 
-        Whoever copies the log from its start needs none that was gone by then. An in-sync replica has all
-        that is committed, and nothing else is compacted.
+        A follower that copies the log from its start does not need deletions that were removed before. An
+        in-sync replica has everything that is committed, and only committed records are compacted.
         """
         log = self._log
         if offset >= log.removal_offset or offset <= log.log_start_offset:
@@ -296,10 +311,12 @@ class Leader:
         """Return the offset before which deletions and markers may be removed from the log now.
 
         It is the smallest log end of the followers that are registered and have fetched within
-        replica.lag.time.max.ms: one that is away is not waited for, and may have to begin anew. Nor is it
-        known where a follower is that has not fetched in this leader epoch: it has so long to do so.
-        ``last_fetch_ms`` says when a broker has fetched anything from here, `NEVER_MS` if it has not: its
-        session says of a partition only what changes. Call `removed` in the same step as removing.
+        replica.lag.time.max.ms. A follower that is away is not waited for, and may have to copy the log
+        again. The position of a follower that has not fetched in this leader epoch is unknown: it has
+        replica.lag.time.max.ms to fetch.
+
+        ``last_fetch_ms`` returns when a broker last fetched anything from here, `NEVER_MS` if never: its
+        session only names a partition that changes. Call `removed` in the same step as removing.
         """
         lag_ms, end = self.settings.replica_lag_time_max_ms, self.log_end_offset
         for follower in self._followers.values():
@@ -314,26 +331,31 @@ class Leader:
         return end
 
     def removed(self, offset: int) -> None:
-        """Deletions or markers before `offset` are removed from the log."""
+        """Record that deletions or markers before ``offset`` were removed from the log."""
         for follower in self._followers.values():
             if UNKNOWN < follower.removal_offset < offset:
                 follower.removal_offset = offset
 
     def succeed(self, before: Leader) -> None:
-        """Go on from the leader of the leader epoch just before, on this broker: nobody has written to the
-        followers' logs in between, so that those that are being copied go on.
+        """Take the followers' removal offsets from this broker's `Leader` of the leader epoch just before.
+
+        Nobody has written to the followers' logs in between, so followers that copy the log again can go on.
         """
         assert before.leader_epoch + 1 == self.leader_epoch, "another broker may have led meanwhile"
         for follower in before.followers:
-            known = self._followers.get(follower.broker_id)
-            if known is not None:
-                known.removal_offset = follower.removal_offset
+            progress = self._followers.get(follower.broker_id)
+            if progress is not None:
+                progress.removal_offset = follower.removal_offset
 
-    def _check_epoch(self, known: int) -> None:
-        if known == self.leader_epoch:
+    def _check_epoch(self, leader_epoch: int) -> None:
+        if leader_epoch == self.leader_epoch:
             return
-        code = ErrorCode.FENCED_LEADER_EPOCH if known < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-        raise KafkaError(code, f"{self._log.tp}: leader epoch {known}, it is {self.leader_epoch} here")
+        code = (
+            ErrorCode.FENCED_LEADER_EPOCH
+            if leader_epoch < self.leader_epoch
+            else ErrorCode.UNKNOWN_LEADER_EPOCH
+        )
+        raise KafkaError(code, f"{self._log.tp}: leader epoch {leader_epoch}, it is {self.leader_epoch} here")
 
     def _follower(self, broker_id: int, broker_epoch: int) -> Progress:
         follower = self._followers.get(broker_id)
@@ -365,7 +387,7 @@ class Leader:
     # In-sync replicas
 
     def tick(self, now_ms: int) -> None:
-        """Time has passed: whoever was not caught up for too long is to leave the ISR."""
+        """Propose to remove followers from the ISR that have not been caught up for too long."""
         in_sync = self._in_sync
         if in_sync.proposal is None:
             slow = {replica for replica in in_sync.isr if self._is_slow(replica, now_ms)}
@@ -374,9 +396,10 @@ class Leader:
         self.reconsider(now_ms)
 
     def reconsider(self, now_ms: int) -> None:
-        """Something was heard of brokers: what a follower was kept out for may be over, so take in who has
-        all there is (who has not fetches again, and is looked at then); and one that is gone, or may not
-        join, is not waited for.
+        """Check followers and the high watermark again, after brokers were registered or lost.
+
+        A follower that was kept out may now join, if it has everything; others are checked at their next
+        fetch. A follower that is gone or may not join is no longer waited for.
         """
         self._advance(now_ms)
         if len(self._in_sync.isr) == len(self.replicas):
@@ -390,7 +413,8 @@ class Leader:
 
     @property
     def due_ms(self) -> int | None:
-        """When `tick` next has something to do, as things are; None where every follower has all there is.
+        """The time at which `tick` next has something to do; None if every follower has everything.
+
         An append, a fetch or an image may bring it forward.
         """
         lag_ms = self.settings.replica_lag_time_max_ms
@@ -409,11 +433,13 @@ class Leader:
         return follower.is_caught_up(self.log_end_offset, now_ms, self.settings.replica_lag_time_max_ms)
 
     def _maybe_expand(self, follower: Progress, now_ms: int) -> None:
-        """Propose to take in a follower that has what is committed, and is in this leader epoch: before the
-        epoch's start the leader may hold more than its high watermark that is committed.
+        """Propose to add a follower to the ISR that has everything committed and has reached this leader
+        epoch.
 
-        A high watermark that rests says little: whoever has come to it may be far behind, and would be taken
-        out again for that (KAFKA-19996). Then it has to be caught up as well.
+        The start of the epoch matters because records before it may be committed above the leader's high
+        watermark. Below min.insync.replicas the high watermark does not rise, so reaching it says little: the
+        follower may be far behind, and would soon be removed again (KAFKA-19996). Then it must be caught up
+        as well.
         """
         in_sync = self._in_sync
         if (
@@ -426,7 +452,9 @@ class Leader:
             self._propose([*in_sync.isr, follower.broker_id])
 
     def _is_eligible(self, follower: Progress) -> bool:
-        """Whether it is registered as the one that fetched, and has lost nothing since (KIP-903)."""
+        """Return True if the follower's broker is still registered under the epoch that it fetched with
+        (KIP-903).
+        """
         registered = self._brokers(follower.broker_id)
         return registered is not None and follower.broker_epoch == registered
 
@@ -435,7 +463,7 @@ class Leader:
         self._in_sync.propose(Proposal(epochs, self.leader_epoch, self._in_sync.partition_epoch))
 
     def _broker_epoch(self, broker_id: int) -> int:
-        """As which it was last heard of."""
+        """Return the epoch under which a broker last fetched, or the own one; UNKNOWN if there is none."""
         follower = self._followers.get(broker_id)
         if follower is not None:
             return follower.broker_epoch
@@ -445,7 +473,9 @@ class Leader:
     # Proposals
 
     def take_proposal(self) -> Proposal | None:
-        """What is to be sent to the controller now. Then call one of `accepted`, `refused`, `unanswered`."""
+        """Return the proposal to send to the controller now, or None. Then call `accepted`, `refused` or
+        `unanswered`.
+        """
         return self._in_sync.take()
 
     def accepted(
@@ -457,15 +487,17 @@ class Leader:
         partition_epoch: int,
         now_ms: int,
     ) -> None:
-        """The controller answered with what holds now."""
+        """Handle the controller's acceptance of ``proposal``: ``isr`` is committed."""
         in_sync = self._in_sync
         if proposal is not in_sync.proposal or leader_epoch != self.leader_epoch:
             return
         self._commit(isr, partition_epoch, now_ms)
 
     def refused(self, proposal: Proposal, error_code: int, now_ms: int) -> None:
-        """The controller answered with an error: because of a broker that is to join, of what the proposal
-        was decided on (see `AWAIT_IMAGE`), or of something that passes.
+        """Handle an error of the controller.
+
+        INELIGIBLE_REPLICA withdraws the proposal: a broker in it may not join. After an error of
+        `AWAIT_IMAGE` the next image is waited for. After any other error the proposal is sent again.
         """
         in_sync = self._in_sync
         if proposal is not in_sync.proposal:
@@ -479,21 +511,25 @@ class Leader:
             in_sync.unanswered()
 
     def unanswered(self, proposal: Proposal) -> None:
-        """No answer came: it may hold or not, and is to be sent again after a while."""
+        """Have ``proposal`` sent again after a while, since no response arrived: it may or may not be
+        committed.
+        """
         if proposal is self._in_sync.proposal:
             self._in_sync.unanswered()
 
     def image_changed(self, image: PartitionState, now_ms: int) -> None:
-        """Take other replicas or another ISR of the same leader epoch; an older image is passed over."""
+        """Apply an image of the same leader epoch, with other replicas or another ISR. An older image is
+        ignored.
+        """
         assert image.leader_epoch == self.leader_epoch, "a new leader epoch is a new Leader's"
         if image.partition_epoch <= self._in_sync.partition_epoch:
             if image.partition_epoch == self._in_sync.partition_epoch:
                 self._in_sync.confirmed()
             return
         self.replicas = image.replicas
-        known = self._followers
+        previous = self._followers
         self._followers = {
-            replica: known.get(replica) or Progress(replica)
+            replica: previous.get(replica) or Progress(replica)
             for replica in image.replicas
             if replica != self._id
         }
@@ -509,7 +545,7 @@ class Leader:
     # The high watermark
 
     def _advance(self, now_ms: int) -> None:
-        """See how far all that count have come."""
+        """Raise the high watermark to the smallest log end of the replicas that it waits for."""
         if self.is_under_min_isr:
             return
         end = self._own_end

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 UNKNOWN = -1
-"""As an offset: the follower has not fetched in this leader epoch yet. As a broker epoch: it did not say."""
+"""The offset of a follower that has not fetched in this leader epoch yet, or a broker epoch that was not
+sent.
+"""
 NEVER_MS = -(1 << 62)
-"""As a time: not in this leader epoch."""
+"""The time of an event that has not happened in this leader epoch."""
 
 
 class Progress:
-    """A follower that fetches at an offset holds everything before it.
+    """The progress of one follower. A follower that fetches at an offset holds everything before it.
 
-    ``last_caught_up_ms`` is the last time at which it was known to hold all that the leader held: the time of
-    a fetch at the log end; of the fetch before, where it has come to what was the log end then; and of the
-    append that found it at the log end (a follower's fetch that waits for records tells nothing meanwhile).
+    ``last_caught_up_ms`` is the last time at which the follower held everything that the leader held. That is
+    the time of a fetch at the log end. A fetch that reached the log end of the previous fetch counts as the
+    time of that previous fetch. An append counts too if the follower was at the log end before it: a fetch
+    that waits for records reports nothing meanwhile.
 
     ``removal_offset`` is 1 + the highest offset of a deletion or marker removed from the leader's log since
-    the follower began to copy it from its start; UNKNOWN where it did not do so in this leader epoch.
+    the follower started to copy that log from its start. UNKNOWN if it did not start there in this leader
+    epoch.
     """
 
     __slots__ = (
@@ -41,7 +45,7 @@ class Progress:
         self.removal_offset = UNKNOWN
 
     def fetched(self, offset: int, now_ms: int, leader_end: int) -> None:
-        """It fetched at ``offset`` when the leader's log ended at ``leader_end``."""
+        """Record a fetch at ``offset``, at which time the leader's log ended at ``leader_end``."""
         if offset >= leader_end:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif offset >= self.last_fetch_leader_end:
@@ -51,9 +55,9 @@ class Progress:
         self.last_fetch_leader_end = leader_end
 
     def caught_up(self, now_ms: int) -> None:
-        """It holds all there is at this time."""
+        """Record that the follower holds everything at ``now_ms``."""
         self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """Whether it holds all there is, or did within the last ``lag_time_max_ms``."""
+        """Return True if the follower holds everything, or did within the last ``lag_time_max_ms``."""
         return self.log_end_offset == leader_end or now_ms - self.last_caught_up_ms <= lag_time_max_ms

@@ -16,7 +16,7 @@ HISTORIES_MAX = 3_000
 class GoesOn(Leader):
     """Whatever is gone of the log: what Apache Kafka's leader does."""
 
-    def begins_anew(self, broker_id: int, offset: int) -> bool:
+    def must_copy_again(self, broker_id: int, offset: int) -> bool:
         return False
 
 

@@ -166,7 +166,7 @@ class LedPartitions:
         Raises LogDiverged if it has to drop its log and copy from the start.
         """
         led = self.led.get(partition.tp)
-        if led is None or not led.core.begins_anew(broker, offset):
+        if led is None or not led.core.must_copy_again(broker, offset):
             return
         log.info(
             "%s: broker %d, whose log ends at %d, has to begin anew at %d: deletions or transaction markers "
