@@ -1,19 +1,19 @@
 """Decisions about the end of a transaction: commit, abort, and their completion.
 
-Up to transaction version 1 a transaction ends under the epoch it was written with. From version 2 on
-(KIP-890) it ends under the next one, which is the producer's from then on, so that nothing late can slip into
-the transaction that follows. A repeated EndTxn is recognised there by the epoch before:
+Up to transaction version 1 a transaction ends under the epoch that it was written with. From version 2 on
+(KIP-890) it ends under the next epoch, which the producer then uses. So no late batch can become part of the
+next transaction. A repeated EndTxn is recognised by the previous epoch:
 
                     abort                commit
                     repeated   current   repeated   current
     Empty           fenced     aborts    fenced     INVALID_TXN_STATE
     CompleteAbort   as before  aborts    INVALID_TXN_STATE
     CompleteCommit  INVALID…   aborts    as before  INVALID_TXN_STATE
-    PrepareAbort    CONCURRENT_TRANSACTIONS, whatever the identity
-    PrepareCommit   CONCURRENT_TRANSACTIONS, whatever the identity
+    PrepareAbort    CONCURRENT_TRANSACTIONS for any identity
+    PrepareCommit   CONCURRENT_TRANSACTIONS for any identity
 
-While markers are being written the producer already has the identity it goes on with, and the coordinator has
-it only once the transaction is complete. So it is asked to wait before its identity is looked at. Up to
+While markers are being written, the producer already has its next identity. The coordinator only takes it
+over when the transaction is complete. So the producer is told to wait before its identity is checked. Up to
 version 1 the identity stays the same and is checked first, as in Apache Kafka.
 
 A transaction without partitions can be aborted, because a producer's first batch may not have arrived yet.
@@ -45,10 +45,11 @@ def ended(
     new_producer_id: Callable[[], int],
     now_ms: int,
 ) -> Transaction | None:
-    """What EndTxn makes of the transaction: prepared; None where it was repeated and all is done already.
+    """Return the transaction that EndTxn leads to (prepared); None if the request was repeated and everything
+    is done.
 
-    Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS,
-    INVALID_TXN_STATE.
+    Raises KafkaError(INVALID_PRODUCER_ID_MAPPING), (PRODUCER_FENCED), (CONCURRENT_TRANSACTIONS) and
+    (INVALID_TXN_STATE).
     """
     bumps = client_version >= EPOCH_BUMP_VERSION
     if bumps:
@@ -81,7 +82,7 @@ def prepared(
     next_producer_id: Callable[[], int] | None,
     now_ms: int,
 ) -> Transaction:
-    """The outcome decided; with `next_producer_id` the producer goes on under another id."""
+    """Return the transaction with its outcome decided; `next_producer_id` returns the producer's next id."""
     bumps = client_version >= EPOCH_BUMP_VERSION
     epoch = current.producer_epoch
     return current.become(
@@ -97,7 +98,7 @@ def prepared(
 
 
 def completed(current: Transaction, now_ms: int) -> Transaction:
-    """Every partition has its marker."""
+    """Return the completed transaction, after every partition has its marker."""
     committed = current.state is TransactionState.PREPARE_COMMIT
     producer_id, epoch = identity_after(current)
     return current.become(
@@ -112,14 +113,14 @@ def completed(current: Transaction, now_ms: int) -> Transaction:
 
 
 def identity_after(current: Transaction) -> ProducerIdentity:
-    """What the producer has to write its next transaction with, once this one is complete."""
+    """Return the identity of the producer's next transaction, once this one is complete."""
     if current.bumps_epoch and current.next_producer_id != NO_PRODUCER_ID:
         return ProducerIdentity(current.next_producer_id, 0)
     return current.identity
 
 
 def _is_repeated(current: Transaction, identity: ProducerIdentity) -> bool:
-    """Whether the identity is the one before that of a transaction ended already."""
+    """Return True if the identity is the previous one of a transaction that has already ended."""
     if identity.producer_id == current.producer_id:
         return identity.epoch + 1 == current.producer_epoch
     return (
@@ -130,7 +131,7 @@ def _is_repeated(current: Transaction, identity: ProducerIdentity) -> bool:
 
 
 def check_completed(current: Transaction, identity: ProducerIdentity) -> None:
-    """Raise KafkaError(CONCURRENT_TRANSACTIONS) while markers are being written: `identity` has to wait."""
+    """Raise KafkaError(CONCURRENT_TRANSACTIONS) if markers are being written: `identity` has to wait."""
     if current.state in PREPARED:
         raise KafkaError(
             ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -156,7 +157,7 @@ def _is_empty_abort(current: Transaction, commit: bool, bumps: bool, repeated: b
 
 
 def unknown_producer(transactional_id: str, identity: ProducerIdentity) -> KafkaError:
-    """The answer to a producer id that is not the transactional id's."""
+    """Return the error for a producer id that does not belong to the transactional id."""
     return KafkaError(
         ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         f"{transactional_id} does not belong to producer {identity.producer_id}",
@@ -164,7 +165,7 @@ def unknown_producer(transactional_id: str, identity: ProducerIdentity) -> Kafka
 
 
 def producer_fenced(current: Transaction, identity: ProducerIdentity) -> KafkaError:
-    """The answer to an identity that another has taken the place of."""
+    """Return the error for an identity that was replaced by another one."""
     return error_for(
         ErrorCode.PRODUCER_FENCED,
         f"{current.transactional_id} is at producer {current.producer_id} epoch {current.producer_epoch}, "

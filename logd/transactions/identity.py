@@ -1,4 +1,4 @@
-"""Who writes a transaction's batches: a producer id and its epoch."""
+"""The identity of a transactional producer: its producer id and epoch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ProducerIdentity(NamedTuple):
-    """What a producer stamps its batches with."""
+    """The producer id and epoch in a producer's batches."""
 
     producer_id: int
     epoch: int

@@ -20,11 +20,12 @@ def added(
     client_version: int,
     now_ms: int,
 ) -> Transaction | None:
-    """The transaction with these partitions in it, begun if there was none; None if they are in it already.
+    """Return the transaction with ``partitions`` added, started if there was none; None if it has them
+    already.
 
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
     """
-    # First: with transaction version 2 the producer may go on under an id that is in force only later.
+    # Checked first: with transaction version 2 the producer may already have the id of its next transaction.
     check_completed(current, identity)
     _check_identity(current, identity)
     ongoing = current.state is TransactionState.ONGOING
@@ -42,10 +43,10 @@ def added(
 def verified(
     current: Transaction, identity: ProducerIdentity, partitions: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, ErrorCode]:
-    """NONE for each partition that is in the producer's transaction, TRANSACTION_ABORTABLE for each other.
+    """Return NONE for each partition in the producer's transaction, TRANSACTION_ABORTABLE for each other one.
 
-    Raises as `added`, but checks the identity first, as Apache Kafka does: producers that only ask are of
-    a transaction version in which it stays the same.
+    Raises KafkaError as `added` does. It checks the identity first, as Apache Kafka does: producers that only
+    verify have a transaction version under which their identity does not change.
     """
     _check_identity(current, identity)
     check_completed(current, identity)

@@ -1,7 +1,7 @@
-"""Decisions about who may use a transactional id: a producer comes, and whoever used it before is shut out.
+"""Decisions about who may use a transactional id: a new producer fences the previous one.
 
-Sources: KIP-98, KIP-360 (a producer that goes on after an error names the identity it has), KIP-890. Each
-function gives the transaction as it will be, or raises the KafkaError to answer with.
+Sources: KIP-98, KIP-360 (a producer that goes on after an error sends its identity), KIP-890. Each function
+returns the transaction after the decision, or raises the KafkaError of the response.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from logd.transactions.transaction import (
 
 
 def first(transactional_id: str, timeout_ms: int, producer_id: int, now_ms: int) -> Transaction:
-    """A transactional id nobody knew."""
+    """Return the first state of a new transactional id."""
     return Transaction(
         transactional_id=transactional_id,
         producer_id=producer_id,
@@ -38,12 +38,14 @@ def initialised(
     new_producer_id: Callable[[], int],
     now_ms: int,
 ) -> Transaction:
-    """The id under its next identity; a transaction that was open becomes PrepareAbort first.
+    """Return the transactional id with its next identity, or, if a transaction is open, its abort
+    (PrepareAbort).
 
-    The caller answers CONCURRENT_TRANSACTIONS then, so that the producer asks again: its identity has to be
-    beyond that of the abort.
+    After an abort the caller answers CONCURRENT_TRANSACTIONS, so that the producer sends its request again:
+    its identity must be after that of the abort. Raises KafkaError(PRODUCER_FENCED) and
+    KafkaError(CONCURRENT_TRANSACTIONS).
     """
-    # First: the producer may name the identity that is in force once the transaction is complete.
+    # Checked first: the producer may name the identity that it has once the transaction is complete.
     check_completed(current, expected or current.identity)
     if expected is not None and not _may_continue(current, expected):
         raise producer_fenced(current, expected)
@@ -58,7 +60,7 @@ def initialised(
             producer_id, epoch = new_producer_id(), 0
         else:
             epoch += 1
-    # Otherwise it repeats a request whose answer it did not get: the identity stays the same.
+    # Otherwise the producer repeats a request whose response was lost: the identity stays the same.
     return current.become(
         TransactionState.EMPTY,
         producer_id=producer_id,
@@ -73,10 +75,10 @@ def initialised(
 
 
 def fenced(current: Transaction, new_producer_id: Callable[[], int], now_ms: int) -> Transaction:
-    """The abort of an open transaction whose producer is fenced, by raising the epoch.
+    """Return the abort of an open transaction, with a raised epoch that fences its producer.
 
-    If that producer aborts as well, later, with transaction version 2, it gets the raised epoch and may go
-    on, as if its own abort had come first: no other client has that epoch.
+    If that producer later aborts too, with transaction version 2, it gets the raised epoch and may go on, as
+    if its own abort had come first: no other client has that epoch.
     """
     return prepared(
         current.become(TransactionState.PREPARE_EPOCH_FENCE),
@@ -88,7 +90,7 @@ def fenced(current: Transaction, new_producer_id: Callable[[], int], now_ms: int
 
 
 def _may_continue(current: Transaction, expected: ProducerIdentity) -> bool:
-    """Whether the identity has this id's producer id, or, in a repeated request, the one before it."""
+    """Return True if the identity has this id's producer id, or, in a repeated request, the previous one."""
     return expected.producer_id == current.producer_id or (
         expected.producer_id == current.previous_producer_id
         and (expected.epoch >= EPOCH_MAX - 1 or expected.epoch == current.last_producer_epoch)

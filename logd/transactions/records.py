@@ -27,7 +27,7 @@ _VALUE: Final = 1
 
 
 class TransactionLogKey(Message):
-    """Which transactional id."""
+    """The key of a transactional id's record."""
 
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
     FLEXIBLE: ClassVar[int] = NEVER
@@ -36,14 +36,14 @@ class TransactionLogKey(Message):
 
 
 class PartitionsSchema(Message):
-    """Part of TransactionLogValue."""
+    """The partitions of one topic in a TransactionLogValue."""
 
     topic: String = ""
     partition_ids: list[Int32] = []
 
 
 class TransactionLogValue(Message):
-    """The state of a transactional id. `next_producer_epoch` belongs to KIP-939 and is not used here."""
+    """The state of a transactional id. `next_producer_epoch` is part of KIP-939 and not used here."""
 
     VERSIONS: ClassVar[tuple[int, int]] = (0, 1)
     FLEXIBLE: ClassVar[int] = 1
@@ -62,23 +62,23 @@ class TransactionLogValue(Message):
 
 
 class TransactionRecord(NamedTuple):
-    """A transactional id as it stands in the log; None: it is forgotten."""
+    """A transactional id as it is in the log. `transaction` is None for a tombstone."""
 
     transactional_id: str
     transaction: Transaction | None
 
 
 def encode_record(record: TransactionRecord) -> tuple[bytes, bytes | None]:
-    """Key and value as they stand in the log; ValueError where a text is too long for the format."""
+    """Return key and value as they are in the log; raises ValueError if a text is too long for the format."""
     key = encode_versioned(TransactionLogKey(transactional_id=record.transactional_id), _KEY)
     transaction = record.transaction
     return key, None if transaction is None else encode_versioned(_value(transaction), _VALUE)
 
 
 def decode_record(key: bytes, value: bytes | None) -> TransactionRecord | None:
-    """The record behind a key and a value; None for a kind that is not known.
+    """Return the record of a key and a value; None for an unknown kind of key.
 
-    Raises MalformedMessage for bytes that are not what their version says.
+    Raises MalformedMessage for bytes that do not match their version.
     """
     if int.from_bytes(key[:2], "big", signed=True) != _KEY:
         return None

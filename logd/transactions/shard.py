@@ -1,8 +1,8 @@
-"""One partition's coordinator: what the shell calls, nothing behind it knows sockets, threads or clocks.
+"""The transaction coordinator of one partition, without sockets, threads or clocks.
 
-Every call decides, appends what it decided to the log handed in, and only then answers. What it leaves to the
-shell is `owed`: markers of transactions whose outcome is in the log. The shell writes them, tells of each
-(`marker_written`), and calls `complete`.
+Every call decides, appends its decision to the log, and only then returns. Markers of transactions whose
+outcome is in the log are `owed`: the caller writes them, reports each one (`marker_written`), and calls
+`complete`.
 
     load(record)... ──▶ init_producer / add_partitions / end ──▶ the producer's identity
                         timed_out, abort_timed_out, expired, forget: every so often
@@ -26,13 +26,13 @@ from logd.transactions.transaction import (
 )
 
 EXPIRED_PER_BATCH = 25
-"""Tombstones in one batch: of ids as long as they can be, it still fits into max.message.bytes."""
+"""Most tombstones in one batch: even with ids of the longest kind it fits into max.message.bytes."""
 
 
 class TransactionShard:
     """The transactional ids of partition `index` of `__transaction_state`.
 
-    `new_producer_id` gives an id nobody had before; it has to have one whenever a call is made here.
+    `new_producer_id` returns an unused producer id; it must have one available at every call of this class.
     """
 
     def __init__(
@@ -59,9 +59,10 @@ class TransactionShard:
     def init_producer(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, now_ms: int
     ) -> ProducerIdentity:
-        """InitProducerId. KafkaError: INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+        """Handle InitProducerId; return the producer's identity.
 
-        The last also where a transaction was open: its abort is decided then.
+        Raises KafkaError(INVALID_TRANSACTION_TIMEOUT), (PRODUCER_FENCED) and (CONCURRENT_TRANSACTIONS). The
+        last one is also raised if a transaction was open: its abort is decided then.
         """
         if not 0 < timeout_ms <= self._settings.transaction_max_timeout_ms:
             raise KafkaError(
@@ -90,7 +91,7 @@ class TransactionShard:
         client_version: int,
         now_ms: int,
     ) -> None:
-        """AddPartitionsToTxn. KafkaError: see `membership.added`."""
+        """Handle AddPartitionsToTxn; raises KafkaError as `membership.added` does."""
         current = self._find(transactional_id, identity)
         decided = membership.added(
             current, identity, partitions, client_version=client_version, now_ms=now_ms
@@ -101,7 +102,8 @@ class TransactionShard:
     def verify_partitions(
         self, transactional_id: str, identity: ProducerIdentity, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """AddPartitionsToTxn that only asks. KafkaError: see `membership.verified`."""
+        """Handle an AddPartitionsToTxn that only verifies; raises KafkaError as `membership.verified` does.
+        """
         return membership.verified(self._find(transactional_id, identity), identity, partitions)
 
     def end(
@@ -113,7 +115,7 @@ class TransactionShard:
         client_version: int,
         now_ms: int,
     ) -> ProducerIdentity:
-        """EndTxn: the identity the producer goes on with. KafkaError: see `ending.ended`."""
+        """Handle EndTxn; return the producer's next identity. Raises KafkaError as `ending.ended` does."""
         current = self._find(transactional_id, identity)
         decided = ending.ended(
             current,
@@ -128,19 +130,21 @@ class TransactionShard:
         self._store.write(decided)
         return ending.identity_after(decided)
 
-    # Outcomes on their way
+    # Decided outcomes
 
     @property
     def undone(self) -> Sequence[str]:
-        """Transactional ids whose outcome is decided and not complete."""
+        """The transactional ids whose outcome is decided but not complete."""
         return tuple(self._store.owed)
 
     def is_decided(self, transactional_id: str) -> bool:
-        """Whether the id's outcome is decided and not complete."""
+        """Return True if the id's outcome is decided but not complete."""
         return transactional_id in self._store.owed
 
     def owed(self, transactional_id: str) -> tuple[Transaction, Sequence[TopicPartition]] | None:
-        """A transaction whose outcome is decided, with the partitions that lack its marker; else None."""
+        """Return the id's decided transaction, with the partitions that lack its marker; None if none is
+        decided.
+        """
         owed = self._store.owed.get(transactional_id)
         return None if owed is None else (self._store.transactions[transactional_id], tuple(owed))
 
@@ -152,13 +156,13 @@ class TransactionShard:
         return self._store.numbers[transactional_id]
 
     def marker_written(self, transactional_id: str, partition: TopicPartition) -> None:
-        """A partition has its marker, or needs none any more."""
+        """Record that a partition has its marker, or no longer needs one."""
         self._store.owed[transactional_id].pop(partition, None)
 
     def complete(self, transactional_id: str, now_ms: int) -> None:
-        """Complete the transaction, unless a marker is still owed.
+        """Complete the transaction, unless a marker is missing.
 
-        KafkaError where the log refuses the record.
+        Raises KafkaError if the log refuses the record.
         """
         if not self._store.owed[transactional_id]:
             current = self._store.transactions[transactional_id]
@@ -167,11 +171,11 @@ class TransactionShard:
     # Housekeeping
 
     def timed_out(self, now_ms: int) -> Sequence[str]:
-        """Transactional ids whose transaction has been open for longer than its timeout."""
+        """Return the transactional ids whose transaction has been open for longer than its timeout."""
         return [transaction.transactional_id for transaction in self._store.timed_out(now_ms)]
 
     def abort_timed_out(self, transactional_id: str, now_ms: int) -> bool:
-        """Decide on the abort of a transaction and shut its producer out, unless it has ended meanwhile."""
+        """Decide to abort a transaction and fence its producer; return False if it has ended meanwhile."""
         if transactional_id not in self._store.ongoing:
             return False
         current = self._store.transactions[transactional_id]
@@ -179,7 +183,7 @@ class TransactionShard:
         return True
 
     def expired(self, now_ms: int) -> Sequence[str]:
-        """The ids that had no transaction for transactional.id.expiration.ms."""
+        """Return the ids without a transaction for transactional.id.expiration.ms."""
         return [
             transaction.transactional_id
             for transaction in self._store.transactions.values()
@@ -187,7 +191,8 @@ class TransactionShard:
         ]
 
     def forget(self, transactional_ids: Sequence[str], now_ms: int) -> None:
-        """Forget ids, at most `EXPIRED_PER_BATCH`, unless they have been used since they were `expired`."""
+        """Remove ids, at most `EXPIRED_PER_BATCH`, unless they have been used since `expired` returned them.
+        """
         transactions = self._store.transactions
         still = [
             one
@@ -201,17 +206,17 @@ class TransactionShard:
         age_ms = now_ms - transaction.updated_ms
         return transaction.state in RESTING and age_ms >= self._settings.transactional_id_expiration_ms
 
-    # Telling
+    # Descriptions
 
     def describe(self, transactional_id: str) -> TransactionDescription:
-        """One id. KafkaError: TRANSACTIONAL_ID_NOT_FOUND."""
+        """Return the description of one id; raises KafkaError(TRANSACTIONAL_ID_NOT_FOUND)."""
         current = self._store.transactions.get(transactional_id)
         if current is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"nobody knows {transactional_id}")
         return self._described(current)
 
     def listed(self) -> Iterator[TransactionDescription]:
-        """Every id known."""
+        """Yield the description of every id."""
         return map(self._described, self._store.transactions.values())
 
     def _described(self, transaction: Transaction) -> TransactionDescription:

@@ -1,4 +1,4 @@
-"""The states of a transaction, and the table of what may follow what.
+"""The states of a transaction, and the table of allowed transitions.
 
     Empty ──▶ Ongoing ──▶ PrepareCommit ──▶ CompleteCommit ──▶ (Ongoing, Empty, Dead)
                  │ ▲
@@ -7,8 +7,8 @@
                  └──▶ PrepareAbort
 
 Once PrepareCommit is in the log the transaction is committed, whatever happens afterwards; PrepareAbort
-likewise. PrepareEpochFence, the way to an abort that the producer did not ask for, is passed through within
-one decision and never written; Dead is a tombstone.
+likewise. PrepareEpochFence precedes an abort that the producer did not request. It only exists within one
+decision and is never written. Dead is a tombstone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from enum import IntEnum
 
 
 class TransactionState(IntEnum):
-    """A state, by the number it has in `__transaction_state`."""
+    """A state, with the number that it has in `__transaction_state`."""
 
     EMPTY = 0
     ONGOING = 1
@@ -31,7 +31,7 @@ class TransactionState(IntEnum):
 
     @property
     def title(self) -> str:
-        """The name in Kafka's answers, such as `PrepareCommit`."""
+        """The name in Kafka's responses, such as `PrepareCommit`."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
@@ -39,23 +39,23 @@ _TITLES = {state.value: state.title for state in TransactionState}
 
 
 def state_name(number: int) -> str:
-    """A state as Kafka's tools print it; the number of one that is not known."""
+    """Return the name of a state as Kafka's tools print it; the number itself if it is unknown."""
     return _TITLES.get(number) or str(number)
 
 
 RESTING = frozenset(
     (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 )
-"""No transaction is under way: a new one may begin, and the id may expire."""
+"""States without an open transaction: a new one may start, and the transactional id may expire."""
 
 PREPARED = frozenset((TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT))
-"""The outcome is decided, its markers are being written."""
+"""States in which the outcome is decided, and markers are being written."""
 
 PREVIOUS_STATES: Mapping[TransactionState, frozenset[TransactionState]] = {
     TransactionState.EMPTY: RESTING,
     TransactionState.ONGOING: RESTING | {TransactionState.ONGOING},
     TransactionState.PREPARE_COMMIT: frozenset((TransactionState.ONGOING,)),
-    # Out of a resting state: transaction version 2 aborts what the coordinator never heard of (KIP-890).
+    # From a resting state: transaction version 2 aborts transactions unknown to the coordinator (KIP-890).
     TransactionState.PREPARE_ABORT: RESTING
     | {TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE},
     TransactionState.COMPLETE_COMMIT: frozenset((TransactionState.PREPARE_COMMIT,)),
@@ -63,4 +63,4 @@ PREVIOUS_STATES: Mapping[TransactionState, frozenset[TransactionState]] = {
     TransactionState.DEAD: RESTING,
     TransactionState.PREPARE_EPOCH_FENCE: frozenset((TransactionState.ONGOING,)),
 }
-"""Where each state may be entered from."""
+"""For each state, the states from which it may be entered."""
