@@ -1,9 +1,8 @@
-"""The group coordinator's core: classic groups and committed offsets, one `GroupShard` per partition of
-`__consumer_offsets`.
+"""The core of the group coordinator: classic groups and committed offsets.
 
-No sockets, threads, clocks or randomness: the time, new member ids and the log to append to are handed in,
-and what comes out are answers to waiting requests and the time of the next deadline. `logd.broker.groups`
-is the shell.
+There is one `GroupShard` per partition of `__consumer_offsets`, without sockets, threads, clocks or
+randomness. The time, new member ids and the log are arguments. Results are responses to waiting requests, and
+the time of the next deadline. `logd.broker.groups` connects it to the broker.
 """
 
 from logd.groups.join import Joining

@@ -1,7 +1,8 @@
-"""DescribeGroups, ListGroups, DeleteGroups, and what ends without a request: expired offsets, deleted topics.
+"""DescribeGroups, ListGroups and DeleteGroups, and removals without a request: expired offsets, deleted
+topics.
 
-Version notes: DescribeGroups 6 answers GROUP_ID_NOT_FOUND for an unknown group, earlier versions a dead one
-(KIP-1043); ListGroups filters by state from 4 on (KIP-518) and by type from 5 on (KIP-848).
+Version notes: DescribeGroups 6 answers GROUP_ID_NOT_FOUND for an unknown group, earlier versions report a
+dead one (KIP-1043). ListGroups filters by state from version 4 on (KIP-518) and by type from 5 on (KIP-848).
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ log = logging.getLogger(__name__)
 NOT_FOUND_FROM: Final = 6
 CLASSIC: Final = "Classic"
 RECORDS_PER_BATCH: Final = 500
-"""Tombstones written at once, so that a batch stays far below the largest allowed."""
+"""Most tombstones in one batch, so that the batch stays far below the largest allowed one."""
 
 
 class AdminHandler:
-    """What administrators ask of one coordinator partition, and its housekeeping."""
+    """The handler of administrators' requests for one coordinator partition, and of its housekeeping."""
 
     def __init__(self, store: GroupStore, settings: GroupSettings) -> None:
         self._store = store
         self._settings = settings
 
     def describe(self, group_id: str, version: int) -> DescribedGroup:
-        """One group; subscriptions and assignments only while it is stable."""
+        """Describe one group; subscriptions and assignments are included only while it is stable."""
         group = self._store.groups.get(group_id)
         if group is None:
             return _not_found(group_id, version)
@@ -63,7 +64,7 @@ class AdminHandler:
         )
 
     def matching(self, request: ListGroupsRequest) -> Iterator[ListedGroup]:
-        """The groups that pass the request's filters, which know no case; an empty filter lets all pass."""
+        """Yield the groups that match the request's filters, ignoring case; an empty filter matches all."""
         states = {state.lower() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}
         if types and CLASSIC.lower() not in types:
@@ -78,7 +79,7 @@ class AdminHandler:
                 )
 
     def delete(self, group_id: str, now_ms: int) -> DeletableGroupResult:
-        """Forget a group without members, and its offsets, also those of open transactions."""
+        """Remove a group without members, and its offsets, including those of open transactions."""
         group = self._store.groups.get(group_id)
         error = ErrorCode.NONE
         if group is None:
@@ -91,13 +92,14 @@ class AdminHandler:
         return DeletableGroupResult(group_id=group_id, error_code=error)
 
     def topics_deleted(self, topics: Iterable[str], now_ms: int) -> ErrorCode:
-        """Forget the offsets of deleted topics."""
+        """Remove the offsets of deleted topics."""
         doomed = self._store.offsets_of_topics(frozenset(topics))
         return self._write([tombstone(group_id, where) for group_id, where in doomed], now_ms)
 
     def expire(self, now_ms: int) -> ErrorCode:
-        """Forget offsets whose time is over (KIP-211), and groups that are left with neither members nor
-        offsets. What an open transaction has written an offset for stays.
+        """Remove expired offsets (KIP-211), and groups with neither members nor offsets left.
+
+        Offsets that an open transaction is about to change stay.
         """
         records: list[CoordinatorRecord] = []
         for group in self._store.groups.values():
@@ -119,8 +121,9 @@ class AdminHandler:
                 yield tombstone(group.group_id, where)
 
     def _is_expired(self, group: Group, value: OffsetCommitValue, now_ms: int) -> bool:
-        """Retention counts from when the group became empty; from the commit without membership or
-        subscription.
+        """Return True if the offset's retention is over.
+
+        Retention starts when the group became empty, or at the commit if the group has no protocol type.
         """
         since_ms = value.commit_timestamp
         if group.protocol_type is not None:

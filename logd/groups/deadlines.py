@@ -1,4 +1,4 @@
-"""Deadlines by key, kept as data: the core says when it wants to be woken, somebody else owns the clock."""
+"""Deadlines by key, as data: their owner has the clock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class DeadlineKey(NamedTuple):
-    """What is to happen: `kind` is "heartbeat", "join" or "sync"; a whole group's has no `member_id`."""
+    """The event that is due: `kind` is "heartbeat", "join" or "sync". A whole group's has no `member_id`."""
 
     kind: str
     group_id: str
@@ -16,10 +16,10 @@ class DeadlineKey(NamedTuple):
 
 
 class Deadlines:
-    """At most one deadline per key.
+    """A set of deadlines, at most one per key.
 
-    A heartbeat moves its deadline further away every few seconds, so moving must be cheap: the heap keeps the
-    earlier time, and the key goes back into it when that time comes.
+    Moving a deadline further away must be cheap: every heartbeat does so every few seconds. So the heap keeps
+    the earlier time, and the key returns to the heap at that time.
     """
 
     def __init__(self) -> None:
@@ -34,18 +34,18 @@ class Deadlines:
         return key in self._at
 
     def set(self, key: DeadlineKey, at_ms: int) -> None:
-        """The key is due at `at_ms`, instead of whatever was set before."""
+        """Set the deadline of `key` to `at_ms`, replacing an earlier one."""
         self._at[key] = at_ms
         queued = self._queued.get(key)
         if queued is None or at_ms < queued:
             self._queue(key, at_ms)
 
     def cancel(self, key: DeadlineKey) -> None:
-        """The key is not due any more."""
+        """Remove the deadline of `key`, if there is one."""
         self._at.pop(key, None)
 
     def due(self, now_ms: int) -> Iterator[DeadlineKey]:
-        """Keys whose time has come, earliest first; each is forgotten when it is given out."""
+        """Yield and remove the keys that are due, earliest first."""
         while self._heap and self._heap[0][0] <= now_ms:
             queued_ms, key = heapq.heappop(self._heap)
             if self._queued.get(key) != queued_ms:
@@ -61,7 +61,7 @@ class Deadlines:
                 yield key
 
     def shift(self, by_ms: int) -> None:
-        """Move all deadlines, for a clock that was set."""
+        """Move all deadlines by ``by_ms``, after the clock was set."""
         self._at = {key: at_ms + by_ms for key, at_ms in self._at.items()}
         self._queued = dict(self._at)
         self._heap = [(at_ms, key) for key, at_ms in self._at.items()]
@@ -69,7 +69,7 @@ class Deadlines:
 
     @property
     def next_ms(self) -> int | None:
-        """When to call `due` next: at or before the first deadline; None without deadlines."""
+        """The time of the next call to `due`, at or before the first deadline; None without deadlines."""
         return self._heap[0][0] if self._heap else None
 
     def _queue(self, key: DeadlineKey, at_ms: int) -> None:

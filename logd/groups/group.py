@@ -1,6 +1,6 @@
-"""A classic group in memory: its members, generation and state, and the rules that hold within it.
+"""A classic group in memory: its members, generation and state, and its invariants.
 
-It decides nothing about time or the log; `rebalance`, `join`, `sync` and `leave` do, and call these methods.
+It makes no decisions about time or the log: `rebalance`, `join`, `sync` and `leave` do, and call its methods.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from logd.groups.subscription import CONSUMER, subscribed_topics
 
 
 class Group:
-    """One group.
+    """A consumer group of the classic protocol.
 
-    Invariants: a member id stands in `members` or in `pending_joins`, never in both; each instance id maps to
-    a member; there is a leader exactly when there are members; `joining_count` is the number of members whose
+    Invariants: a member id is in `members` or in `pending_joins`, never in both. Each instance id maps to a
+    member. There is a leader exactly if there are members. `joining_count` is the number of members whose
     JoinGroup waits.
     """
 
@@ -36,22 +36,23 @@ class Group:
         self.static_members: dict[str, str] = {}
         """Member id by instance id."""
         self.pending_joins: set[str] = set()
-        """Member ids given out with MEMBER_ID_REQUIRED that have not joined yet (KIP-394)."""
+        """Member ids assigned with MEMBER_ID_REQUIRED whose members have not joined yet (KIP-394)."""
         self.pending_syncs: set[str] = set()
-        """Members of this generation that have not asked for their assignment yet."""
+        """Members of this generation that have not sent SyncGroup yet."""
         self.new_member_added = False
-        """A member has joined during the initial rebalance delay, which is extended (KIP-134)."""
+        """True if a member has joined during the initial rebalance delay, which then is extended (KIP-134).
+        """
         self.initial_delay_ms = 0
         self.initial_delay_left_ms = 0
         self.subscribed: frozenset[str] | None = None
-        """Topics of this generation's subscriptions; None where they are not known."""
+        """The topics of this generation's subscriptions; None if unknown."""
         self.joining_count = 0
         self._support: Counter[str] = Counter()
 
     # State
 
     def become(self, state: GroupState, now_ms: int) -> None:
-        """Change state; only along the table in `states`."""
+        """Change the state; the transition must be in the table in `states`."""
         assert self.state in PREVIOUS_STATES[state], f"{self.group_id}: {self.state} cannot become {state}"
         self.previous_state = self.state
         self.state = state
@@ -59,11 +60,13 @@ class Group:
 
     @property
     def can_rebalance(self) -> bool:
-        """Whether a rebalance may begin now."""
+        """True if a rebalance may start now."""
         return self.state in PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
 
     def begin_generation(self, now_ms: int) -> None:
-        """Everybody who is here has joined: next generation, protocol chosen, or Empty without members."""
+        """Start the next generation from the members that have joined, with a protocol; Empty without
+        members.
+        """
         self.generation += 1
         self.pending_syncs.clear()
         self.protocol = self.choose_protocol() if self.members else None
@@ -73,7 +76,7 @@ class Group:
     # Members
 
     def add(self, member: Member, joining: Waiter | None = None) -> None:
-        """A member comes in; the first one leads and gives the group its protocol type."""
+        """Add a member; the first one becomes leader. `joining` is its waiting JoinGroup, if any."""
         assert member.member_id not in self.members
         if member.instance_id is not None:
             assert member.instance_id not in self.static_members
@@ -86,7 +89,9 @@ class Group:
         self.set_joining(member, joining)
 
     def remove(self, member_id: str) -> None:
-        """A member, or a member id not used yet, goes; if it led, the longest-standing member leads."""
+        """Remove a member, or a pending member id; if it was the leader, the member with the longest
+        membership leads.
+        """
         self.pending_joins.discard(member_id)
         self.pending_syncs.discard(member_id)
         member = self.members.pop(member_id, None)
@@ -100,7 +105,8 @@ class Group:
             self.leader = next(iter(self.members), None)
 
     def replace_static(self, member: Member, new_member_id: str) -> None:
-        """The instance came back under a new member id; nothing else of the member changes (KIP-345)."""
+        """Give a static member a new member id, after its instance came back; nothing else changes (KIP-345).
+        """
         assert member.instance_id is not None
         del self.members[member.member_id]
         self.pending_syncs.discard(member.member_id)
@@ -113,7 +119,7 @@ class Group:
     def update(
         self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int
     ) -> None:
-        """What the member says of itself now."""
+        """Replace the member's protocols and timeouts by those of its latest JoinGroup."""
         self._count(member.protocols, -1)
         self._count(protocols, 1)
         member.protocols = protocols
@@ -121,12 +127,12 @@ class Group:
         member.session_timeout_ms = session_timeout_ms
 
     def set_joining(self, member: Member, waiter: Waiter | None) -> None:
-        """Note whose JoinGroup waits."""
+        """Set or clear the member's waiting JoinGroup."""
         self.joining_count += (waiter is not None) - (member.joining is not None)
         member.joining = waiter
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """NONE, or why this is not, or no longer, a member."""
+        """Return NONE for a current member, else the error of its request."""
         if instance_id is not None:
             current = self.static_members.get(instance_id)
             if current is None:
@@ -137,16 +143,18 @@ class Group:
 
     @property
     def all_joined(self) -> bool:
-        """Whether every member, and every member id given out, has its JoinGroup waiting here."""
+        """True if the JoinGroup of every member waits, and no member id is pending."""
         return self.joining_count == len(self.members) and not self.pending_joins
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest of its members'."""
+        """The longest rebalance timeout of the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Keep the leader if it joined, else let the first member that did lead; False if nobody joined."""
+        """Keep the leader if it joined, else make the first joined member leader; return False if nobody
+        joined.
+        """
         if self.leader is None:
             return False
         if self.members[self.leader].joining is None:
@@ -160,7 +168,8 @@ class Group:
     # Protocols
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with these protocols fits in: at least one is shared by all."""
+        """Return True if a member with these protocols fits into the group: at least one is supported by all.
+        """
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         if self.protocol_type != protocol_type:
@@ -168,24 +177,28 @@ class Group:
         return any(self._support[name] == len(self.members) for name, _ in protocols)
 
     def choose_protocol(self) -> str:
-        """The protocol with most votes of those every member supports; on a tie the eldest's vote decides."""
+        """Return the protocol with the most votes among those that all members support.
+
+        On a tie, the vote of the member with the longest membership decides.
+        """
         candidates = {name for name, count in self._support.items() if count == len(self.members)}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(votes, key=lambda name: votes[name])
 
     @property
     def is_consumer_group(self) -> bool:
-        """Whether its members speak the consumer protocol."""
+        """True if the group's protocol type is that of consumers."""
         return self.protocol_type == CONSUMER
 
     def subscribes_to(self, topic: str) -> bool:
-        """Whether offsets of the topic are in use; a consumer group we cannot read counts as subscribed to
-        all.
+        """Return True if the members may consume `topic`.
+
+        A consumer group whose subscriptions cannot be read counts as subscribed to all topics.
         """
         return self.is_consumer_group if self.subscribed is None else topic in self.subscribed
 
     def member_list(self) -> list[JoinGroupResponseMember]:
-        """The members with their metadata, as the leader gets them to assign."""
+        """Return the members with their metadata, for the leader that assigns partitions."""
         assert self.protocol is not None
         return [
             JoinGroupResponseMember(
@@ -205,7 +218,7 @@ class Group:
     # The log
 
     def to_record(self, assignments: dict[str, bytes]) -> GroupRecord:
-        """The generation as it is stored, with these assignments; every member has one."""
+        """Return the record of the generation with these assignments; every member must have one."""
         members = [
             MemberMetadata(
                 member_id=member.member_id,
@@ -230,12 +243,14 @@ class Group:
         return GroupRecord(GroupMetadataKey(group=self.group_id), value)
 
     def empty_record(self) -> GroupRecord:
-        """What a group is stored as before its first generation."""
+        """Return the record of a group before its first generation."""
         value = GroupMetadataValue(current_state_timestamp=self.state_since_ms)
         return GroupRecord(GroupMetadataKey(group=self.group_id), value)
 
     def take_assignments(self, value: GroupMetadataValue) -> None:
-        """What a stored generation says of its members becomes true; members not known yet come in."""
+        """Apply a stored generation: set its members' assignments, and add members that are not in the group
+        yet.
+        """
         for stored in value.members:
             member = self.members.get(stored.member_id)
             if member is None:
@@ -245,7 +260,7 @@ class Group:
 
     @classmethod
     def restored(cls, group_id: str, value: GroupMetadataValue) -> Group:
-        """The group as its last record says: Stable, or Empty without members; nobody waits."""
+        """Return the group of a stored record: Stable, or Empty without members; no request waits."""
         group = cls(group_id, value.current_state_timestamp)
         group.generation = value.generation
         group.protocol_type = value.protocol_type or None

@@ -1,8 +1,8 @@
-"""JoinGroup, versions 0 to 9: who may come in, and when that begins a rebalance.
+"""JoinGroup, versions 0 to 9: which members may join, and when that starts a rebalance.
 
-Version notes: from 1 on members have a rebalance timeout of their own; from 4 on a new dynamic member is
-first given a member id and comes again with it (KIP-394); from 5 on members may be static (KIP-345); from 8
-on they may give a reason; from 9 on a returning static leader may be told to skip the assignment (KIP-814).
+Version notes: from 1 on members have a rebalance timeout of their own. From 4 on a new dynamic member gets a
+member id first and joins again with it (KIP-394). From 5 on members may be static (KIP-345). From 8 on they
+may send a reason. From 9 on a returning static leader may be told to skip the assignment (KIP-814).
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ SKIP_ASSIGNMENT_FROM: Final = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining:
-    """One JoinGroup request: the message, who sent it in which version, and the id it gets should it need
-    one.
+    """A JoinGroup request with its sender and version, and the member id for a member that needs a new one.
     """
 
     request: JoinGroupRequest
@@ -36,21 +35,21 @@ class Joining:
 
     @property
     def protocols(self) -> Protocols:
-        """The protocols offered."""
+        """The protocols that the member supports."""
         return [(protocol.name, protocol.metadata) for protocol in self.request.protocols]
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """Before version 1 members had only their session timeout."""
+        """The member's rebalance timeout; before version 1, its session timeout."""
         return self.request.session_timeout_ms if self.version == 0 else self.request.rebalance_timeout_ms
 
     def because(self, reason: str) -> str:
-        """A reason for the log, with the client's own."""
+        """Return a reason for the log, followed by the client's own reason."""
         return f"{reason}; client reason: {self.request.reason or 'not provided'}"
 
 
 class JoinHandler:
-    """Decides on JoinGroup requests of one coordinator partition."""
+    """The handler of JoinGroup requests of one coordinator partition."""
 
     def __init__(self, rebalancer: Rebalancer) -> None:
         self._rebalancer = rebalancer
@@ -58,7 +57,7 @@ class JoinHandler:
         self._settings = rebalancer.settings
 
     def join(self, joining: Joining, now_ms: int) -> None:
-        """Take the member in, let it wait, or refuse it; the answer comes by `Rebalancer.answers`."""
+        """Accept the member, let it wait, or refuse it; the response is put into `Rebalancer.answers`."""
         request = joining.request
         error = self._check_request(request)
         if error:
@@ -111,10 +110,10 @@ class JoinHandler:
             self._add(group, joining, joining.new_member_id, now_ms)
 
     def _has_room(self, group: Group, member_id: str) -> bool:
-        """Whether group.max.size lets the member in (KIP-389).
+        """Return True if group.max.size allows the member (KIP-389).
 
-        During a rebalance those who wait are counted, so that the last to come back is the one to go when the
-        limit was lowered.
+        During a rebalance only members whose JoinGroup waits count. So if the limit was lowered, the last
+        members to come back are refused.
         """
         limit = self._settings.group_max_size
         member = group.members.get(member_id)
@@ -165,7 +164,7 @@ class JoinHandler:
             return self._refuse(joining, error, request.member_id)
         member = group.members[request.member_id]
         if self._knows_all(group, member, joining):
-            # Its JoinGroup's answer may have been lost: the current generation's is as good as a new one.
+            # The response to its JoinGroup may have been lost: repeat that of the current generation.
             members = group.member_list() if self._assigns(group, member) else None
             self._rebalancer.answer(joining.waiter, joined(group, member.member_id, members=members))
         else:
@@ -174,10 +173,10 @@ class JoinHandler:
             self._rebalance_or_complete(group, joining, reason, now_ms)
 
     def _knows_all(self, group: Group, member: Member, joining: Joining) -> bool:
-        """Whether the member may simply go on with the current generation.
+        """Return True if the member may go on with the current generation.
 
-        A leader that joins a stable group wants a rebalance: something changed that its metadata does not
-        show, such as a topic's partitions.
+        A leader that joins a stable group requests a rebalance: something has changed that its metadata does
+        not show, such as the number of a topic's partitions.
         """
         if group.state is GroupState.COMPLETING_REBALANCE:
             return member.matches(joining.protocols)
@@ -215,29 +214,29 @@ class JoinHandler:
                 group.replace_static(member, old_member_id)
                 group.update(member, *before)
                 self._rebalancer.answer_join(group, member, refused_join(response_code(failure)))
-                return self._rebalancer.heard_from(group, member, now_ms)
+                return self._rebalancer.renew_session(group, member, now_ms)
             self._return_to_stable(group, member, joining, old_leader)
         else:
-            # The leader may be assigning to its old id: only another rebalance gets the assignment to the new
-            # one.
+            # The leader may be making an assignment for the old id: the new id only gets one by another
+            # rebalance.
             reason = f"static member {instance_id} is back as {member.member_id}"
             self._rebalance_or_complete(group, joining, reason, now_ms)
 
     def _replace(self, group: Group, member: Member, joining: Joining, now_ms: int) -> None:
-        """The instance goes on under its new id; whoever still waits under the old one is fenced."""
+        """Move the static member to its new id, and fence requests that still wait under the old one."""
         self._rebalancer.fence(group, member)
         group.replace_static(member, joining.new_member_id)
         member.client_id, member.client_host = joining.client_id, joining.client_host
         self._update(group, member, joining)
-        self._rebalancer.heard_from(group, member, now_ms)
+        self._rebalancer.renew_session(group, member, now_ms)
 
     def _return_to_stable(
         self, group: Group, member: Member, joining: Joining, old_leader: str | None
     ) -> None:
-        """Answer without a rebalance: the instance keeps its assignment.
+        """Answer without a rebalance: the static member keeps its assignment.
 
-        A leader is not to assign again: from version 9 on it is told so (KIP-814); before, the answer gives
-        its old id as the leader's, so that it acts as a follower.
+        A leader must not assign again. From version 9 on the response says so (KIP-814). Before, it names the
+        old member id as leader, so that the member acts as a follower.
         """
         is_leader = member.member_id == group.leader
         if joining.version >= SKIP_ASSIGNMENT_FROM:

@@ -1,9 +1,8 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete: the decisions about committed offsets; those committed in a
-transaction come by `txn_offsets`.
+"""OffsetCommit, OffsetFetch and OffsetDelete. Offsets committed in transactions are handled in `txn_offsets`.
 
-Version notes, OffsetCommit (2 to 10): a retention of its own in 2 to 4 only; static members from 7 on; topic
-ids instead of names in 10. OffsetFetch (1 to 10): from 8 on several groups at once, topic ids in 10. Names
-and ids are matched in `logd.api`; here topics have names.
+Version notes, OffsetCommit (2 to 10): a retention time of its own in 2 to 4 only; static members from 7 on;
+topic ids instead of names in 10. OffsetFetch (1 to 10): several groups in one request from 8 on, topic ids in
+10. `logd.api` matches names and ids; here topics have names.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from logd.groups.store import tombstone
 
 
 class OffsetHandler:
-    """Decides on requests about offsets, for one coordinator partition."""
+    """The handler of requests about offsets, for one coordinator partition."""
 
     def __init__(self, rebalancer: Rebalancer) -> None:
         self._rebalancer = rebalancer
@@ -48,13 +47,13 @@ class OffsetHandler:
     # Commit
 
     def commit(self, request: OffsetCommitRequest, version: int, now_ms: int) -> OffsetCommitResponse:
-        """Store offsets: all that have no error of their own, in one batch."""
+        """Store the offsets that have no error of their own, in one batch."""
         error = self._check_commit(request, version)
         if error:
             return commit_refused(request, error)
         group = self._store.groups.get(request.group_id)
         if group is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
-            self._rebalancer.heard_from(group, group.members[request.member_id], now_ms)
+            self._rebalancer.renew_session(group, group.members[request.member_id], now_ms)
         records: list[OffsetRecord] = []
         response = OffsetCommitResponse()
         for topic in request.topics:
@@ -74,10 +73,10 @@ class OffsetHandler:
         return response
 
     def _check_commit(self, request: OffsetCommitRequest, version: int) -> ErrorCode:
-        """Whether this member, or somebody without membership, may commit now.
+        """Return NONE if this member, or a client without membership, may commit now.
 
-        Without members anybody may (generation -1: an admin client, or a consumer that assigns itself); a
-        group with members takes commits of its members in the current generation only.
+        If the group has no members, any client may commit (generation -1: an admin client, or a consumer that
+        assigns itself). A group with members only accepts commits of its members in the current generation.
         """
         group = self._store.groups.get(request.group_id)
         member_id, instance_id = request.member_id, request.group_instance_id
@@ -94,7 +93,7 @@ class OffsetHandler:
         if generation != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
         if group.state is GroupState.COMPLETING_REBALANCE:
-            # The member is right, but what it owns is being decided: it is to finish the rebalance first.
+            # A valid member, but its assignment is being decided: it has to finish the rebalance first.
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
@@ -103,10 +102,11 @@ class OffsetHandler:
     def fetch(
         self, request: OffsetFetchRequestGroup, *, require_stable: bool = False
     ) -> OffsetFetchResponseGroup:
-        """The committed offsets asked for, -1 where there is none; all of the group when `topics` is null.
+        """Return the requested committed offsets, -1 where there is none; all offsets of the group if
+        `topics` is null.
 
         An unknown group is answered like one without offsets. With `require_stable` (KIP-447) an offset that
-        an open transaction is about to change is UNSTABLE_OFFSET_COMMIT, and the client asks again.
+        an open transaction is about to change is answered UNSTABLE_OFFSET_COMMIT, and the client retries.
         """
         offsets = self._store.offsets(request.group_id)
         unstable = self._store.pending(request.group_id) if require_stable else ()
@@ -135,7 +135,7 @@ class OffsetHandler:
     # Delete
 
     def delete(self, request: OffsetDeleteRequest, now_ms: int) -> OffsetDeleteResponse:
-        """Forget offsets, but not of topics the group consumes now (KIP-496)."""
+        """Remove offsets, except those of topics that the group consumes now (KIP-496)."""
         group = self._store.groups.get(request.group_id)
         error = _check_delete(group, request)
         if error or group is None:
@@ -164,7 +164,7 @@ class OffsetHandler:
 
 
 def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """The same error for every partition: OffsetCommit has no error for the whole."""
+    """Return a response with the same error for every partition: OffsetCommit has no top-level error."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -229,7 +229,7 @@ def _unstable(index: int) -> OffsetFetchResponsePartitions:
 
 
 def commit_error(failure: KafkaError) -> ErrorCode:
-    """What a client is told when the coordinator's log did not take its offsets."""
+    """Return the error for clients when the coordinator's log did not accept their offsets."""
     return _COMMIT_ERRORS.get(failure.code, failure.code)
 
 

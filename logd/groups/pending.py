@@ -1,4 +1,4 @@
-"""Offsets that transactions have written and not yet committed (KIP-98, KIP-447)."""
+"""Offsets that transactions have written but not committed yet (KIP-98, KIP-447)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from logd.groups.records import OffsetCommitValue
 
 
 class TopicIndex(NamedTuple):
-    """A topic's partition."""
+    """A topic's name and a partition number."""
 
     topic: str
     partition: int
 
 
 class StoredOffset(NamedTuple):
-    """An offset somebody committed, and where in the log it stands: of two, the later one counts."""
+    """A committed offset and its position in the log: of two, the one with the later position counts."""
 
     position: int
     value: OffsetCommitValue
@@ -34,19 +34,19 @@ class PendingOffsets:
         self._writers: dict[str, dict[TopicIndex, set[int]]] = {}
 
     def add(self, producer_id: int, group_id: str, where: TopicIndex, offset: StoredOffset) -> None:
-        """The producer's transaction will commit this offset, instead of one it wrote before."""
+        """Add an offset that the producer's transaction will commit, replacing an earlier one."""
         self._written.setdefault(producer_id, {})[group_id, where] = offset
         self._writers.setdefault(group_id, {}).setdefault(where, set()).add(producer_id)
 
     def take(self, producer_id: int) -> dict[tuple[str, TopicIndex], StoredOffset]:
-        """The producer's transaction has ended: what it wrote is pending no more, and is handed out."""
+        """Remove and return the offsets of a producer whose transaction has ended."""
         written = self._written.pop(producer_id, {})
         for group_id, where in written:
             self._forget_writer(producer_id, group_id, where)
         return written
 
     def discard(self, group_id: str, where: TopicIndex) -> None:
-        """The offset was deleted, whoever was about to commit it."""
+        """Remove the pending offsets of all producers for a deleted offset."""
         for producer_id in tuple(self._writers.get(group_id, {}).get(where, ())):
             self._forget_writer(producer_id, group_id, where)
             written = self._written[producer_id]
@@ -55,11 +55,11 @@ class PendingOffsets:
                 del self._written[producer_id]
 
     def of_group(self, group_id: str) -> KeysView[TopicIndex]:
-        """The partitions for which some transaction is about to commit an offset of the group."""
+        """Return the partitions for which an open transaction is about to commit an offset of the group."""
         return self._writers.get(group_id, {}).keys()
 
     def groups(self) -> KeysView[str]:
-        """The groups some transaction is about to commit an offset of."""
+        """Return the groups for which an open transaction is about to commit an offset."""
         return self._writers.keys()
 
     def _forget_writer(self, producer_id: int, group_id: str, where: TopicIndex) -> None:

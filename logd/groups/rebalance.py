@@ -1,7 +1,8 @@
-"""From one generation to the next: who is waited for, how long, and what the waiting requests are answered.
+"""The change from one generation to the next: members to wait for, timeouts, and responses to waiting
+requests.
 
-`join`, `sync` and `leave` bring members in and out and then ask here whether a rebalance begins or a join
-phase is complete; deadlines that pass come here too.
+`join`, `sync` and `leave` add and remove members. They then ask a `Rebalancer` whether to start a rebalance,
+or whether the join phase is complete. Deadlines that pass are handled here too.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from logd.groups.store import GroupStore
 log = logging.getLogger(__name__)
 
 JOIN_WAIT_MS_MIN: Final = 100
-"""A group of absent static members waits again and again: a rebalance timeout of 0 must not make that a busy
+"""Shortest join phase: a group of absent static members with a rebalance timeout of 0 must not cause a busy
 loop.
 """
 
 
 class Answer(NamedTuple):
-    """A waiting request gets its response."""
+    """The response to a waiting request."""
 
     waiter: Waiter
     response: Message
 
 
 class Rebalancer:
-    """Begins and completes rebalances of the groups of one coordinator partition.
+    """Starts and completes rebalances of the groups of one coordinator partition.
 
-    Whatever answers come of it stand in `answers` until the shard hands them out.
+    Responses to waiting requests are collected in `answers` until the shard returns them.
     """
 
     def __init__(self, store: GroupStore, settings: GroupSettings) -> None:
@@ -50,7 +51,7 @@ class Rebalancer:
     # Answers
 
     def answer(self, waiter: Waiter, response: Message) -> None:
-        """Put an answer into the box."""
+        """Add a response to `answers`."""
         self.answers.append(Answer(waiter, response))
 
     def answer_join(self, group: Group, member: Member, response: JoinGroupResponse) -> None:
@@ -60,7 +61,7 @@ class Rebalancer:
             group.set_joining(member, None)
 
     def answer_sync(self, member: Member, response: SyncGroupResponse) -> bool:
-        """Answer the member's SyncGroup if one waits; whether one did."""
+        """Answer the member's SyncGroup if one waits; return True if so."""
         if member.syncing is None:
             return False
         self.answer(member.syncing, response)
@@ -68,45 +69,47 @@ class Rebalancer:
         return True
 
     def wait_for_join(self, group: Group, member: Member, waiter: Waiter) -> None:
-        """The member's JoinGroup waits; one that waited already was given up by its client, and is let go."""
+        """Let the member's JoinGroup wait. An earlier one that still waits was abandoned by its client, and
+        is answered.
+        """
         self.answer_join(
             group, member, refused_join(ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
         )
         group.set_joining(member, waiter)
 
     def wait_for_sync(self, member: Member, waiter: Waiter) -> None:
-        """The member's SyncGroup waits; an earlier one is let go likewise."""
+        """Let the member's SyncGroup wait. An earlier one that still waits is answered."""
         self.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
         member.syncing = waiter
 
     # Sessions
 
-    def heard_from(self, group: Group, member: Member, now_ms: int) -> None:
-        """The member lives: its session begins anew."""
+    def renew_session(self, group: Group, member: Member, now_ms: int) -> None:
+        """Restart the member's session: it is alive."""
         self._expect_within(group, member.member_id, member.session_timeout_ms, now_ms)
 
     def expect_new_member(self, group: Group, member: Member, now_ms: int) -> None:
-        """A new member waits in JoinGroup, for a bounded time: clients that time out there come back as
-        others.
+        """Let a new member wait in JoinGroup for a limited time: clients that time out there join again as
+        new members.
         """
         self._expect_within(group, member.member_id, self.settings.new_member_join_timeout_ms, now_ms)
 
     def expect_pending(self, group: Group, member_id: str, session_timeout_ms: int, now_ms: int) -> None:
-        """A member id was given out and must be used within the session timeout."""
+        """Require a newly assigned member id to be used within the session timeout."""
         self._expect_within(group, member_id, session_timeout_ms, now_ms)
 
     def forget(self, group: Group, member_id: str) -> None:
-        """Take a member, or a member id given out, out of the group, with its session."""
+        """Remove a member, or a pending member id, from the group, with its session."""
         self.deadlines.cancel(DeadlineKey("heartbeat", group.group_id, member_id))
         member = group.members.get(member_id)
         if member is not None:
-            # A new member may still be waiting: its client, if it is still there, joins anew.
+            # A new member's JoinGroup may still be waiting: its client, if it still exists, joins again.
             self.answer_join(group, member, refused_join(ErrorCode.UNKNOWN_MEMBER_ID))
             self.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member_id)
 
     def fence(self, group: Group, member: Member) -> None:
-        """A static member's old id is over: whoever waits under it is an older process (KIP-345)."""
+        """Fence a static member's old id: requests that wait under it are of an older process (KIP-345)."""
         self.deadlines.cancel(DeadlineKey("heartbeat", group.group_id, member.member_id))
         self.answer_join(group, member, refused_join(ErrorCode.FENCED_INSTANCE_ID, member.member_id))
         self.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
@@ -117,14 +120,16 @@ class Rebalancer:
     # Rebalances
 
     def rebalance_or_complete(self, group: Group, reason: str, now_ms: int) -> None:
-        """Membership or metadata changed: begin a rebalance, or see whether the one under way is complete."""
+        """Start a rebalance after a change of members or metadata, or complete the current one if all have
+        joined.
+        """
         if group.can_rebalance:
             self.prepare(group, reason, now_ms)
         else:
             self.maybe_complete(group, now_ms)
 
     def prepare(self, group: Group, reason: str, now_ms: int) -> None:
-        """Begin a rebalance: everybody is to join again, within the longest rebalance timeout."""
+        """Start a rebalance: all members have to join again, within the longest rebalance timeout."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.end_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
         self._stop_waiting_for_syncs(group)
@@ -142,21 +147,22 @@ class Rebalancer:
             self._wait_for_joins(group, now_ms)
 
     def maybe_complete(self, group: Group, now_ms: int) -> None:
-        """Complete the join phase if everybody is here; the first generation waits out its delay all the
-        same.
+        """Complete the join phase if all members have joined; the first generation still waits for its delay.
         """
         preparing = group.state is GroupState.PREPARING_REBALANCE
         if preparing and group.previous_state is not GroupState.EMPTY and group.all_joined:
             self.complete(group, now_ms)
 
     def complete(self, group: Group, now_ms: int) -> None:
-        """End the join phase: who did not join is out, except static members; the next generation begins."""
+        """End the join phase: remove members that did not join, except static ones, and start the next
+        generation.
+        """
         self.deadlines.cancel(DeadlineKey("join", group.group_id))
         for member in list(group.members.values()):
             if member.joining is None and not member.is_static:
                 self.forget(group, member.member_id)
         if group.members and not group.elect_joined_leader():
-            # Only absent static members are left: they stay until their sessions end.
+            # Only absent static members are left: they stay members until their sessions end.
             self._wait_for_joins(group, now_ms)
             return
         group.begin_generation(now_ms)
@@ -167,21 +173,21 @@ class Rebalancer:
         for member in group.members.values():
             members = group.member_list() if member.member_id == group.leader else []
             self.answer_join(group, member, joined(group, member.member_id, members=members))
-            self.heard_from(group, member, now_ms)
+            self.renew_session(group, member, now_ms)
             member.is_new = False
             group.pending_syncs.add(member.member_id)
         self.deadlines.set(DeadlineKey("sync", group.group_id), now_ms + group.rebalance_timeout_ms)
 
     def end_syncs(self, group: Group, error: ErrorCode, now_ms: int) -> None:
-        """There will be no assignment in this generation: waiting SyncGroups are told so."""
+        """Answer waiting SyncGroups with an error: there will be no assignment in this generation."""
         for member in group.members.values():
             member.assignment = b""
             if self.answer_sync(member, SyncGroupResponse(error_code=error)):
-                # Its session may have run out unheeded while it waited.
-                self.heard_from(group, member, now_ms)
+                # Its session may have timed out while it waited, which was ignored.
+                self.renew_session(group, member, now_ms)
 
     def synced(self, group: Group, member_id: str) -> None:
-        """The member has asked for its assignment."""
+        """Record that the member has requested its assignment."""
         group.pending_syncs.discard(member_id)
         if not group.pending_syncs:
             self.deadlines.cancel(DeadlineKey("sync", group.group_id))
@@ -189,7 +195,7 @@ class Rebalancer:
     # Deadlines
 
     def deadline_passed(self, key: DeadlineKey, now_ms: int) -> None:
-        """Something that was waited for has not come."""
+        """Handle a deadline that has passed: the expected request has not arrived."""
         group = self.store.groups.get(key.group_id)
         if group is None:
             return
@@ -253,8 +259,8 @@ class Rebalancer:
         try:
             self.store.write([group.to_record({})], now_ms)
         except KafkaError as error:
-            # After a restart the last stored generation would be taken for alive until its sessions end:
-            # harmless.
+            # Harmless: after a restart the last stored generation would be taken for alive until its
+            # sessions end.
             log.warning("group %s: cannot store that it is empty: %s", group.group_id, error)
 
 
@@ -266,7 +272,7 @@ def joined(
     leader: str | None = None,
     skip_assignment: bool = False,
 ) -> JoinGroupResponse:
-    """The answer to a member of the current generation; `members` only for the one who is to assign."""
+    """Return the response to a member of the current generation; `members` only for the one that assigns."""
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
@@ -279,12 +285,12 @@ def joined(
 
 
 def refused_join(error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    """The answer to a JoinGroup that did not lead into a generation."""
+    """Return the response to a JoinGroup that was refused, or whose rebalance was given up."""
     return JoinGroupResponse(error_code=error, member_id=member_id)
 
 
 def response_code(error: KafkaError) -> ErrorCode:
-    """What a failed append means to a member: come back later, look for the coordinator, or give up."""
+    """Return the error for members after a failed append: retry, find the coordinator again, or fail."""
     return _APPEND_ERRORS.get(error.code, error.code)
 
 

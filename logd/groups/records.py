@@ -5,9 +5,9 @@ A record's key and value each begin with a version, then the message in that ver
     key    | int16: 0, 1 = OffsetCommitKey, 2 = GroupMetadataKey | message |
     value  | int16: version of the value                         | message |       (no value: a tombstone)
 
-Key versions from 3 on belong to the newer group protocols (KIP-848, KIP-932, KIP-1071): they are skipped when
-read. Values are written as Kafka 4 writes them, offsets in version 3 (1 where the client asked for an expiry
-of its own), groups in version 3; every version is read.
+Key versions from 3 on belong to the newer group protocols (KIP-848, KIP-932, KIP-1071), and are skipped when
+read. Values are written as Kafka 4 writes them: groups in version 3, offsets in version 3, or in version 1 if
+the client requested an expiry of its own. All versions are read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GROUP_VALUE: Final = 3
 
 
 class OffsetCommitKey(Message):
-    """Whose offset, of which partition."""
+    """The key of a committed offset's record."""
 
     VERSIONS: ClassVar[tuple[int, int]] = (0, 1)
     FLEXIBLE: ClassVar[int] = NEVER
@@ -52,7 +52,7 @@ class OffsetCommitValue(Message):
 
 
 class GroupMetadataKey(Message):
-    """Which group."""
+    """The key of a group's record."""
 
     VERSIONS: ClassVar[tuple[int, int]] = (2, 2)
     FLEXIBLE: ClassVar[int] = NEVER
@@ -61,7 +61,7 @@ class GroupMetadataKey(Message):
 
 
 class MemberMetadata(Message):
-    """Part of GroupMetadataValue."""
+    """A member in a GroupMetadataValue."""
 
     member_id: String = ""
     group_instance_id: Annotated[String | None, V(3)] = None
@@ -74,7 +74,7 @@ class MemberMetadata(Message):
 
 
 class GroupMetadataValue(Message):
-    """A generation: its members with subscriptions and assignments; no members in an empty group."""
+    """A generation: its members with subscriptions and assignments; an empty group has no members."""
 
     VERSIONS: ClassVar[tuple[int, int]] = (0, 4)
     FLEXIBLE: ClassVar[int] = 4
@@ -105,7 +105,7 @@ CoordinatorRecord = OffsetRecord | GroupRecord
 
 
 def encode_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
-    """Key and value as they stand in the log; ValueError where a text is too long for the format."""
+    """Return key and value as they are in the log; raises ValueError if a text is too long for the format."""
     if isinstance(record, OffsetRecord):
         key = encode_versioned(record.key, _OFFSET_KEY)
         expires = record.value is not None and record.value.expire_timestamp != -1
@@ -117,9 +117,9 @@ def encode_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
 
 
 def decode_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
-    """The record behind a key and a value; None for a kind of a newer protocol.
+    """Return the record of a key and a value; None for a kind of a newer protocol.
 
-    Raises MalformedMessage for bytes that are not what their version says.
+    Raises MalformedMessage for bytes that do not match their version.
     """
     kind = int.from_bytes(key[:2], "big", signed=True)
     if kind in _OFFSET_KEYS:

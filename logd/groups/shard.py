@@ -1,8 +1,8 @@
-"""One partition's coordinator: what the shell calls, nothing behind it knows sockets, threads or clocks.
+"""The group coordinator of one partition, without sockets, threads or clocks.
 
-A request that may have to wait comes with a `waiter`, any object of the shell's; sooner or later an `Answer`
-with it comes out, of that call or of a later one. Records are appended, by the log handed in, before anything
-that depends on them is answered.
+A request that may have to wait comes with a `waiter`, any object of the caller. This call or a later one
+returns an `Answer` with that waiter. Records are appended to the log before requests that depend on them are
+answered.
 
     load(entry)... loaded() ──▶ join / sync / leave / tick ──▶ [Answer, ...]
                                  heartbeat / commit / fetch / ... ──▶ a response
@@ -55,20 +55,21 @@ class GroupShard:
     # Life
 
     def load(self, entry: LogEntry) -> None:
-        """Replay one entry of the log; `loaded` follows after the last."""
+        """Replay one entry of the log; call `loaded` after the last."""
         self.store.load(entry)
 
     def loaded(self, now_ms: int) -> None:
-        """The log is read: sessions of the members found in it begin now."""
+        """End the replay of the log: sessions of the restored members start now."""
         self.store.loaded(now_ms)
         for group in self.store.groups.values():
             for member in group.members.values():
-                self._rebalancer.heard_from(group, member, now_ms)
+                self._rebalancer.renew_session(group, member, now_ms)
             if len(group.members) > self._settings.group_max_size:
                 self._rebalancer.prepare(group, "more members than group.max.size", now_ms)
 
     def unload(self, now_ms: int) -> list[Answer]:
-        """This node is not the coordinator any more: waiting requests are answered NOT_COORDINATOR."""
+        """Answer all waiting requests with NOT_COORDINATOR: this broker no longer coordinates the partition.
+        """
         for group in self.store.groups.values():
             group.become(GroupState.DEAD, now_ms)
             for member in group.members.values():
@@ -79,88 +80,90 @@ class GroupShard:
         return self._take_answers()
 
     def tick(self, now_ms: int) -> list[Answer]:
-        """Do what is due."""
-        # One by one: what the first does may move the next, as when it answers a request that was waiting.
+        """Handle all deadlines that have passed."""
+        # One by one: handling one may move the next, for example by answering a waiting request.
         for key in self._rebalancer.deadlines.due(now_ms):
             self._rebalancer.deadline_passed(key, now_ms)
         return self._take_answers()
 
     def clock_set(self, by_ms: int) -> None:
-        """The clock was set, by so much: sessions and rebalances last as long as they would have."""
+        """Move all deadlines after the clock was set by ``by_ms``: sessions and rebalances keep their
+        lengths.
+        """
         self._rebalancer.deadlines.shift(by_ms)
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When to call `tick` at the latest; None if nothing is awaited."""
+        """The latest time of the next call to `tick`; None if there is no deadline."""
         return self._rebalancer.deadlines.next_ms
 
     # Requests that may wait
 
     def join(self, joining: Joining, now_ms: int) -> list[Answer]:
-        """JoinGroup."""
+        """Handle JoinGroup."""
         self._joins.join(joining, now_ms)
         return self._take_answers()
 
     def sync(self, request: SyncGroupRequest, waiter: Waiter, now_ms: int) -> list[Answer]:
-        """SyncGroup."""
+        """Handle SyncGroup."""
         self._syncs.sync(request, waiter, now_ms)
         return self._take_answers()
 
     def leave(self, request: LeaveGroupRequest, waiter: Waiter, now_ms: int) -> list[Answer]:
-        """LeaveGroup, with the members in `request.members` whatever the version."""
+        """Handle LeaveGroup; the members are in `request.members` in every version."""
         self._leaves.leave(request, waiter, now_ms)
         return self._take_answers()
 
     # Requests answered at once
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
-        """Heartbeat."""
+        """Handle Heartbeat."""
         return self._syncs.heartbeat(request, now_ms)
 
     def commit(self, request: OffsetCommitRequest, version: int, now_ms: int) -> OffsetCommitResponse:
-        """OffsetCommit, every topic with its name."""
+        """Handle OffsetCommit; every topic must have its name."""
         return self._offsets.commit(request, version, now_ms)
 
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, version: int, now_ms: int
     ) -> TxnOffsetCommitResponse:
-        """TxnOffsetCommit."""
+        """Handle TxnOffsetCommit."""
         return self._txn_offsets.commit(request, version, now_ms)
 
     def end_transaction(self, producer_id: int, committed: bool) -> None:
-        """The marker that ends the producer's transaction is in this partition's log."""
+        """Apply the marker in this partition's log that ends the producer's transaction."""
         self.store.end_transaction(producer_id, committed)
 
     def fetch(
         self, request: OffsetFetchRequestGroup, *, require_stable: bool = False
     ) -> OffsetFetchResponseGroup:
-        """OffsetFetch for one group, every topic with its name."""
+        """Handle OffsetFetch for one group; every topic must have its name."""
         return self._offsets.fetch(request, require_stable=require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest, now_ms: int) -> OffsetDeleteResponse:
-        """OffsetDelete."""
+        """Handle OffsetDelete."""
         return self._offsets.delete(request, now_ms)
 
     def describe(self, group_id: str, version: int) -> DescribedGroup:
-        """One group of DescribeGroups."""
+        """Handle DescribeGroups for one group."""
         return self._admin.describe(group_id, version)
 
     def matching(self, request: ListGroupsRequest) -> Iterator[ListedGroup]:
-        """This partition's part of ListGroups."""
+        """Handle ListGroups for this partition."""
         return self._admin.matching(request)
 
     def delete(self, group_id: str, now_ms: int) -> DeletableGroupResult:
-        """One group of DeleteGroups."""
+        """Handle DeleteGroups for one group."""
         return self._admin.delete(group_id, now_ms)
 
     # Housekeeping
 
     def topics_deleted(self, topics: Iterable[str], now_ms: int) -> ErrorCode:
-        """Forget the offsets of these topics."""
+        """Remove the offsets of these topics."""
         return self._admin.topics_deleted(topics, now_ms)
 
     def expire(self, now_ms: int) -> ErrorCode:
-        """Forget offsets past their retention; to be called every offsets.retention.check.interval.ms."""
+        """Remove offsets past their retention; call it every offsets.retention.check.interval.ms."""
         return self._admin.expire(now_ms)
 
     def _take_answers(self) -> list[Answer]:

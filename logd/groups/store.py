@@ -1,8 +1,8 @@
-"""The state of one coordinator partition, and the one way it changes: append records, then replay them.
+"""The state of one coordinator partition. It only changes by records that are appended, then replayed.
 
-Live traffic and recovery run through `replay`; what only lives in memory (who waits, who is late) is not
-here. Offsets written in a transaction are pending until its marker comes: then the log position decides, so
-that a plain commit made after them stays, as in Apache Kafka.
+Live requests and recovery both use `replay`. State that is only in memory (waiting requests, deadlines) is
+not here. Offsets written in a transaction are pending until its marker. Then the position in the log decides,
+so that a plain commit after them wins, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from logd.groups.states import GroupState
 
 
 class Producing(NamedTuple):
-    """The transactional producer a batch is written for; `implicit` where the write itself brings the
-    partition into the transaction (KIP-890, transaction version 2).
+    """The transactional producer of a batch.
+
+    `implicit`: the write itself adds the partition to the transaction (KIP-890, transaction version 2).
     """
 
     transactional_id: str
@@ -37,14 +38,14 @@ class RecordLog(Protocol):
     """The partition of `__consumer_offsets` a coordinator appends to."""
 
     def append(self, records: Sequence[CoordinatorRecord]) -> int:
-        """Append all of them, or none and raise KafkaError; the position of the first."""
+        """Append all records, or none and raise KafkaError; return the position of the first."""
 
     def append_in_transaction(self, records: Sequence[CoordinatorRecord], producing: Producing) -> int:
-        """The same, as part of the producer's transaction."""
+        """Append records as `append` does, as part of the producer's transaction."""
 
 
 class Stored(NamedTuple):
-    """A record as it stands in the log; `producer_id` when it was written in a transaction."""
+    """A record in the log, with its position; `producer_id` is set if it was written in a transaction."""
 
     position: int
     record: CoordinatorRecord
@@ -59,17 +60,17 @@ class TransactionEnd(NamedTuple):
 
 
 LogEntry = Stored | TransactionEnd
-"""What recovery reads."""
+"""An entry of the log as recovery reads it."""
 
 Offsets = dict[TopicIndex, StoredOffset]
 """The committed offsets of one group."""
 
 
 class GroupStore:
-    """Groups and committed offsets of one coordinator partition.
+    """The groups and committed offsets of one coordinator partition.
 
-    Invariant: there is a group for every offset, committed or pending. Committing without members makes a
-    simple group: Empty, with no protocol type.
+    Invariant: there is a group for every offset, committed or pending. A commit without members creates a
+    simple group: Empty, without protocol type.
     """
 
     def __init__(self, log: RecordLog) -> None:
@@ -80,7 +81,7 @@ class GroupStore:
         self._generations: dict[str, GroupRecord] = {}
 
     def write(self, records: Sequence[CoordinatorRecord], now_ms: int) -> None:
-        """Append and replay; KafkaError, and nothing changed, when the log does not take them."""
+        """Append and replay records. Raises KafkaError, and changes nothing, if the log refuses them."""
         if records:
             first = self._log.append(records)
             for position, record in enumerate(records, first):
@@ -89,23 +90,23 @@ class GroupStore:
     def write_in_transaction(
         self, records: Sequence[CoordinatorRecord], producing: Producing, now_ms: int
     ) -> None:
-        """The same, as part of a transaction: what comes of it, `end_transaction` says."""
+        """Append records as part of a transaction; `end_transaction` commits or drops them."""
         if records:
             first = self._log.append_in_transaction(records, producing)
             for position, record in enumerate(records, first):
                 self.replay(Stored(position, record, producing.producer_id), now_ms)
 
     def end_transaction(self, producer_id: int, committed: bool) -> None:
-        """The marker is in the log: pending offsets of the producer become committed, or go."""
+        """Commit or drop the producer's pending offsets: the marker of its transaction is in the log."""
         for (group_id, where), offset in self._pending.take(producer_id).items():
             offsets = self._offsets.get(group_id, {})
             if committed and (where not in offsets or offset.position > offsets[where].position):
                 self._offsets.setdefault(group_id, {})[where] = offset
 
     def load(self, entry: LogEntry) -> None:
-        """One entry of the log being recovered. Call `loaded` at its end.
+        """Replay one entry of the log during recovery; call `loaded` after the last.
 
-        Of a group's generations only the last counts, so members are made from that one alone.
+        Only the last generation of a group counts, so members are only created for that one.
         """
         if isinstance(entry, TransactionEnd):
             self.end_transaction(entry.producer_id, entry.committed)
@@ -115,7 +116,7 @@ class GroupStore:
             self._replay_offset(entry, entry.record)
 
     def loaded(self, now_ms: int) -> None:
-        """The log has been read to its end; transactions that are open there stay pending."""
+        """End the recovery; transactions that are still open stay pending."""
         for record in self._generations.values():
             self._replay_group(record, now_ms)
         self._generations = {}
@@ -124,7 +125,7 @@ class GroupStore:
                 self.groups[group_id] = Group(group_id, now_ms)
 
     def replay(self, stored: Stored, now_ms: int) -> None:
-        """What a stored record says becomes true."""
+        """Apply a stored record."""
         record = stored.record
         if isinstance(record, GroupRecord):
             return self._replay_group(record, now_ms)
@@ -144,30 +145,30 @@ class GroupStore:
         elif group.state is GroupState.COMPLETING_REBALANCE and group.generation == value.generation:
             group.take_assignments(value)
             group.become(GroupState.STABLE, now_ms)
-        # Otherwise the record only tells what the group in memory already is.
+        # Otherwise the group in memory already is in the record's state.
 
     def offsets(self, group_id: str) -> Offsets:
-        """The committed offsets of a group; empty if there are none."""
+        """Return the committed offsets of a group; empty if there are none."""
         return self._offsets.get(group_id, {})
 
     def pending(self, group_id: str) -> KeysView[TopicIndex]:
-        """The partitions for which an open transaction has written an offset of the group."""
+        """Return the partitions for which an open transaction has written an offset of the group."""
         return self._pending.of_group(group_id)
 
     def known_offsets(self, group_id: str) -> list[TopicIndex]:
-        """The partitions with an offset of the group, committed or pending."""
+        """Return the partitions with an offset of the group, committed or pending."""
         offsets = self.offsets(group_id)
         return [*offsets, *(where for where in self.pending(group_id) if where not in offsets)]
 
     def offsets_of_topics(self, topics: frozenset[str]) -> Iterator[tuple[str, TopicIndex]]:
-        """Group and partition of every offset for the topics, committed or pending."""
+        """Yield group and partition of every offset of the topics, committed or pending."""
         for group_id in self._with_offsets():
             for where in self.known_offsets(group_id):
                 if where.topic in topics:
                     yield group_id, where
 
     def _with_offsets(self) -> dict[str, None]:
-        """The groups with offsets, committed or pending, in an order that does not change from run to run."""
+        """Return the groups with offsets, committed or pending, as keys in a reproducible order."""
         return dict.fromkeys((*self._offsets, *self._pending.groups()))
 
     def _replay_offset(self, stored: Stored, record: OffsetRecord) -> None:
@@ -188,5 +189,5 @@ class GroupStore:
 
 
 def tombstone(group_id: str, where: TopicIndex) -> OffsetRecord:
-    """The record that forgets an offset."""
+    """Return the record that removes an offset."""
     return OffsetRecord(OffsetCommitKey(group=group_id, topic=where.topic, partition=where.partition), None)

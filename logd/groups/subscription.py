@@ -1,6 +1,6 @@
-"""The part of the consumer protocol a coordinator reads: the topics of a subscription, the empty assignment.
+"""The part of the consumer protocol that a coordinator reads: topics of subscriptions, the empty assignment.
 
-Everything else of a member's metadata is the clients' own business.
+The rest of a member's metadata is only for clients.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EMPTY_ASSIGNMENT: Final = bytes.fromhex("0000 00000000 ffffffff")
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str]:
-    """The topics of some subscriptions together; MalformedMessage if one of them is not a subscription.
+    """Return the topics of all subscriptions; raises MalformedMessage if one is no subscription.
 
     Version 0 is a prefix of all later versions, so it is enough for the topics.
     """
@@ -34,9 +34,9 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str]:
 
 
 def missing_assignment(protocol_type: str | None) -> bytes:
-    """What a member gets that its leader gave nothing.
+    """Return the assignment of a member for which the leader sent none.
 
-    Consumers parse whatever they get, so for them it is a valid assignment of nothing; other protocol types
-    get no bytes, as from Apache Kafka.
+    Consumers parse every assignment, so they get a valid empty one. Members of other protocol types get no
+    bytes, as from Apache Kafka.
     """
     return EMPTY_ASSIGNMENT if protocol_type == CONSUMER else b""

@@ -21,14 +21,16 @@ log = logging.getLogger(__name__)
 
 
 class SyncHandler:
-    """Decides on SyncGroup and Heartbeat requests of one coordinator partition."""
+    """The handler of SyncGroup and Heartbeat requests of one coordinator partition."""
 
     def __init__(self, rebalancer: Rebalancer) -> None:
         self._rebalancer = rebalancer
         self._store = rebalancer.store
 
     def sync(self, request: SyncGroupRequest, waiter: Waiter, now_ms: int) -> None:
-        """Let the member wait for its assignment, or give it; the leader's request brings everybody's."""
+        """Let the member wait for its assignment, or answer with it; the leader's request has the assignments
+        of all.
+        """
         group = self._store.groups.get(request.group_id)
         error = self._check_sync(group, request)
         if error or group is None:
@@ -60,9 +62,9 @@ class SyncHandler:
         return ErrorCode.NONE
 
     def _store_assignments(self, group: Group, request: SyncGroupRequest, now_ms: int) -> None:
-        given = {assignment.member_id: assignment.assignment for assignment in request.assignments}
+        assigned = {assignment.member_id: assignment.assignment for assignment in request.assignments}
         nothing = missing_assignment(group.protocol_type)
-        assignments = {member_id: given.get(member_id) or nothing for member_id in group.members}
+        assignments = {member_id: assigned.get(member_id) or nothing for member_id in group.members}
         try:
             self._store.write([group.to_record(assignments)], now_ms)
         except KafkaError as failure:
@@ -72,10 +74,10 @@ class SyncHandler:
             return self._rebalancer.prepare(group, "the assignment could not be stored", now_ms)
         for member in group.members.values():
             if self._rebalancer.answer_sync(member, _assigned(group, member)):
-                self._rebalancer.heard_from(group, member, now_ms)
+                self._rebalancer.renew_session(group, member, now_ms)
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
-        """Note that the member lives; tell it whether to join again."""
+        """Renew the member's session; the response says whether it has to join again."""
         group = self._store.groups.get(request.group_id)
         return HeartbeatResponse(error_code=self._heartbeat(group, request, now_ms))
 
@@ -89,7 +91,7 @@ class SyncHandler:
             return error
         if request.generation_id != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
-        self._rebalancer.heard_from(group, group.members[request.member_id], now_ms)
+        self._rebalancer.renew_session(group, group.members[request.member_id], now_ms)
         if group.state is GroupState.PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -101,5 +103,5 @@ def _assigned(group: Group, member: Member) -> SyncGroupResponse:
     )
 
 
-def _differ(told: str | None, known: str | None) -> bool:
-    return told is not None and known is not None and told != known
+def _differ(requested: str | None, current: str | None) -> bool:
+    return requested is not None and current is not None and requested != current

@@ -1,9 +1,9 @@
 """TxnOffsetCommit, versions 0 to 5: offsets that count once their transaction is committed (KIP-98, KIP-447).
 
-Version notes: from 3 on a member says who it is, so that one that lost its partitions is fenced by its
-generation instead of by a transactional id per partition (KIP-447); from 4 on TRANSACTION_ABORTABLE is
-understood; from 5 on the commit itself brings the partition of `__consumer_offsets` into the transaction
-(KIP-890), before that AddOffsetsToTxn did.
+Version notes: from 3 on members send their member id and generation. So a member that lost its partitions is
+fenced by its generation, instead of by a transactional id per partition (KIP-447). From 4 on clients
+understand TRANSACTION_ABORTABLE. From 5 on the commit itself adds the partition of `__consumer_offsets` to
+the transaction (KIP-890); before, AddOffsetsToTxn did.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ IMPLICIT_FROM: Final = 5
 
 
 class TxnOffsetHandler:
-    """Decides on offsets that producers commit in transactions, for one coordinator partition."""
+    """The handler of offsets that producers commit in transactions, for one coordinator partition."""
 
     def __init__(self, store: GroupStore, settings: GroupSettings) -> None:
         self._store = store
         self._settings = settings
 
     def commit(self, request: TxnOffsetCommitRequest, version: int, now_ms: int) -> TxnOffsetCommitResponse:
-        """Write offsets as part of the producer's transaction: all without an error of their own, in one
+        """Write the offsets that have no error of their own, as part of the producer's transaction, in one
         batch.
         """
         error = _check(self._store.groups.get(request.group_id), request)
@@ -64,12 +64,12 @@ class TxnOffsetHandler:
         try:
             self._store.write_in_transaction(records, producing, now_ms)
         except KafkaError as failure:
-            return txn_commit_refused(request, _told(failure, version))
+            return txn_commit_refused(request, _client_error(failure, version))
         return response
 
 
 def txn_commit_refused(request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse:
-    """The same error for every partition: TxnOffsetCommit has no error for the whole."""
+    """Return a response with the same error for every partition: TxnOffsetCommit has no top-level error."""
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
@@ -82,9 +82,9 @@ def txn_commit_refused(request: TxnOffsetCommitRequest, error: ErrorCode) -> Txn
 
 
 def _check(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
-    """Whether this member, or somebody without membership, may commit now.
+    """Return NONE if this member, or a client without membership, may commit now.
 
-    A request without member and generation may always, as clients before version 3 send neither; unlike for
+    A request without member and generation always may: clients before version 3 send neither. Unlike with
     OffsetCommit, a rebalance does not stop a member of the current generation.
     """
     if not request.group_id:
@@ -105,14 +105,14 @@ def _check(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
     return error
 
 
-def _told(failure: KafkaError, version: int) -> ErrorCode:
-    """An error that clients of the version understand, and retry where that helps."""
+def _client_error(failure: KafkaError, version: int) -> ErrorCode:
+    """Return an error that clients of the version understand, and retry if that helps."""
     if failure.code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if failure.code is ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_FROM:
         return ErrorCode.INVALID_TXN_STATE
     if failure.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-        # The last transaction's markers are on their way: this error has every client come again, here.
+        # The last transaction's markers are being written: after this error every client retries here.
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return commit_error(failure)
 
