@@ -1,15 +1,15 @@
-"""What compaction leaves of a batch: the same bytes, a shorter batch, one without records, or nothing.
+"""The filter that compaction applies to batches: a batch stays whole, is shortened or emptied, or is removed.
 
-A batch rebuilt keeps its base and last offset, producer, epoch, sequence and codec; records that stay are
-copied as bytes. Two things besides the keys decide:
+A rebuilt batch keeps its base and last offset, producer, epoch, sequence and codec. Remaining records are
+copied as bytes. Besides the keys, two rules apply:
 
-- A deletion (a record with a key and no value), or a transaction marker nothing is left of, stays for
-  `delete.retention.ms` after it was first cleaned. Until when, is written into the batch: attribute bit 6 is
-  set and the base timestamp is that time, the records' deltas counting from there (KIP-534). It stays for
-  longer where a replica that is being copied has not come so far (`Task.removable_to`).
-- The batch with an active producer's last sequence stays, if need be without records, and so does the last
-  one before the last stable offset: as long as nothing follows, no other tells readers how far the log goes
-  (KAFKA-17076).
+- Deletions (records with a key and no value) stay for `delete.retention.ms` after they were first cleaned, as
+  do markers of transactions without remaining batches. The end of that time is stored in the batch:
+  attribute bit 6 is set, the base timestamp is that time, and the records' deltas start there (KIP-534). They
+  stay longer if a replica that is being copied has not reached them (`Task.removable_to`).
+- The batch with an active producer's last sequence stays, if necessary without records. So does the last
+  batch before the last stable offset: while nothing follows it, no other batch tells readers where the log
+  ends (KAFKA-17076).
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from logd.storage.cleaner.transactions import Transactions
 
 
 def records_of(task: Task, header: BatchHeader, batch: memoryview) -> RecordReader:
-    """Return a reader of a batch. It raises CorruptRecordBatch also if a record is larger than allowed."""
+    """Return a reader of a batch. It also raises CorruptRecordBatch if a record is larger than allowed."""
     limit = task.record_bytes_max if header.attributes & CODEC_MASK else RECORD_BYTES_MAX
     return RecordReader(batch, 0, header, record_limit=limit)
 
 
 class BatchFilter:
-    """Decides over the batches of one log, given in the order of their offsets."""
+    """The filter for the batches of one log, which must be passed in the order of their offsets."""
 
     def __init__(self, task: Task, offsets: OffsetMap, transactions: Transactions) -> None:
         self.records_read = self.records_kept = 0
         self.removal_offset = 0
-        """1 + the highest offset of a deletion or marker that was not kept; 0 if all were."""
+        """1 + the highest offset of a removed deletion or marker; 0 if none was removed."""
         self._get = offsets.get
         self._latest = offsets.latest
         self._transactions = transactions
@@ -56,18 +56,18 @@ class BatchFilter:
         self._horizon = task.now_ms + task.delete_retention_ms
 
     def filter(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
-        """The bytes to keep of a batch, `batch` itself if all of it stays; None if nothing does.
+        """Return what to keep of a batch, `batch` itself if all of it stays; None if nothing stays.
 
         Raises CorruptRecordBatch.
         """
         self.records_read += header.count
         if header.is_control:
-            discard, kept = self._control(header, batch)
+            discard, remaining = self._control(header, batch)
         else:
             discard = self._transactions.data(header)
-            kept = None if discard or not header.count else self._data(header, batch)
-        if kept is not None:
-            return kept
+            remaining = None if discard or not header.count else self._data(header, batch)
+        if remaining is not None:
+            return remaining
         if header.next_offset == self._last_stable_offset or self._is_last_of_producer(header):
             return batch if not header.count else _empty(header)
         return None
@@ -82,19 +82,21 @@ class BatchFilter:
             return True, None
         self.records_kept += header.count
         if may_go and horizon is None:
-            kept = _KeptRecords()
+            retained = _KeptRecords()
             reader = records_of(self._task, header, batch)
             while spans := reader.spans():
-                kept.add(spans, reader.piece)
-            return False, self._rebuilt(header, kept, True)
+                retained.add(spans, reader.piece)
+            return False, self._rebuilt(header, retained, True)
         return False, batch
 
     def _data(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
-        """The batch without the records whose key came again, or whose deletion has had its time."""
+        """Return the batch without superseded records, and without deletions whose time is over; None if no
+        record stays.
+        """
         get, latest = self._get, self._latest
         deletions_stay = not self._is_over(header)
         has_deletions = False
-        kept = _KeptRecords()
+        retained = _KeptRecords()
         reader = records_of(self._task, header, batch)
         while spans := reader.spans():
             kept_spans: list[Span] = []
@@ -109,19 +111,20 @@ class BatchFilter:
                 if not has_value:
                     has_deletions = True
                 kept_spans.append(span)
-            kept.add(kept_spans, reader.piece)
-        self.records_kept += kept.count
-        # A deletion whose key is not in the map has not been cleaned yet: its time does not run.
+            retained.add(kept_spans, reader.piece)
+        self.records_kept += retained.count
+        # A deletion whose key is not in the map has not been cleaned yet: its time has not started.
         retimed = has_deletions and header.delete_horizon is None and header.last_offset <= latest
-        if not kept.count:
+        if not retained.count:
             return None
-        if kept.count == header.count and not retimed:
+        if retained.count == header.count and not retimed:
             return batch
-        return self._rebuilt(header, kept, retimed)
+        return self._rebuilt(header, retained, retimed)
 
     def _is_over(self, header: BatchHeader) -> bool:
-        """Return True if the batch's deletions or marker may go: their time is over, and no replica that is
-        behind may still need them.
+        """Return True if the batch's deletions or marker may be removed.
+
+        Their time must be over, and no replica that is still being copied may need them.
         """
         horizon = header.delete_horizon
         return horizon is not None and horizon <= self._now_ms and header.last_offset < self._removable_to
@@ -133,11 +136,11 @@ class BatchFilter:
         offset, epoch = last
         if offset >= 0:
             return header.last_offset == offset
-        # Nothing but a marker is known of the producer: it holds the epoch that fences.
+        # Only a marker of the producer is left: it has the epoch that fences older ones.
         return header.is_control and header.producer_epoch == epoch
 
-    def _rebuilt(self, header: BatchHeader, kept: _KeptRecords, retimed: bool) -> bytes:
-        records = bytes(kept.records)
+    def _rebuilt(self, header: BatchHeader, retained: _KeptRecords, retimed: bool) -> bytes:
+        records = bytes(retained.records)
         if retimed:
             records = retime(records, header.base_timestamp - self._horizon)
         packed = compress(header.codec, records)
@@ -146,15 +149,15 @@ class BatchFilter:
                 batch_length=HEADER_SIZE - LOG_OVERHEAD + len(packed),
                 attributes=header.attributes | (DELETE_HORIZON_BIT if retimed else 0),
                 base_timestamp=self._horizon if retimed else header.base_timestamp,
-                max_timestamp=header.max_timestamp if header.timestamp_type else kept.max_timestamp,
-                count=kept.count,
+                max_timestamp=header.max_timestamp if header.timestamp_type else retained.max_timestamp,
+                count=retained.count,
             ),
             packed,
         )
 
 
 class _KeptRecords:
-    """The records of one batch that stay, as bytes."""
+    """The remaining records of one batch, as bytes."""
 
     def __init__(self) -> None:
         self.records = bytearray()
@@ -162,7 +165,7 @@ class _KeptRecords:
         self.max_timestamp = NO_TIMESTAMP
 
     def add(self, spans: list[Span], piece: Buffer) -> None:
-        """Add records of one piece of the batch, those that follow one another in one copy."""
+        """Add records of one piece of the batch; neighbouring ones are copied together."""
         if not spans:
             return
         self.count += len(spans)
@@ -178,7 +181,7 @@ class _KeptRecords:
 
 
 def _empty(header: BatchHeader) -> bytes:
-    """The batch without records, as Kafka's `writeEmptyHeader` has it."""
+    """Return the batch without records, as Kafka's `writeEmptyHeader` writes it."""
     return seal(
         header._replace(
             batch_length=HEADER_SIZE - LOG_OVERHEAD,

@@ -1,8 +1,7 @@
-"""Cleaning one log: the keys of its dirty section are noted, then its segments are rewritten group by group
-(`grouping`).
+"""The cleaning of one log: collect the keys of its dirty section, then rewrite its segments group by group.
 
-The log is only read; what is written stands beside it, under `.cleaned` names. Every batch's CRC is checked,
-so that no damage is given a new CRC and passed on as sound.
+The log itself is only read; new files are written next to it, under `.cleaned` names. Every batch's CRC is
+checked, so that damaged records never get a new, valid CRC. See `grouping` for the groups.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 from kafka_client.errors import MillstreamError
 from kafka_client.records.header import NO_TIMESTAMP, BatchHeader, check_crc, read_header
 from logd.storage.cleaner.batches import BatchFilter, records_of
-from logd.storage.cleaner.grouping import Group, Held, bytes_max
+from logd.storage.cleaner.grouping import DeferredBatches, Group, bytes_max
 from logd.storage.cleaner.messages import Cleaned, Done, Source, Task
 from logd.storage.cleaner.offset_map import OffsetMap
 from logd.storage.cleaner.throttle import Throttle
@@ -28,12 +27,14 @@ READ_BYTES_MIN = 64 * 1024
 
 
 class Cancelled(MillstreamError):
-    """The owner has no use for the result any more."""
+    """The owner of the task no longer needs the result."""
 
 
 class Cleaning:
-    """Call `run` once. `report` takes every group as soon as it is whole and on the disk; it may be swapped
-    in at once. `is_cancelled` is asked before each batch.
+    """The cleaning of one log, by one call of `run`.
+
+    `report` is called with every group as soon as it is whole and on the disk; it may be swapped in at once.
+    `is_cancelled` is called before each batch.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Cleaning:
         self._filter: BatchFilter | None = None
 
     def run(self) -> Done:
-        """Raises OSError, CorruptRecordBatch, Cancelled."""
+        """Clean the log. Raises OSError, CorruptRecordBatch and Cancelled."""
         task, started = self._task, time.monotonic()
         offsets = self._map_of_keys()
         first_dirty = offsets.latest + 1
@@ -85,7 +86,7 @@ class Cleaning:
     # The keys
 
     def _map_of_keys(self) -> OffsetMap:
-        """Every key's last offset in the dirty section, or in as much of it as the map has room for."""
+        """Return every key's last offset in the dirty section, or in as much of it as fits into the map."""
         task = self._task
         start = task.first_dirty
         dirty = [source for source in task.sources if source.end_offset > start]
@@ -120,33 +121,34 @@ class Cleaning:
     def _clean(
         self, source: Source, group: Group | None, batches: BatchFilter, transactions: Transactions
     ) -> Group:
-        """Append what stays of a segment to `group` if it fits, else to a new one; returns which it was."""
+        """Append the rest of a segment to `group` if it fits, else to a new group; return that group."""
         if group is None or group.is_full:
             group = self._next_group(source, group)
         is_open = bool(group.sources) and not group.has_room(source)
-        held, is_changed = Held(self._task.buffer_bytes), False
+        deferred, is_changed = DeferredBatches(self._task.buffer_bytes), False
         for header, batch in self._batches(source):
-            kept = batches.filter(header, batch)
-            is_changed |= kept is not batch
-            if kept is None:
+            remaining = batches.filter(header, batch)
+            is_changed |= remaining is not batch
+            if remaining is None:
                 continue
-            self._wrote(len(kept))
-            (held if is_open else group).append(header, _max_timestamp(header, batch, kept), kept)
-            if is_open and not group.takes(held):
+            self._wrote(len(remaining))
+            target = deferred if is_open else group
+            target.append(header, _max_timestamp(header, batch, remaining), remaining)
+            if is_open and not group.takes(deferred):
                 group, is_open = self._next_group(source, group), False
-                self._append(held, group)
+                self._append(deferred, group)
         if is_open:
-            self._append(held, group)
-        group.join(source, transactions.kept, is_changed=is_changed)
-        transactions.kept.clear()
+            self._append(deferred, group)
+        group.join(source, transactions.index_entries, is_changed=is_changed)
+        transactions.index_entries.clear()
         return group
 
-    def _append(self, held: Held, group: Group) -> None:
-        for batch in held.batches:
+    def _append(self, deferred: DeferredBatches, group: Group) -> None:
+        for batch in deferred.batches:
             group.append(*batch)
 
     def _next_group(self, source: Source, group: Group | None) -> Group:
-        """End `group` and begin one with `source`."""
+        """Finish `group` and start one with `source`."""
         if group is not None:
             self._finish(group)
         task = self._task
@@ -160,7 +162,7 @@ class Cleaning:
         return Group(self._writing, bytes_max(task))
 
     def _finish(self, group: Group) -> None:
-        """Have a group on the disk and report it; nothing, if all of a lone segment stays."""
+        """Sync a group to the disk and report it. A single segment that is unchanged is left as it is."""
         written = group.written
         if not group.is_changed:
             written.abandon()
@@ -214,7 +216,7 @@ class Cleaning:
             self._throttle.count(size)
 
 
-def _max_timestamp(header: BatchHeader, batch: memoryview, kept: Buffer) -> int:
-    """The largest timestamp of the records that stay of a batch, -1 if none does."""
-    after = header if kept is batch else read_header(kept)
+def _max_timestamp(header: BatchHeader, batch: memoryview, remaining: Buffer) -> int:
+    """Return the largest timestamp of a batch's remaining records, -1 if there are none."""
+    after = header if remaining is batch else read_header(remaining)
     return after.max_timestamp if after.count else NO_TIMESTAMP

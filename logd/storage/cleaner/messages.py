@@ -1,4 +1,4 @@
-"""What the broker and its cleaner process say to each other: frames of msgpack, each after its length.
+"""The messages between the broker and its cleaner process: frames of msgpack, each after its length.
 
 broker → cleaner:  Task, Cancel        cleaner → broker:  Cleaned*, then Done or Failed
 
@@ -17,14 +17,14 @@ LENGTH = struct.Struct(">I")
 EVERYTHING = (1 << 63) - 1
 """An offset above every log end."""
 RECORD_BYTES_MAX = (1 << 31) - 1
-"""A bound above every record's length, bytes."""
+"""An upper bound of every record's length, in bytes."""
 
 AbortedEntry: TypeAlias = tuple[int, int, int, int]
-"""Producer id, first offset, last offset, last stable offset: a transaction index entry."""
+"""A transaction index entry: producer id, first offset, last offset, last stable offset."""
 
 
 class Source(msgspec.Struct, array_like=True, frozen=True):
-    """A segment to be cleaned: `size` bytes of it, its offsets ending before `end_offset`."""
+    """A segment to clean: its first `size` bytes, whose offsets end before `end_offset`."""
 
     base_offset: int
     size: int
@@ -32,12 +32,12 @@ class Source(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Task(msgspec.Struct, tag=True, frozen=True, kw_only=True):
-    """Clean one log; `sources` are its segments from the first on, up to where cleaning has to end.
+    """The order to clean one log; `sources` are its segments from the first up to the end of the cleaning.
 
-    Keys are taken from `first_dirty` on. `last_stable_offset` is the log's. `aborted` are the aborted
+    Keys are collected from `first_dirty` on. `last_stable_offset` is the log's. `aborted` are the aborted
     transactions with records in `sources`. `producers` are the active ones: id, offset of the last data (-1:
-    none), epoch. Deletions and transaction markers at or above `removable_to` stay, however old they are.
-    `record_bytes_max` is the largest record to be read in a compressed batch. Sizes in bytes, times in ms.
+    none), epoch. Deletions and transaction markers at or above `removable_to` stay at any age.
+    `record_bytes_max` is the largest record to read from a compressed batch. Sizes are in bytes, times in ms.
     """
 
     folder: str
@@ -60,14 +60,14 @@ class Task(msgspec.Struct, tag=True, frozen=True, kw_only=True):
 
 
 class Cancel(msgspec.Struct, tag=True, frozen=True):
-    """Leave off the task that is under way."""
+    """The order to stop the current task."""
 
 
 class Cleaned(msgspec.Struct, tag=True, frozen=True, kw_only=True):
-    """A group of segments, `replaced` by their base offsets, was rewritten as one of `size` bytes.
+    """The report that a group of segments, `replaced` by base offset, was rewritten as one of `size` bytes.
 
-    Its files are whole and synced, under the first one's names with `.cleaned`. Of the deletions and
-    transaction markers before `removal_offset` some are in neither this group nor those before it any more.
+    Its files are whole and synced, under the first segment's names with `.cleaned`. Some of the deletions and
+    transaction markers before `removal_offset` are removed from this group or earlier ones.
     """
 
     base_offset: int
@@ -79,7 +79,7 @@ class Cleaned(msgspec.Struct, tag=True, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, tag=True, frozen=True, kw_only=True):
-    """All is clean below `first_dirty` now. What was read (both times), written and thrown away."""
+    """The report that the log is clean below `first_dirty`, with counts. `bytes_read` counts both passes."""
 
     first_dirty: int
     bytes_read: int
@@ -91,8 +91,10 @@ class Done(msgspec.Struct, tag=True, frozen=True, kw_only=True):
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True, kw_only=True):
-    """The task came to nothing more. `reason`: the log is corrupt, its files are gone (deleted meanwhile),
-    the disk is full, the disk failed, or the task was cancelled.
+    """The report that the task ended early.
+
+    `reason`: the log is corrupt, its files are gone (the log was deleted), the disk is full, the disk failed,
+    or the task was cancelled.
     """
 
     reason: Literal["corrupt", "gone", "full", "disk", "cancelled"]
@@ -104,6 +106,6 @@ Report: TypeAlias = Cleaned | Done | Failed
 
 
 def frame(message: Order | Report) -> bytes:
-    """A message as it travels."""
+    """Return a message as a frame."""
     data = msgspec.msgpack.encode(message)
     return LENGTH.pack(len(data)) + data

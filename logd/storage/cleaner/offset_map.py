@@ -2,9 +2,9 @@
 
     slot:  first 64 bits of the key's hash │ its other 64 bits │ offset       24 bytes in three arrays
 
-Open addressing with linear probing; no Python object is kept per key (a dict would take seven times as much).
-Keys are told apart by 128 bits of BLAKE2b, so two keys are taken for one with a probability of n²/2^129, and
-nobody can make such keys on purpose. An entry's first number 0 means it is free.
+Open addressing with linear probing, without a Python object per key (a dict would take seven times as much).
+Keys are compared by 128 bits of BLAKE2b. So two of n keys are taken for the same with a probability of
+n²/2^129, and nobody can construct such keys. An entry whose first number is 0 is free.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from array import array
 from hashlib import blake2b
 
 SLOT_BYTES = 24
-_copy = blake2b(digest_size=16).copy  # half the price of a new one
+_copy = blake2b(digest_size=16).copy  # a copy takes half the time of a new one
 _halves = struct.Struct("=QQ").unpack
 
 
 class OffsetMap:
-    """Filled with rising offsets. `latest` is the offset up to which all keys are in.
+    """A map from keys to their last offsets, filled in rising order. All keys up to offset `latest` are in
+    it.
 
-    It has room for `load_factor` of the slots that fit `max_bytes`, or for `keys_max` if that is less.
+    It has room for `load_factor` of the slots in `max_bytes`, or for `keys_max` keys if that is less.
     """
 
     __slots__ = ("_first", "_offsets", "_second", "_slots", "count", "latest", "room")
@@ -36,14 +37,16 @@ class OffsetMap:
         self.latest = -1
 
     def put(self, key: bytes, offset: int) -> bool:
-        """Note a key; False, and nothing noted, if it is a new one and there is no room."""
+        """Set the key's last offset; return False, and change nothing, if the key is new and there is no
+        room.
+        """
         state = _copy()
         state.update(key)
         first, second = _halves(state.digest())
         first = first or 1
         firsts, slot = self._first, first % self._slots
-        while (found := firsts[slot]) != first or self._second[slot] != second:
-            if not found:
+        while (occupant := firsts[slot]) != first or self._second[slot] != second:
+            if not occupant:
                 if self.count >= self.room:
                     return False
                 self.count += 1
@@ -58,14 +61,14 @@ class OffsetMap:
         return True
 
     def get(self, key: bytes) -> int:
-        """The key's last offset, -1 if it is not in."""
+        """Return the key's last offset, -1 if the key is not in the map."""
         state = _copy()
         state.update(key)
         first, second = _halves(state.digest())
         first = first or 1
         firsts, slot = self._first, first % self._slots
-        while (found := firsts[slot]) != first or self._second[slot] != second:
-            if not found:
+        while (occupant := firsts[slot]) != first or self._second[slot] != second:
+            if not occupant:
                 return -1
             slot += 1
             if slot == self._slots:

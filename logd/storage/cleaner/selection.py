@@ -1,4 +1,7 @@
-"""What of a log may be compacted now, and how much it needs it (Kafka's LogCleanerManager)."""
+"""The choice of logs to compact: the part of a log that may be compacted now, and its priority.
+
+It does what Kafka's LogCleanerManager does.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from logd.storage.segments import Segments
 
 
 class Cleanable(NamedTuple):
-    """A log as the cleaner sees it: clean up to `first_dirty`, to be cleaned up to `end`, a segment's base.
+    """The cleaner's view of a log: clean up to `first_dirty`, to be cleaned up to `end`, a segment's base
+    offset.
 
-    `last_stable_offset` is the log's. `is_overdue`: a record waits for longer than max.compaction.lag.ms, so
+    `last_stable_offset` is the log's. `is_overdue`: a record has waited longer than max.compaction.lag.ms, so
     the dirty ratio does not matter.
     """
 
@@ -25,12 +29,12 @@ class Cleanable(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float:
-        """The dirty part's share of both."""
+        """The dirty part's share of all bytes up to `end`."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
     def is_due(self, config: TopicConfig) -> bool:
-        """Whether the log should be compacted."""
+        """Return True if the log should be compacted."""
         return self.dirty_bytes > 0 and (
             self.is_overdue or self.dirty_ratio > config.min_cleanable_dirty_ratio
         )
@@ -46,10 +50,10 @@ def cleanable(
     recovery_point: int,
     now_ms: int,
 ) -> Cleanable:
-    """The log's present state. `first_dirty` is the checkpoint's, -1 if it has none.
+    """Return the log's current state. `first_dirty` is the checkpoint's, -1 if there is none.
 
-    Nothing at or above `upper_bound` (the last stable offset) is cleaned, nor the active segment, nor one
-    with a record younger than min.compaction.lag.ms, nor one that a flush may still write to. May raise
+    Not cleaned are: offsets from `upper_bound` (the last stable offset) on, the active segment, segments with
+    a record younger than min.compaction.lag.ms, and segments to which a flush may still write. May raise
     OSError and CorruptRecordBatch (timestamps are read).
     """
     row = segments.row
@@ -57,7 +61,7 @@ def cleanable(
         first_dirty = log_start_offset
     end = min(
         segments.index_of(upper_bound),
-        # A flush takes along the segment of the last flushed record.
+        # The next flush includes the segment of the last flushed record.
         segments.index_of(recovery_point - 1),
         len(row) - 1,
     )

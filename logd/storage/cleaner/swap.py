@@ -1,6 +1,6 @@
-"""Putting a cleaned segment in the place of those it was made of.
+"""The replacement of segments by the cleaned segment that was made of them.
 
-The steps, and what a crash makes of them, are told in the package's docstring.
+The package's docstring describes the steps, and recovery after a crash in each of them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ logger = logging.getLogger(__name__)
 
 
 class Swap:
-    """One group's. `prepare` in a thread, then `apply` by the log's owner if `is_possible`, then `sync_names`
-    in a thread; else `discard` in a thread.
+    """The swap of one group of segments.
+
+    Call `prepare` in a thread. If `is_possible` then, the log's owner calls `apply`, and `sync_names` follows
+    in a thread. Otherwise call `discard` in a thread.
     """
 
     def __init__(
@@ -44,22 +46,23 @@ class Swap:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the old segments are in the log still, as they were when cleaning began."""
+        """True if the old segments are still in the log, unchanged since cleaning started."""
         row, old = self._segments.row, self._old
         first = self._segments.index_of(self._cleaned.base_offset)
-        found = row[first : first + len(old)]
-        return len(found) == len(old) and all(
+        current = row[first : first + len(old)]
+        return len(current) == len(old) and all(
             segment is there and segment.size == size and segment is not self._segments.active
-            for (segment, size), there in zip(old, found, strict=True)
+            for (segment, size), there in zip(old, current, strict=True)
         )
 
     @property
     def is_gone(self) -> bool:
-        """Whether the log begins behind the old segments by now: there is nothing left to exchange."""
+        """True if the log now starts after the old segments, so that nothing is left to replace."""
         return self._old[-1][0].base_offset < self._segments.row[0].base_offset
 
     def prepare(self) -> bool:
-        """Say on the disk that the cleaned files are whole. Blocks. False if they are gone, with their log.
+        """Rename the cleaned files to say that they are whole. Blocks. Returns False if they were deleted
+        with their log.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
@@ -74,7 +77,9 @@ class Swap:
         return True
 
     def apply(self) -> list[Path]:
-        """Exchange the segments; returns the old ones' files, renamed, to be unlinked. May raise OSError."""
+        """Replace the segments; return the renamed files of the old ones, to be unlinked. May raise
+        OSError.
+        """
         first = self._segments.index_of(self._cleaned.base_offset)
         paths = [path for segment, _ in self._old for path in segment.mark_deleted()]
         for suffix in self._cleaned.suffixes:
@@ -94,9 +99,9 @@ class Swap:
             raise self._health.fail(f"swapping in {self._folder.name}", error) from error
 
     def discard(self) -> None:
-        """The old segments are not what they were: remove the cleaned files. Blocks."""
+        """Remove the cleaned files, since the old segments have changed. Blocks."""
         try:
-            # While there is a .cleaned, nobody believes the .swap files.
+            # While there is a .cleaned file, recovery ignores the .swap files.
             self._disk.rename(self._path(LOG_SUFFIX, SWAP_SUFFIX), self._path(LOG_SUFFIX, CLEANED_SUFFIX))
         except OSError:
             logger.debug("nothing of %s was prepared", self._path(LOG_SUFFIX))
@@ -113,7 +118,7 @@ class Swap:
 
 
 def finish_swaps(disk: Disk, folder: Path, names: Iterable[str]) -> None:
-    """Bring what a crash left of swaps, among the files `names` of a log's folder, to one end or the other.
+    """Complete or undo the swaps that a crash interrupted, from the files `names` of a log's folder.
 
     May raise OSError.
     """
@@ -136,17 +141,18 @@ def finish_swaps(disk: Disk, folder: Path, names: Iterable[str]) -> None:
 
 
 def _staged(names: Iterable[str], stage: str) -> dict[int, list[str]]:
-    """Base offset: suffixes of the files at this stage of a swap, the `.log` first."""
-    found: dict[int, list[str]] = {}
+    """Return base offset → suffixes of the files at this stage of a swap, the `.log` first."""
+    staged: dict[int, list[str]] = {}
     for suffix in SEGMENT_SUFFIXES:
         for name in names:
             if (base := parse_offset(name, suffix + stage)) is not None:
-                found.setdefault(base, []).append(suffix)
-    return found
+                staged.setdefault(base, []).append(suffix)
+
+    return staged
 
 
 def _remove_replaced(disk: Disk, folder: Path, base: int, names: Iterable[str]) -> None:
-    """Remove the segments that the swapped one stands for: their offsets are among its own."""
+    """Remove the segments that the swapped one replaces: their base offsets are within its offsets."""
     file = disk.open(folder / (offset_name(base, LOG_SUFFIX) + SWAP_SUFFIX), create=False)
     end = base + 1
     for _, header in scan_headers(file, 0, file.size()):
@@ -154,6 +160,6 @@ def _remove_replaced(disk: Disk, folder: Path, base: int, names: Iterable[str]) 
     file.close()
     for suffix in SEGMENT_SUFFIXES:
         for name in names:
-            found = parse_offset(name, suffix)
-            if found is not None and base <= found < end:
+            offset = parse_offset(name, suffix)
+            if offset is not None and base <= offset < end:
                 disk.unlink(folder / name)

@@ -1,7 +1,7 @@
-"""Which transactions a batch belongs to, while a log is read from its beginning to its end.
+"""The transaction of each batch, while a log is read from start to end.
 
-Kafka's CleanedTransactionMetadata: records of an aborted transaction go; a marker may go once a whole walk
-met no batch of its transaction any more.
+As Kafka's CleanedTransactionMetadata: records of aborted transactions are removed. A marker may be removed
+once a whole pass has met no batch of its transaction.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from logd.storage.cleaner.messages import AbortedEntry
 
 
 class Transactions:
-    """Batches are to be given in the order of their offsets.
+    """The transactions of a log's batches, which must be passed in the order of their offsets.
 
-    `kept` are the index entries of the aborted transactions of which records were met before their marker.
+    `index_entries` are those of aborted transactions whose records were met before their marker.
     """
 
     def __init__(self, aborted: Iterable[AbortedEntry]) -> None:
-        self.kept: list[AbortedEntry] = []
+        self.index_entries: list[AbortedEntry] = []
         self._coming = sorted(aborted, key=lambda entry: entry[1], reverse=True)
         self._aborted: dict[int, AbortedEntry] = {}
         self._met: set[int] = set()
         self._committed: set[int] = set()
 
     def data(self, header: BatchHeader) -> bool:
-        """A data batch: whether its transaction was aborted."""
+        """Record a data batch; return True if its transaction was aborted."""
         self._advance(header.last_offset)
         if not header.is_transactional:
             return False
@@ -39,7 +39,9 @@ class Transactions:
         return False
 
     def control(self, header: BatchHeader, batch: memoryview) -> bool:
-        """A control batch: whether nothing it speaks of is left, so that it may go (after its time)."""
+        """Record a control batch; return True if no batch of its transaction is left, so that it may be
+        removed in time.
+        """
         self._advance(header.last_offset)
         if not header.count:
             return True
@@ -50,7 +52,7 @@ class Transactions:
             if entry is None or producer_id not in self._met:
                 return True
             self._met.discard(producer_id)
-            self.kept.append(entry)
+            self.index_entries.append(entry)
             return False
         if kind == COMMIT:
             if producer_id not in self._committed:
@@ -59,7 +61,7 @@ class Transactions:
         return False
 
     def _advance(self, offset: int) -> None:
-        """Transactions that had begun by `offset` are under way."""
+        """Move the aborted transactions that start at or before `offset` to the open ones."""
         coming = self._coming
         while coming and coming[-1][1] <= offset:
             entry = coming.pop()

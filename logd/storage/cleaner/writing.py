@@ -1,4 +1,4 @@
-"""Writing a cleaned segment: its `.log`, both indexes and the transaction index, all with `.cleaned`."""
+"""The files of a cleaned segment: its `.log`, both indexes and the transaction index, all with `.cleaned`."""
 
 from __future__ import annotations
 
@@ -23,28 +23,30 @@ from logd.storage.names import (
 )
 
 SYNC_BYTES = 32 * 1024 * 1024
-"""Forced to the disk at a time: a whole segment at once would make the log's own fsyncs wait."""
+"""Bytes to sync at a time: syncing a whole segment at once would make the log's own fsyncs wait."""
 POSITION_MAX = 2**31 - 1
 
 
 def cleaned_name(base_offset: int, suffix: str) -> str:
-    """The name of a file of a cleaned segment that is not swapped in yet."""
+    """Return the name of a file of a cleaned segment that is not swapped in yet."""
     return offset_name(base_offset, suffix) + CLEANED_SUFFIX
 
 
 def cleaned_path(folder: Path, base_offset: int, suffix: str) -> Path:
-    """Where the file of that name is."""
+    """Return the path of that file."""
     return folder / cleaned_name(base_offset, suffix)
 
 
 def remove_cleaned(disk: Disk, folder: Path, base_offset: int) -> None:
-    """Remove what an earlier attempt left. May raise OSError."""
+    """Remove the files of an earlier attempt. May raise OSError."""
     for suffix in SEGMENT_SUFFIXES:
         disk.unlink(cleaned_path(folder, base_offset, suffix))
 
 
 class CleanedSegment:
-    """Give it batches in order, then `finish`. Methods may raise OSError."""
+    """A cleaned segment that is being written: append batches in order, then `finish`. Methods may raise
+    OSError.
+    """
 
     def __init__(
         self, disk: Disk, folder: Path, base_offset: int, *, index_interval: int, buffer_bytes: int
@@ -70,9 +72,9 @@ class CleanedSegment:
         self._max_timestamp_offset = base_offset
 
     def append(self, header: BatchHeader, max_timestamp: int, batch: Buffer) -> None:
-        """Add a batch; its offsets are in `header`, which may be that of before it was shortened.
+        """Add a batch with its header; a shortened batch may come with the header from before.
 
-        It is copied: a view of a few bytes would keep all in memory that was read with them.
+        The batch is copied: a view of a few bytes would keep all bytes in memory that were read with them.
         """
         position, last_offset = self.size, header.last_offset
         if position > POSITION_MAX:
@@ -92,14 +94,14 @@ class CleanedSegment:
             self._write()
 
     def add_aborted(self, entry: AbortedEntry) -> None:
-        """An aborted transaction whose marker is in the segment and of which readers must be told."""
+        """Add an aborted transaction whose marker is in the segment, for readers of committed records."""
         self._transactions.append(AbortedTransaction(*entry))
         self._has_transactions = True
 
     def finish(self, modified_ms: int) -> list[str]:
-        """Write out everything, wait until it is on the disk; returns the suffixes of the files there are.
+        """Write everything and wait until it is on the disk; return the suffixes of the files.
 
-        Retention of records without timestamps goes by the file's time, so it is set.
+        The file's time is set too: retention of records without timestamps depends on it.
         """
         self._write()
         self._time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
@@ -115,7 +117,7 @@ class CleanedSegment:
         return suffixes
 
     def abandon(self) -> None:
-        """Let go of the file, which stays for the owner to remove."""
+        """Close the file. It stays there until the owner removes it."""
         self._file.close()
 
     def _write(self) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kafka_client.records import build_batch, decode_records
 from kafka_client.records.build import seal
 from kafka_client.records.header import HEADER_SIZE, LOG_OVERHEAD, read_header
-from logd.storage.cleaner.grouping import GROUP_SEGMENTS_MAX, Group, Held, bytes_max
+from logd.storage.cleaner.grouping import GROUP_SEGMENTS_MAX, DeferredBatches, Group, bytes_max
 from logd.storage.cleaner.messages import LENGTH, Cancel, Done, Failed, Order, Report, Source, Task, frame
 from logd.storage.cleaner.offset_map import SLOT_BYTES, OffsetMap
 from logd.storage.cleaner.retiming import retime
@@ -125,12 +125,12 @@ def test_segments_are_grouped_within_their_limits(tmp_path: Path) -> None:
 
 def test_what_stays_of_a_segment_decides_whether_it_joins(tmp_path: Path) -> None:
     def held(size: int, last_offset: int = 19, **limits: int) -> bool:
-        held = Held(limits.pop("held_bytes", 100))
+        deferred = DeferredBatches(limits.pop("held_bytes", 100))
         header = read_header(build_batch([(0, b"k", b"v", ())], base_offset=last_offset))
-        held.append(header, 0, bytes(size))
-        return group(tmp_path, **limits).takes(held)
+        deferred.append(header, 0, bytes(size))
+        return group(tmp_path, **limits).takes(deferred)
 
-    assert group(tmp_path).takes(Held(100)), "nothing stays"
+    assert group(tmp_path).takes(DeferredBatches(100)), "nothing stays"
     assert held(50)
     assert not held(51)
     assert not held(50, held_bytes=49)
@@ -167,7 +167,7 @@ def test_a_marker_may_go_once_its_records_are_gone() -> None:
     transactions = Transactions([(1, 20, 22, 23), (1, 0, 2, 3), (2, 5, 30, 31)])
     assert transactions.data(data(1))
     assert not transactions.control(*marker(2, 0))
-    assert transactions.kept == [(1, 0, 2, 3)]
+    assert transactions.index_entries == [(1, 0, 2, 3)]
     assert not transactions.data(data(10))
     assert not transactions.control(*marker(11, 1))
     assert transactions.control(*marker(12, 1)), "nothing of it was met"
