@@ -27,13 +27,13 @@ logger = logging.getLogger(__name__)
 
 
 def encode_lines(lines: Iterable[str]) -> bytes:
-    """The checkpoint file holding these lines."""
+    """Return the content of a checkpoint file with these lines."""
     rows = list(lines)
     return "\n".join(["0", str(len(rows)), *rows, ""]).encode()
 
 
 def decode_lines(data: bytes) -> list[list[str]]:
-    """The fields of each line; ValueError if it is no whole checkpoint of version 0."""
+    """Return the fields of each line; raises ValueError if `data` is no whole checkpoint of version 0."""
     version, count, *rows = data.decode().splitlines()
     if int(version) != 0 or len(rows) != int(count):
         raise ValueError(f"version {version} with {len(rows)} of {count} lines")
@@ -41,7 +41,7 @@ def decode_lines(data: bytes) -> list[list[str]]:
 
 
 def read_lines(path: Path) -> list[list[str]]:
-    """The fields of each line of a checkpoint file; none if it is missing or broken."""
+    """Return the fields of each line of a checkpoint file; none if the file is missing or damaged."""
     try:
         return decode_lines(path.read_bytes())
     except FileNotFoundError:
@@ -52,12 +52,12 @@ def read_lines(path: Path) -> list[list[str]]:
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    """An offset checkpoint."""
+    """Return the content of an offset checkpoint."""
     return encode_lines(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
 
 
 def read_offsets(path: Path) -> dict[TopicPartition, int]:
-    """An offset checkpoint; empty if it is missing or broken."""
+    """Return the offsets of a checkpoint; none if the file is missing or damaged."""
     try:
         return {
             TopicPartition(topic, int(partition)): int(offset)
@@ -69,7 +69,9 @@ def read_offsets(path: Path) -> dict[TopicPartition, int]:
 
 
 def new_uuid() -> bytes:
-    """A version 4 uuid; os.urandom is asked since importing `uuid` takes a tenth of a start."""
+    """Return a random uuid (version 4). It uses os.urandom: importing `uuid` would take a tenth of a
+    start.
+    """
     random = bytearray(os.urandom(16))
     random[6] = random[6] & 0x0F | 0x40
     random[8] = random[8] & 0x3F | 0x80
@@ -77,12 +79,12 @@ def new_uuid() -> bytes:
 
 
 def encode_uuid(value: bytes) -> str:
-    """16 bytes as Kafka prints ids: base64url without padding."""
+    """Return 16 bytes as Kafka prints ids: base64url without padding."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
 def decode_uuid(text: str) -> bytes:
-    """The 16 bytes of a printed id; ValueError if it is none."""
+    """Return the 16 bytes of a printed id; raises ValueError if the text is no id."""
     value = base64.urlsafe_b64decode(text + "==")
     if len(value) != 16:
         raise ValueError(f"{text!r} is no id")
@@ -90,12 +92,12 @@ def decode_uuid(text: str) -> bytes:
 
 
 def encode_partition_metadata(topic_id: bytes) -> bytes:
-    """`partition.metadata`."""
+    """Return the content of a `partition.metadata` file."""
     return f"version: 0\ntopic_id: {encode_uuid(topic_id)}".encode()
 
 
 def read_partition_metadata(path: Path) -> bytes | None:
-    """The topic id in a `partition.metadata`; None if it is missing or broken."""
+    """Return the topic id in a `partition.metadata` file; None if the file is missing or damaged."""
     try:
         fields = dict(line.split(": ", 1) for line in path.read_text().splitlines() if line)
         return decode_uuid(fields["topic_id"])
@@ -107,12 +109,12 @@ def read_partition_metadata(path: Path) -> bytes | None:
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
-    """A Java properties file; our keys and values need no escapes."""
+    """Return the content of a Java properties file; these keys and values need no escapes."""
     return "".join(f"{key}={value}\n" for key, value in properties.items()).encode()
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """A Java properties file; empty if it is missing."""
+    """Return the pairs of a Java properties file; none if the file is missing."""
     try:
         lines = path.read_text().splitlines()
     except FileNotFoundError:

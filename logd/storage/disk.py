@@ -1,11 +1,11 @@
-"""The disk as logs see it: files with explicit positions, and a few operations on names.
+"""Access to the disk for logs: files with explicit positions, and a few operations on names.
 
-A `File` is five methods and `close`. Everything that writes goes through a `Disk`, so that a test can put a
-failing one underneath (`testing.FaultyDisk`). Listing and plain reading of small files use `pathlib`.
+A `File` has five methods and `close`. All writes go through a `Disk`, so that a test can use a failing one
+(`testing.FaultyDisk`). Listing folders and reading small files use `pathlib`.
 
-A descriptor outlives its file: a `FileSlice` being sent holds the `Descriptor`, which closes when the last
-holder lets go of it. So neither deletion nor `close` can pull a descriptor from under a transfer, or worse,
-let the number be given to another file in the middle of it.
+A descriptor outlives its `File`: a `FileSlice` that is being sent holds the `Descriptor`, which is closed
+with the last reference. So neither deletion nor `close` can close a descriptor during a transfer. Otherwise
+its number could be reused for another file in the middle of the transfer.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ from logd.storage.errors import NotResident
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 IOV_MAX = 1024
-"""Buffers per writev call; Linux takes no more."""
+"""Buffers per writev call; Linux accepts no more."""
 PROBE_BYTES = 128 * 1024
-"""One page of so many bytes is asked for: the kernel reads that much ahead, and neighbours go together."""
+"""The distance of the pages that are checked for residency: the kernel reads this much ahead, so neighbours
+are resident together.
+"""
 WARM_BYTES = 1024 * 1024
-"""Read at a time where a file is read only to have it in memory."""
+"""Bytes per read when a file is only read to have it in memory."""
 
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _CANNOT_TELL = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class _CachedOnly(threading.local):
-    """Within this context the thread's reads raise NotResident where they would have to wait for the disk."""
+    """A context in which the thread's reads raise NotResident if they would have to wait for the disk."""
 
     is_on = False
 
@@ -47,11 +49,11 @@ class _CachedOnly(threading.local):
 
 
 CACHED_ONLY = _CachedOnly()
-"""For reads on the event loop: `with CACHED_ONLY:`, not nested."""
+"""The context for reads on the event loop: `with CACHED_ONLY:`, not nested."""
 
 
 class Descriptor:
-    """An open file descriptor, closed when the last reference goes."""
+    """An open file descriptor, closed with its last reference."""
 
     __slots__ = ("number",)
 
@@ -59,7 +61,7 @@ class Descriptor:
         self.number = number
 
     def fileno(self) -> int:
-        """The descriptor's number."""
+        """Return the descriptor's number."""
         return self.number
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
@@ -71,38 +73,40 @@ class File(Protocol):
 
     @property
     def descriptor(self) -> Descriptor:
-        """For `sendfile`; keep the object for as long as its number is in use."""
+        """The descriptor for `sendfile`; keep the object for as long as its number is in use."""
 
     def read(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes at `position`; fewer only at the end of the file."""
+        """Return up to `length` bytes at `position`; fewer only at the end of the file."""
 
     def write(self, position: int, buffers: Sequence[Buffer]) -> None:
-        """Write the buffers one after another, all of them or raise."""
+        """Write the buffers one after another at `position`, all of them or raise."""
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """Return the size of the file in bytes."""
 
     def truncate(self, size: int) -> None:
-        """Cut the file, or extend it with zeros."""
+        """Truncate the file, or extend it with zeros."""
 
     def sync(self) -> None:
-        """Wait until what was written is on the disk (fdatasync). Blocks: run it in a thread."""
+        """Wait until all writes are on the disk (fdatasync). Blocks: run it in a thread."""
 
     def close(self) -> None:
-        """Let go of the file; the descriptor closes with its last holder. Once more does nothing."""
+        """Release the file; the descriptor closes with its last reference. A second call does nothing."""
 
 
 class Disk(Protocol):
     """The operations on names. Every method may raise OSError."""
 
     def open(self, path: Path, *, create: bool = True) -> File:
-        """Open for reading and writing; FileNotFoundError if it is not there and not to be created."""
+        """Open a file for reading and writing. Raises FileNotFoundError if it is missing and `create` is
+        False.
+        """
 
     def rename(self, source: Path, target: Path) -> None:
-        """Give a file or folder another name, atomically, replacing a file of that name."""
+        """Rename a file or folder atomically, replacing a file of the new name."""
 
     def unlink(self, path: Path) -> None:
-        """Remove a file; one that is already gone is fine."""
+        """Remove a file; a missing one is no error."""
 
     def sync_folder(self, path: Path) -> None:
         """Wait until the names in a folder are on the disk. Blocks: run it in a thread."""
@@ -141,7 +145,7 @@ class PosixFile:
         total = sum(map(len, buffers))
         if len(buffers) <= IOV_MAX and os.pwritev(self.fd, buffers, position) == total:
             return
-        # Too many buffers, or a short write, as a nearly full disk gives: the same bytes again, piece by
+        # Too many buffers, or a short write (a nearly full disk): write the same bytes again, piece by
         # piece.
         for buffer in buffers:
             view = memoryview(buffer)
@@ -198,7 +202,7 @@ class PosixDisk:
 
 
 def read_slice(piece: FileSlice) -> bytes:
-    """The bytes of a slice, for where they cannot go out by `sendfile`. May raise OSError."""
+    """Return the bytes of a slice that cannot be sent by `sendfile`. May raise OSError."""
     data = os.pread(piece.fd, piece.length, piece.position)
     while len(data) < piece.length:
         more = os.pread(piece.fd, piece.length - len(data), piece.position + len(data))
@@ -209,7 +213,7 @@ def read_slice(piece: FileSlice) -> bytes:
 
 
 def _read_cached(fd: int, position: int, length: int) -> bytes | None:
-    """The bytes, where all are in memory and the system can tell; else None. May raise OSError."""
+    """Return the bytes if all are in memory and the system can tell, else None. May raise OSError."""
     if _NO_WAIT is None:
         return None
     buffer = bytearray(length)
@@ -225,8 +229,9 @@ def _read_cached(fd: int, position: int, length: int) -> bytes | None:
 
 
 def is_resident(piece: FileSlice) -> bool:
-    """Whether the slice's pages are in memory, so that sending it waits for no disk. A page in
-    ``PROBE_BYTES`` is looked at; True where the system cannot tell. May raise OSError.
+    """Return True if the slice's pages are in memory, so that sending it does not wait for the disk.
+
+    One page per ``PROBE_BYTES`` is checked. Also True if the system cannot tell. May raise OSError.
     """
     if _NO_WAIT is None:
         return True
@@ -244,7 +249,7 @@ def is_resident(piece: FileSlice) -> bool:
 
 
 def warm(piece: FileSlice) -> None:
-    """Have the slice's pages read into memory. Blocks: run it in a thread. May raise OSError."""
+    """Read the slice's pages into memory. Blocks: run it in a thread. May raise OSError."""
     buffer = memoryview(bytearray(min(WARM_BYTES, piece.length)))
     end = piece.position + piece.length
     for position in range(piece.position, end, WARM_BYTES):
@@ -254,10 +259,10 @@ def warm(piece: FileSlice) -> None:
 def write_atomically(
     disk: Disk, path: Path, data: bytes, *, sync: bool = True, sync_name: bool = True
 ) -> None:
-    """Put `data` under `path` so that a crash leaves the old content or the new one, whole.
+    """Write `data` to `path` so that a crash leaves either the old content or the new one, whole.
 
-    Blocks with `sync`. Without it a power loss may leave the file empty: only where reading finds that out.
-    Without `sync_name` it may leave the old content until the caller syncs the folder.
+    Blocks with `sync`. Without it a power loss may leave the file empty: only for files whose readers notice
+    that. Without `sync_name` a power loss may leave the old content until the caller syncs the folder.
     """
     temporary = path.with_name(path.name + ".tmp")
     file = disk.open(temporary)
@@ -274,7 +279,7 @@ def write_atomically(
 
 
 def remove_folder(path: Path, *, ignore_errors: bool = False) -> None:
-    """Remove a folder with all that is in it. OSError, unless as much as can be is to be removed."""
-    from shutil import rmtree  # takes as long to import as ten of our modules, and a start removes nothing
+    """Remove a folder with its content. Raises OSError; with `ignore_errors` it removes as much as it can."""
+    from shutil import rmtree  # slow to import, and a start removes nothing
 
     rmtree(path, ignore_errors=ignore_errors)

@@ -1,8 +1,8 @@
-"""Where the records go on behind batches without any, which a consumer has no use for.
+"""Runs of batches without records, which a consumer does not need.
 
-Compaction keeps the batch with an active producer's last sequence though all its records are gone. Of many
-short-lived producers there are many such batches, one behind the other, and a consumer that is answered with
-nothing else believes that its next record is too large for an answer.
+Compaction keeps the batch with an active producer's last sequence even if all its records are removed. With
+many short-lived producers there are many such batches in a row. A consumer that only gets such batches
+concludes that its next record is too large for a response.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from logd.storage.errors import NotResident
 from logd.storage.scan import end_of_empty
 
 LOOK_BYTES = 256 * 1024
-"""Looked over on the event loop, some 4,000 batches; what is behind is a thread's to look over."""
+"""Bytes that are checked on the event loop, some 4,000 batches; a thread checks the rest."""
 KNOWN_MAX = 64
-"""Runs of a segment that are remembered, of those a thread looked over."""
+"""Most runs of a segment that are remembered after a thread has checked them."""
 
 
 class EmptyRuns:
-    """One segment's, which is not cut while this is in use. Methods may raise OSError."""
+    """The runs of one segment, which must not be truncated meanwhile. Methods may raise OSError."""
 
     __slots__ = ("_ends",)
 
@@ -28,14 +28,14 @@ class EmptyRuns:
         self._ends: dict[int, int] = {}
 
     def end(self, file: File, position: int, limit: int) -> int:
-        """Up to where there are batches without records from `position` on, at most `limit`.
+        """Return the end of the run of batches without records that starts at `position`, at most `limit`.
 
-        A batch without records may stand there, if it was not there when a thread looked: ask again then.
-        Raises NotResident where a thread has to look first.
+        A batch without records may start there if it was appended after a thread's check: call again then.
+        Raises NotResident if a thread has to check first.
         """
-        known = self._ends.get(position)
-        if known is not None:
-            return min(known, limit)
+        end = self._ends.get(position)
+        if end is not None:
+            return min(end, limit)
         if not CACHED_ONLY.is_on:
             return end_of_empty(file, position, limit)
         end = end_of_empty(file, position, limit, LOOK_BYTES)
@@ -43,8 +43,8 @@ class EmptyRuns:
             raise NotResident(partial(self._look_on, file, position, end, limit))
         return end
 
-    def _look_on(self, file: File, position: int, seen: int, limit: int) -> None:
-        end = end_of_empty(file, seen, limit)
+    def _look_on(self, file: File, position: int, checked_to: int, limit: int) -> None:
+        end = end_of_empty(file, checked_to, limit)
         if len(self._ends) >= KNOWN_MAX:
             self._ends.clear()
         self._ends[position] = end

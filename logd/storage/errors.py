@@ -1,15 +1,15 @@
-"""What can go wrong with a log folder, beyond Kafka's own error codes.
+"""The errors of a log directory, besides Kafka's error codes.
 
     MillstreamError
     └── StorageError
-        ├── FolderLocked     another process works in the folder: stop
-        └── FolderMismatch   the folder belongs to another node or cluster: stop
+        ├── FolderLocked     another process uses the directory: stop
+        └── FolderMismatch   the directory belongs to another node or cluster: stop
 
-    NoRoom                 the folder is full: nothing has changed
-    NotResident            what was asked for is not in memory: run its job in a thread, then ask again
+    NoRoom                 the directory is full: nothing has changed
+    NotResident            the requested bytes are not in memory: run its job in a thread, then retry
     NotSearched            a batch takes long to search for a time: see `timestamp_search`
 
-A disk that fails while the broker runs is a KafkaError with code KAFKA_STORAGE_ERROR; see `health`.
+A disk that fails while the broker runs raises a KafkaError with code KAFKA_STORAGE_ERROR; see `health`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kafka_client.errors import MillstreamError
 
 
 class StorageError(MillstreamError):
-    """A log folder that cannot be used as it is; `folder` says which."""
+    """An error of a log directory that cannot be used as it is: `folder`, for `reason`."""
 
     def __init__(self, folder: Path, reason: str) -> None:
         super().__init__(folder, reason)
@@ -33,20 +33,22 @@ class StorageError(MillstreamError):
 
 
 class NoRoom(Exception):
-    """The folder a log was to move to is full; `str` says what to do. The log stays where it is."""
+    """The target directory of a log's move is full; `str` says what to do. The log stays where it is."""
 
 
 class FolderLocked(StorageError):
-    """Another process holds the folder's `.lock`."""
+    """Another process holds the directory's `.lock`."""
 
 
 class FolderMismatch(StorageError):
-    """The folder's `meta.properties` names another node or cluster, or a format we do not know."""
+    """The directory's `meta.properties` names another node or cluster, or an unknown format."""
 
 
 class NotResident(Exception):
-    """A read that would have to wait for the disk. ``job`` reads the pages in: run it in a thread (it may
-    raise OSError), then ask again, which may raise this once more, for the next file.
+    """A read that would have to wait for the disk.
+
+    ``job`` reads the pages into memory: run it in a thread (it may raise OSError), then retry. The retry may
+    raise this again, for the next file.
     """
 
     def __init__(self, job: Callable[[], None]) -> None:

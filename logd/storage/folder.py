@@ -1,4 +1,4 @@
-"""One log folder, an entry of `log.dirs`: its lock, its identity, its checkpoints, and the logs in it."""
+"""A log directory, an entry of `log.dirs`: its lock, its identity, its checkpoints, and its logs."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ logger = logging.getLogger(__name__)
 
 CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 CLOSED_AT_ONCE = 8
-"""Logs closed at a time."""
+"""Logs that are closed at one time."""
 METADATA_TOPIC = "__cluster_metadata"
-"""A Java controller's own log; it is no partition of ours."""
+"""The log of a Java controller, which is not one of our partitions."""
 
 
 class LogFolder:
-    """Open with `LogFolder.open`, end with `close`. One owner calls everything.
+    """A log directory: open it with `LogFolder.open`, end with `close`. One owner makes all calls.
 
-    `high_watermarks` and `cleaner_offsets` are those of the last checkpoint; `deletions` are leftovers found
-    at start, to be run in a thread; `start_offsets` those of the checkpoint; `futures` are the folders found
-    that logs of other folders were being moved into (`future`). `arriving` are logs on their way here now.
+    `high_watermarks`, `cleaner_offsets` and `start_offsets` are those of the last checkpoint. `deletions` are
+    leftovers from before the start, to be run in a thread. `futures` are folders in it for logs that were
+    being moved here from other directories (`future`). `arriving` are logs that are being moved here now.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class LogFolder:
         lock: FolderLock,
         disk: Disk,
         on_offline: Callable[[str], None] | None,
-        known: FolderIdentity,
+        identity: FolderIdentity,
     ) -> None:
         self.path = path
-        self.identity = known
-        self.directory_id = known.directory_id or new_uuid()
+        self.identity = identity
+        self.directory_id = identity.directory_id or new_uuid()
         self.logs: dict[TopicPartition, Log] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.cleaner_offsets: dict[TopicPartition, int] = {}
@@ -87,38 +87,38 @@ class LogFolder:
         self._checkpointed: set[TopicPartition] = set()
         self._checkpoint_number = 0
         self._checkpoints_written: dict[str, int] = {}
-        """The number of the checkpoint that each file is of."""
+        """The number of the checkpoint that each file was last written by."""
         self._checkpointing = threading.Lock()
         self._is_open = False
 
     @property
     def node_id(self) -> int:
-        """The node whose folder it is."""
+        """The id of the directory's node; -1 if it is not known yet."""
         return -1 if self.identity.node_id is None else self.identity.node_id
 
     @property
     def cluster_id(self) -> str:
-        """The cluster whose folder it is; empty for a new one that was not identified yet."""
+        """The id of the directory's cluster; empty for a new directory before `identify`."""
         return self.identity.cluster_id or ""
 
     @property
     def failure(self) -> str | None:
-        """Why the folder is offline; None while it serves."""
+        """The reason why the directory is offline; None while it serves."""
         return self._health.failure
 
     @property
     def partition_count(self) -> int:
-        """How many logs are here or on their way."""
+        """The number of logs here, or being moved here."""
         return len(self.logs) + len(self.arriving)
 
     @property
     def disk(self) -> Disk:
-        """What its logs are written through."""
+        """The `Disk` that its logs are written through."""
         return self._disk
 
     @property
     def health(self) -> Health:
-        """What its logs share."""
+        """The `Health` that its logs share."""
         return self._health
 
     @classmethod
@@ -134,11 +134,12 @@ class LogFolder:
         disk: Disk | None = None,
         is_replicated: bool = False,
     ) -> LogFolder:
-        """Lock the folder, made if missing, and open every log in it, with recovery after an unclean stop.
+        """Lock the directory, create it if missing, and open every log in it, with recovery after an unclean
+        stop.
 
-        `cluster_id` None takes the one in `meta.properties`, or makes one up. `config_for` gives a topic's
-        settings. `on_offline` is called once with the reason, from whichever thread met the disk error.
-        Blocks. Raises FolderLocked, FolderMismatch, StorageError.
+        `cluster_id` None uses the one in `meta.properties`, or creates one. `config_for` returns a topic's
+        settings. `on_offline` is called once with the reason, in any thread, after a disk error. Blocks.
+        Raises FolderLocked, FolderMismatch and StorageError.
         """
         folder = cls.lock(path, node_id=node_id, on_offline=on_offline, disk=disk)
         try:
@@ -158,9 +159,10 @@ class LogFolder:
         on_offline: Callable[[str], None] | None = None,
         disk: Disk | None = None,
     ) -> LogFolder:
-        """Lock the folder, made if missing, and read whose it is; `identify` comes next, then `open_logs`.
+        """Lock the directory, create it if missing, and read its identity; call `identify` next, then
+        `open_logs`.
 
-        Raises FolderLocked, FolderMismatch, StorageError.
+        Raises FolderLocked, FolderMismatch and StorageError.
         """
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -168,34 +170,34 @@ class LogFolder:
         except OSError as error:
             raise StorageError(path, f"cannot be used: {error.strerror}") from error
         try:
-            known = FolderIdentity.read(path)
-            known.check(path, node_id=node_id, cluster_id=None)
+            identity = FolderIdentity.read(path)
+            identity.check(path, node_id=node_id, cluster_id=None)
         except OSError as error:
             lock.release()
             raise StorageError(path, f"cannot be opened: {error}") from error
         except BaseException:
             lock.release()
             raise
-        return cls(path, lock, disk or PosixDisk(), on_offline, known._replace(node_id=node_id))
+        return cls(path, lock, disk or PosixDisk(), on_offline, identity._replace(node_id=node_id))
 
     def identify(
         self, cluster_id: str | None, *, journal_id: bytes | None = None, zookeeper: str | None = None
     ) -> None:
-        """Have the folder say whose it is, and which folder of its cluster keeps the journal, or by which
-        `zookeeper.connect` its metadata is found.
+        """Write the directory's identity: its cluster, and where the cluster's metadata is.
 
-        Without a `cluster_id` it takes the one that the folder knows, or makes one up. Blocks. Raises
-        FolderMismatch, StorageError.
+        The metadata is in the directory `journal_id`, or in ZooKeeper at `zookeeper` (`zookeeper.connect`).
+        Without a `cluster_id` the known one is used, or one is created. Blocks. Raises FolderMismatch and
+        StorageError.
         """
-        known = self.identity
-        self.identity = known.completed(
+        before = self.identity
+        self.identity = before.completed(
             node_id=self.node_id,
-            cluster_id=cluster_id or known.cluster_id or encode_uuid(new_uuid()),
+            cluster_id=cluster_id or before.cluster_id or encode_uuid(new_uuid()),
             directory_id=self.directory_id,
             journal_id=journal_id,
             zookeeper=zookeeper,
         )
-        known.check(self.path, node_id=self.node_id, cluster_id=self.cluster_id)
+        before.check(self.path, node_id=self.node_id, cluster_id=self.cluster_id)
         try:
             self.identity.write(self.path, self._disk)
         except OSError as error:
@@ -204,11 +206,11 @@ class LogFolder:
     def open_logs(
         self, config_for: Callable[[str], TopicConfig], now_ms: int, *, is_replicated: bool = False
     ) -> None:
-        """Open every log in the folder, with recovery after an unclean stop; `identify` comes before.
+        """Open every log in the directory, with recovery after an unclean stop; call `identify` before.
 
-        Logs that may have lost records begin a leader epoch, unless the logs are `is_replicated`: then a
-        controller says which leader epoch begins when, and one of our own would hide that the leader's goes
-        on. Blocks. Raises StorageError; the folder is unlocked then.
+        Logs that may have lost records start a new leader epoch, unless `is_replicated`. Then the controller
+        decides about leader epochs, and an epoch started here would hide that the leader's goes on. Blocks.
+        Raises StorageError; the directory is unlocked then.
         """
         try:
             losers = self._open_logs(config_for, now_ms)
@@ -223,17 +225,17 @@ class LogFolder:
         self._is_open = True
 
     def unlock(self) -> None:
-        """Let others in, leaving everything as it is: for a folder whose logs were not opened."""
+        """Release the lock and leave everything as it is, if the logs were not opened."""
         self._lock.release()
 
     def create_log(
         self, topic: str, partition: int, *, topic_id: bytes | None, config: TopicConfig, now_ms: int
     ) -> Log:
-        """A new, empty log, here and now. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """Create a new, empty log at once. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR).
 
-        For the start, when nothing is served yet: later the loop makes a `new_log`, and a thread its files.
-        Nothing is forced to the disk: whoever keeps the topics creates the log again if a power loss took it.
-        But see `start_forgetting`, which is done here if nobody has done it.
+        This is for the start, before requests are served: later the event loop calls `new_log`, and a thread
+        creates its files. Nothing is synced: the broker's metadata creates the log again if a power loss
+        removed it. The job of `start_forgetting` is run here if necessary.
         """
         if self._health.failure is not None:
             raise self._health.error()
@@ -247,21 +249,22 @@ class LogFolder:
             self.placing([log])()
         except KafkaError:
             del self.logs[log.tp]
-            remove_folder(log.folder, ignore_errors=True)  # the next folder is tried now
+            remove_folder(log.folder, ignore_errors=True)  # the caller tries the next directory
             raise
         return log
 
     def new_log(
         self, topic: str, partition: int, *, topic_id: bytes | None, config: TopicConfig, now_ms: int
     ) -> Log:
-        """A new, empty log, which is in memory until `placing` or its first record puts it on the disk.
+        """Return a new, empty log. It is only in memory until `placing` or its first record writes it to the
+        disk.
 
-        `start_forgetting` comes before. Raises KafkaError(KAFKA_STORAGE_ERROR) when the folder has failed.
+        Call `start_forgetting` before. Raises KafkaError(KAFKA_STORAGE_ERROR) if the directory has failed.
         """
         if self._health.failure is not None:
             raise self._health.error()
         assert (topic, partition) not in self.logs, f"{topic}-{partition} exists"
-        from logd.storage.log.loader import new_log  # a broker is ready before there is a log
+        from logd.storage.log.loader import new_log  # a broker without logs starts without this module
 
         folder = self.path / partition_folder(topic, partition)
         disk, health = self._disk, self._health
@@ -272,17 +275,19 @@ class LogFolder:
         return log
 
     def start_forgetting(self, keys: Iterable[TopicPartition]) -> Callable[[], None] | None:
-        """A job to be run before logs of these names are created; None if there is nothing to do.
+        """Return a job to run before logs of these names are created; None if there is nothing to do.
 
-        The checkpoint may know deleted logs of these names: their recovery points must not be taken for those
-        of the new ones. It blocks, and raises KafkaError(KAFKA_STORAGE_ERROR).
+        The checkpoint may contain deleted logs of these names, whose recovery points must not be used for the
+        new logs. The job blocks, and raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         if self._checkpointed.isdisjoint(keys):
             return None
         return self.start_checkpoint()
 
     def placing(self, logs: Sequence[Log]) -> Callable[[], None]:
-        """A job that puts new logs on the disk. It raises KafkaError(KAFKA_STORAGE_ERROR): some are not."""
+        """Return a job that creates the files of new logs. It raises KafkaError(KAFKA_STORAGE_ERROR) if one
+        fails.
+        """
         return lambda: self._place(logs)
 
     def _place(self, logs: Sequence[Log]) -> None:
@@ -296,13 +301,15 @@ class LogFolder:
 
     @property
     def announced_epoch(self) -> int:
-        """The largest leader epoch that logs in here began after an unclean stop, as of the last start."""
+        """The largest leader epoch that logs of this directory started after an unclean stop, as of the last
+        start.
+        """
         return self._recovery_epoch.announced
 
     def begin_epoch(self, logs: Iterable[Log], *, above: int = 0) -> None:
-        """Have logs that may have lost records begin a leader epoch nobody has heard of, larger than `above`.
+        """Have logs that may have lost records start an unused leader epoch, larger than `above`.
 
-        Before they serve. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        Call it before they serve. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         if self._health.failure is not None:
             raise self._health.error()
@@ -312,7 +319,7 @@ class LogFolder:
             raise self._health.fail("beginning a leader epoch", error) from error
 
     def delete_log(self, topic: str, partition: int) -> Deletion:
-        """Take a log out: its folder is renamed away; run the deletion (in a thread) after its delay.
+        """Remove a log and rename its folder away; run the returned deletion (in a thread) after its delay.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
@@ -321,15 +328,18 @@ class LogFolder:
         return deletion
 
     def start_delete(self, topic: str, partition: int) -> Deletion:
-        """As `delete_log`, but its folder is still there until the deletion's `hide` is run (in a thread).
+        """Remove a log, but leave its folder in place until the deletion's `hide` is run (in a thread).
 
-        No log of that name can be created before. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        Before that no log of the same name can be created. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         delay_ms = self.logs[TopicPartition(topic, partition)].config.file_delete_delay_ms
         return self.deletion([self.take_out(topic, partition)], delay_ms)
 
     def take_out(self, topic: str, partition: int) -> tuple[Path, Path]:
-        """Take a log out; what its folder is to be renamed from and to. KafkaError(KAFKA_STORAGE_ERROR)."""
+        """Remove a log; return the current path of its folder and the one to rename it to.
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
         if self._health.failure is not None:
             raise self._health.error()
         log = self.logs.pop(TopicPartition(topic, partition))
@@ -337,11 +347,11 @@ class LogFolder:
         return log.folder, self.path / deleted_folder(topic, partition)
 
     def deletion(self, taken_out: Sequence[tuple[Path, Path]], delay_ms: int) -> Deletion:
-        """The end of logs that were taken out; their folders are there until its `hide` is run."""
+        """Return the deletion of removed logs; their folders stay until its `hide` is run."""
         return Deletion(self._disk, [], delay_ms, renames=taken_out, health=self._health)
 
     def set_aside(self, topic: str, partition: int) -> Path:
-        """Take out a log that has no place here and nobody may delete unasked; where it is now.
+        """Remove a log that does not belong here but must not be deleted unasked; return its new path.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
@@ -357,11 +367,11 @@ class LogFolder:
     def start_checkpoint(
         self, high_watermarks: Mapping[TopicPartition, int] | None = None
     ) -> Callable[[], None]:
-        """A job that writes recovery points, log start offsets and high watermarks as of now.
+        """Return a job that writes the current recovery points, log start offsets and high watermarks.
 
-        `high_watermarks` may have those of other folders' logs as well; without any the last ones are kept.
-        Run it in any thread: it does nothing if a later checkpoint has been written before it.
-        It raises KafkaError(KAFKA_STORAGE_ERROR).
+        `high_watermarks` may contain logs of other directories; without it the last ones are kept. Run the
+        job in any thread: it does nothing if a later checkpoint has already been written. It raises
+        KafkaError(KAFKA_STORAGE_ERROR).
         """
         logs = {**self.logs, **self.arriving}
         self._checkpointed = set(logs)
@@ -374,15 +384,15 @@ class LogFolder:
         )
 
     def high_watermark_checkpoint(self, high_watermarks: Mapping[TopicPartition, int]) -> Callable[[], None]:
-        """As `start_checkpoint`, of the high watermarks alone."""
+        """Return a job as `start_checkpoint` does, for the high watermarks only."""
         self._checkpointed.update(self.logs)
         return self._checkpoint({HIGH_WATERMARKS: self._high_watermarks_of(self.logs, high_watermarks)})
 
     def _high_watermarks_of(
         self, logs: Mapping[TopicPartition, Log], now: Mapping[TopicPartition, int] | None
     ) -> Mapping[TopicPartition, int]:
-        found = self.high_watermarks if now is None else now
-        self.high_watermarks = {key: found[key] for key in logs if key in found}
+        offsets = self.high_watermarks if now is None else now
+        self.high_watermarks = {key: offsets[key] for key in logs if key in offsets}
         return self.high_watermarks
 
     def _checkpoint(self, files: Mapping[str, Mapping[TopicPartition, int]]) -> Callable[[], None]:
@@ -391,7 +401,7 @@ class LogFolder:
         return lambda: self._write_checkpoints(number, files)
 
     def sync(self) -> None:
-        """Have the names of the logs on the disk. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        """Sync the names of the logs to the disk. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
         if self._health.failure is not None:
             raise self._health.error()
         try:
@@ -400,7 +410,7 @@ class LogFolder:
             raise self._health.fail("keeping names", error) from error
 
     def cleaner_checkpoint(self, first_dirty: Mapping[TopicPartition, int]) -> Callable[[], None]:
-        """A job that writes up to where logs are compacted; one at a time.
+        """Return a job that writes the offsets up to which logs are compacted; run one job at a time.
 
         It raises KafkaError(KAFKA_STORAGE_ERROR).
         """
@@ -408,9 +418,11 @@ class LogFolder:
         return lambda: self._write(CLEANER_OFFSETS, data)
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Flush, take producer snapshots, write checkpoints and the clean-shutdown marker, unlock. Blocks.
+        """Flush logs, take producer snapshots, write checkpoints and the clean-shutdown marker, and unlock.
+        Blocks.
 
-        An offline folder is only unlocked: the next start recovers it. So is one whose logs were not opened.
+        A directory that is offline, or whose logs were not opened, is only unlocked: the next start recovers
+        it.
         """
         if not self._is_open:
             return self._lock.release()
@@ -426,11 +438,11 @@ class LogFolder:
             self._lock.release()
 
     def _open_logs(self, config_for: Callable[[str], TopicConfig], now_ms: int) -> list[Log]:
-        """Returns the logs that may have lost records."""
+        """Open the logs; return those that may have lost records."""
         marker = self.path / CLEAN_SHUTDOWN
         clean = marker.exists()
         if clean:
-            # It must not come back with a power loss, or what is written from now on would be trusted.
+            # Synced, since a marker that a power loss brought back would vouch for all later writes.
             self._disk.unlink(marker)
             self._disk.sync_folder(self.path)
         recovery_points = read_offsets(self.path / RECOVERY_POINTS)
@@ -449,7 +461,7 @@ class LogFolder:
                 self.futures.setdefault(moved, []).append(entry)
             if key is None or key.topic == METADATA_TOPIC:
                 continue
-            from logd.storage.log.loader import Opening, open_log  # as in `new_log`
+            from logd.storage.log.loader import Opening, open_log  # see `new_log`
 
             cleaner_offset = self.cleaner_offsets.get(key, -1)
             opening = Opening(
@@ -472,7 +484,7 @@ class LogFolder:
             if has_lost:
                 losers.append(log)
             if log.flusher.needs_flush(now_ms):
-                # A killed broker left it to the kernel's cache. It is going to be read and acted on.
+                # A killed broker left records in the kernel's cache only, which will now be served.
                 log.flusher.sync()
             self.logs[log.tp] = log
             leftovers += strays
@@ -481,7 +493,7 @@ class LogFolder:
         return losers
 
     def _close_logs(self) -> None:
-        """Many at a time if there are many: the file system forces their files to the disk together then."""
+        """Close the logs, in parallel if there are many: the file system then syncs their files together."""
         logs = list(self.logs.values())
         if len(logs) <= CLOSED_AT_ONCE:
             for log in logs:

@@ -1,18 +1,19 @@
-"""A log on its way into another folder: copied file by file while it serves, until it goes on over there.
+"""The move of a log to another log directory: its files are copied while it serves, then it continues there.
 
-    <log folder>/<topic>-<partition>.<unique>-future/        as Kafka names it, with a log's own files inside
+    <log directory>/<topic>-<partition>.<unique>-future/     Kafka's name; it contains a log's usual files
 
-The files are the same byte for byte, so what a log knows of itself (offsets, producers, epochs) stays true
-and only its place changes. Segments and indexes grow at their end; a file that was replaced (compaction)
-or shrank is copied anew, one that went is dropped. In rounds, each shorter than the one before:
+The copies are identical, so the log's state in memory (offsets, producers, epochs) stays valid: only its path
+changes. Segments and indexes grow at their end. A file that was replaced (by compaction) or shrank is copied
+again, and a removed one is removed. The move takes rounds, each shorter than the one before:
 
-    begin_round      owner    what there is
-    copy … copy      thread   some bytes each, until it says that all is copied
-    sync             thread   all of that is on the disk; only before `finish`
+    begin_round      owner    lists the files
+    copy … copy      thread   some bytes each, until all are copied
+    sync             thread   syncs the copies to the disk; only before `finish`
     finish           owner    the last few bytes, then two renames: the old folder away, the new one in place
 
-A crash leaves the old folder (the copy is thrown away and begun again) or, between the two renames, only a
-copy that is whole and on the disk, which `promote` puts in place. So nothing that was flushed is lost.
+A crash leaves the old folder; the copy is then removed, and the move starts again. A crash between the two
+renames leaves only a copy that is whole and synced, which `promote` puts in place. So no flushed record is
+lost.
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ from logd.storage.names import (
 from logd.storage.segment import Segment
 
 CHUNK_BYTES = 1024 * 1024
-"""Read and written at a time."""
+"""Bytes that are read and written at one time."""
 LAST_BYTES_MAX = 1024 * 1024
-"""What the owner itself may have to copy in the end, while nothing is appended."""
+"""Most bytes that the owner itself copies at the end, while nothing is appended."""
 
 _OF_A_LOG = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)")
 
 
 class Copied(NamedTuple):
-    """How much of which file was copied."""
+    """A file's state when it was copied: inode, copied bytes, and time of modification."""
 
     inode: int
     size: int
@@ -66,14 +67,14 @@ class Copied(NamedTuple):
 
 
 class FutureLog:
-    """One log's move from `source` to `target`. Who calls what: see the module.
+    """The move of one log from `source` to `target`. The module's docstring says who makes which calls.
 
-    `size` bytes of segments are copied; `end_offset` is about where the copy ends; `is_done` once the log is
-    in its new folder.
+    `size` bytes of segments are copied, up to about `end_offset`. `is_done` is True once the log is in its
+    new folder.
     """
 
     def __init__(self, log: Log, source: LogFolder, target: LogFolder) -> None:
-        """Raises ValueError if the topic's name is too long for a future log's folder."""
+        """Prepare the move. Raises ValueError if the topic's name is too long for a future log's folder."""
         self.log = log
         self.source = source
         self.target = target
@@ -95,7 +96,7 @@ class FutureLog:
     # In any thread
 
     def create(self) -> None:
-        """Make the folder: from now on a crash does not forget the move. KafkaError, NoRoom."""
+        """Create the target folder: from now on the move survives a crash. Raises KafkaError and NoRoom."""
         try:
             self.log.place()
         except OSError as error:
@@ -110,9 +111,9 @@ class FutureLog:
             raise self._target_failed(error) from error
 
     def copy(self, bytes_max: int) -> tuple[int, bool]:
-        """Copy about so many bytes: how many it were, and whether the round is at its end.
+        """Copy about `bytes_max` bytes; return how many were copied, and True if the round is complete.
 
-        FileNotFoundError when the log was deleted. KafkaError, NoRoom.
+        Raises FileNotFoundError if the log was deleted, KafkaError and NoRoom.
         """
         copied = 0
         for size in self._files:
@@ -123,7 +124,7 @@ class FutureLog:
         return copied, True
 
     def sync(self) -> None:
-        """Have the round's bytes on the disk. KafkaError, NoRoom."""
+        """Sync the round's bytes to the disk. Raises KafkaError and NoRoom."""
         disk = self.target.disk
         try:
             for name in sorted(self._unsynced):
@@ -141,16 +142,16 @@ class FutureLog:
 
     def _round(self) -> Iterator[int]:
         first = offset_name(self._row[0].base_offset, "")  # files before it are being deleted
-        found = {name for name in os.listdir(self._from) if _OF_A_LOG.fullmatch(name) and name >= first}
-        for name in sorted(self._copied.keys() - found):
+        names = {name for name in os.listdir(self._from) if _OF_A_LOG.fullmatch(name) and name >= first}
+        for name in sorted(self._copied.keys() - names):
             self._drop(name)
-        for name in sorted(found):
+        for name in sorted(names):
             if (base := parse_offset(name, LOG_SUFFIX)) is not None:
                 self.end_offset = max(self.end_offset, base)
             yield from self._catch_up(name)
 
     def _catch_up(self, name: str) -> Iterator[int]:
-        """Copy what a file has more than its copy; yields the bytes of each chunk."""
+        """Copy the part of a file that its copy lacks; yield the bytes of each chunk."""
         try:
             status = (self._from / name).stat()
             now = Copied(status.st_ino, status.st_size, status.st_mtime_ns)
@@ -196,7 +197,10 @@ class FutureLog:
             raise self._target_failed(error) from error
 
     def _target_failed(self, error: OSError) -> Exception:
-        """A full disk ends the move and harms nobody else; any other failure takes the folder offline."""
+        """Return the error to raise: NoRoom for a full disk, which only ends the move.
+
+        Any other failure takes the target directory offline.
+        """
         if error.errno in NO_ROOM:
             return NoRoom(f"{self._from.name} is not moved to {self.target.path}: {error}; {remedy(error)}")
         return self.target.health.fail(f"writing {self.path.name}", error)
@@ -204,7 +208,7 @@ class FutureLog:
     # By the owner
 
     def begin_round(self) -> None:
-        """Look at what is to be copied; `copy` it next."""
+        """List what is to be copied; call `copy` next."""
         log = self.log
         self._row = log.files.segments
         self._unsaved_from = log.files.unsaved_from
@@ -214,10 +218,11 @@ class FutureLog:
         self._files = self._round()
 
     def finish(self) -> Deletion | None:
-        """Copy the rest and have the log go on in its new folder; None: too much is missing, another round.
+        """Copy the rest and continue the log in its new folder; return None if too much is missing: another
+        round.
 
-        The target's checkpoint must have been written since `begin_round`, with the log among `arriving`.
-        Next sync both folders, then run the deletion of the old files. KafkaError, NoRoom.
+        The target's checkpoint must have been written since `begin_round`, with the log in `arriving`. Sync
+        both directories next, then run the deletion of the old files. Raises KafkaError and NoRoom.
         """
         if not self.is_near or not self._is_flushed_there():
             return None
@@ -229,7 +234,7 @@ class FutureLog:
 
     @property
     def is_near(self) -> bool:
-        """Whether all but the last bytes are copied, and no older file went or was replaced meanwhile."""
+        """True if only the last bytes are missing, and no older file was removed or replaced meanwhile."""
         row = self.log.files.segments
         missing = sum(segment.size - self._copied_of(segment) for segment in row[self._unsaved_from :])
         return row[: len(self._row)] == self._row and missing <= LAST_BYTES_MAX
@@ -239,7 +244,7 @@ class FutureLog:
         return done.size if done is not None else 0
 
     def _is_flushed_there(self) -> bool:
-        """Whether what the old folder has on the disk the new one has as well."""
+        """Return True if everything that is synced in the old folder is synced in the new one too."""
         log = self.log
         return (
             not log.flusher.is_flushing
@@ -247,7 +252,9 @@ class FutureLog:
         )
 
     def _changing_names(self) -> Iterator[str]:
-        """Files that may have changed since the round: those a flush was still to write, and snapshots."""
+        """Yield the names of files that may have changed since the round: unflushed segments, and
+        snapshots.
+        """
         files = self.log.files
         for segment in files.segments[self._unsaved_from :]:
             for suffix in SEGMENT_SUFFIXES:
@@ -257,16 +264,16 @@ class FutureLog:
 
     def _swap(self) -> Deletion:
         log, key = self.log, self.log.tp
-        gone = self.source.path / deleted_folder(*key)
+        deleted = self.source.path / deleted_folder(*key)
         place = self.target.path / partition_folder(*key)
         try:
-            self.source.disk.rename(self._from, gone)
+            self.source.disk.rename(self._from, deleted)
         except OSError as error:
             raise self.source.health.fail(f"moving {self._from.name} away", error) from error
         try:
             self.target.disk.rename(self.path, place)
         except OSError as error:
-            self._take_back(gone)
+            self._take_back(deleted)
             raise self._target_failed(error) from error
         del self.source.logs[key]
         del self.target.arriving[key]
@@ -278,22 +285,26 @@ class FutureLog:
             log.relocate(place, self.target.disk, self.target.health, unsynced_snapshots=snapshots)
         except OSError as error:
             self.target.health.fail(f"opening {place.name}", error)
-        return Deletion(self.source.disk, [gone], log.config.file_delete_delay_ms)
+        return Deletion(self.source.disk, [deleted], log.config.file_delete_delay_ms)
 
-    def _take_back(self, gone: Path) -> None:
+    def _take_back(self, deleted: Path) -> None:
         try:
-            self.source.disk.rename(gone, self._from)
+            self.source.disk.rename(deleted, self._from)
         except OSError as error:
             raise self.source.health.fail(f"taking {self._from.name} back", error) from error
 
     def discard(self) -> Deletion:
-        """The move is given up: the copy's folder is renamed away, to be deleted. KafkaError."""
+        """Give up the move: rename the copy's folder away and return its deletion. Raises KafkaError."""
         self.target.arriving.pop(self.log.tp, None)
         return discard_future(self.target, self.path)
 
 
 def discard_future(folder: LogFolder, path: Path) -> Deletion:
-    """Have a future log's folder deleted: it is not wanted, or not to be trusted (a crash). KafkaError."""
+    """Rename a future log's folder away and return its deletion: its move was cancelled, or a crash
+    interrupted it.
+
+    Raises KafkaError.
+    """
     target = path.with_name(deleted_folder("future", 0))
     try:
         folder.disk.rename(path, target)
@@ -307,7 +318,7 @@ def discard_future(folder: LogFolder, path: Path) -> Deletion:
 def promote(
     folder: LogFolder, topic: str, partition: int, path: Path, config: TopicConfig, now_ms: int
 ) -> Log:
-    """Put a future log in place whose old folder is gone, and open it, which checks all of it. Blocks.
+    """Put a future log in place whose old folder is gone, and open it with a full check. Blocks.
 
     Raises KafkaError.
     """
@@ -316,7 +327,7 @@ def promote(
         clean=False,
         recovery_point=0,
         log_start_offset=folder.start_offsets.get(TopicPartition(topic, partition), -1),
-        compacted_to=LONG_MAX,  # the copy was whole: where a segment ends early, the old one did
+        compacted_to=LONG_MAX,  # the copy was whole: if a segment ends early, the old one did too
     )
     try:
         folder.disk.rename(path, place)

@@ -1,8 +1,8 @@
-"""Whether a log folder's disk is still trusted.
+"""The health of a log directory: whether its disk is still trusted.
 
-After a failed write or fsync nobody knows what is on the disk: the kernel may have dropped the dirty pages
-and report the next fsync as done. So the first failure takes the whole folder offline, and only opening it
-again, with recovery, brings it back. What was not written is never acknowledged.
+After a failed write or fsync the state of the disk is unknown: the kernel may have dropped the dirty pages
+and report the next fsync as done. So the first failure takes the whole directory offline. Only a restart
+opens it again, with recovery. Records that were not written are never acknowledged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafka_client.errors import ErrorCode, KafkaError, error_for
 logger = logging.getLogger(__name__)
 
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
-"""The disk is sound, only full, or a limit is reached."""
+"""Errors of a sound disk that is full, or of a limit that is reached."""
 
 _REMEDIES: Mapping[int, str] = {
     errno.ENOSPC: "make room on its volume",
@@ -32,7 +32,10 @@ _REMEDIES: Mapping[int, str] = {
 
 
 class Health:
-    """The state of a folder and all its logs; `failure` says why it is offline, None while it serves."""
+    """The state of a log directory and all its logs.
+
+    `failure` says why the directory is offline; None while it serves.
+    """
 
     __slots__ = ("_on_offline", "failure", "folder")
 
@@ -42,10 +45,10 @@ class Health:
         self._on_offline = on_offline
 
     def fail(self, doing: str, error: Exception) -> KafkaError:
-        """Take the folder offline; returns the error to raise. Called from whichever thread met the error.
+        """Take the directory offline; return the error to raise. Called from any thread.
 
-        An OSError is the disk's. Any other is a mistake of ours, in the midst of a change that is not to be
-        gone on with.
+        An OSError is the disk's. Any other error is a mistake in this code, in the middle of a change that
+        must not go on.
         """
         if self.failure is None:
             offline, restart = (
@@ -64,10 +67,10 @@ class Health:
         return self.error()
 
     def error(self) -> KafkaError:
-        """What every operation on an offline folder raises."""
+        """Return the error that every operation on an offline directory raises."""
         return error_for(ErrorCode.KAFKA_STORAGE_ERROR, self.failure or "")
 
 
 def remedy(error: OSError) -> str:
-    """What an operator can do about an error of the disk."""
+    """Return what an operator can do about an error of the disk."""
     return _REMEDIES.get(error.errno or 0, "check its disk, or take the folder out of log.dirs and lose it")

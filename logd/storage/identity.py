@@ -1,15 +1,15 @@
-"""Whose a log folder is: its `meta.properties`.
+"""The identity of a log directory: its `meta.properties`.
 
-    version=1                       as Apache Kafka writes them; version 0 says broker.id and no directory.id
+    version=1                       as Apache Kafka writes it; version 0 has broker.id and no directory.id
     cluster.id=…
     node.id=…
     directory.id=<base64url>
-    metadata.journal.directory.id=<base64url>       of a broker by itself
-    metadata.zookeeper.connect=host:port/chroot     of one among others
+    metadata.journal.directory.id=<base64url>       standalone broker
+    metadata.zookeeper.connect=host:port/chroot     broker in a cluster
 
-The last line is ours, one of the two: the directory.id of the folder that keeps the journal of this cluster's
-metadata, or where in ZooKeeper that metadata was at the last start. Apache Kafka reads past them. A folder
-with neither has never been in the log.dirs of a logd that was started.
+Only one of the last two lines is present, and Apache Kafka ignores it. It names the location of the cluster's
+metadata: the directory.id of the log directory with the journal, or the path in ZooKeeper at the last start.
+A directory with neither was never in the log.dirs of a started logd.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ _OTHER_FOLDERS = "give this broker other log.dirs"
 
 
 class FolderIdentity(NamedTuple):
-    """What a folder says of itself; None where it says nothing."""
+    """The identity of a log directory, with None for values that it does not have."""
 
     cluster_id: str | None = None
     node_id: int | None = None
     directory_id: bytes | None = None
     journal_id: bytes | None = None
-    """The directory id of the folder with the journal."""
+    """The directory id of the log directory that holds the metadata journal."""
     zookeeper: str | None = None
-    """The `zookeeper.connect` of a broker whose metadata is not in a journal, as it was last."""
+    """The last `zookeeper.connect` of a broker whose metadata is in ZooKeeper."""
 
     @classmethod
     def read(cls, folder: Path) -> FolderIdentity:
-        """The folder's; nothing is known of a new one. FolderMismatch where it cannot be read, OSError."""
+        """Read a directory's identity; it is empty for a new one. Raises FolderMismatch if it is unreadable,
+        and OSError.
+        """
         properties = read_properties(folder / META_PROPERTIES)
         version = properties.get("version", "1")
         if version not in ("0", "1"):
@@ -63,10 +65,10 @@ class FolderIdentity(NamedTuple):
             raise FolderMismatch(folder, f"meta.properties cannot be read: {error}") from None
 
     def check(self, folder: Path, *, node_id: int, cluster_id: str | None) -> None:
-        """Raise FolderMismatch if the folder is of another node or cluster."""
+        """Raise FolderMismatch if the directory belongs to another node or cluster."""
         if self.node_id is not None and self.node_id != node_id:
-            said = f"belongs to node {self.node_id}, not to node {node_id}"
-            raise FolderMismatch(folder, f"{said}: correct node.id, or {_OTHER_FOLDERS}")
+            owner = f"belongs to node {self.node_id}, not to node {node_id}"
+            raise FolderMismatch(folder, f"{owner}: correct node.id, or {_OTHER_FOLDERS}")
         if self.cluster_id is not None and cluster_id is not None and self.cluster_id != cluster_id:
             raise FolderMismatch(
                 folder, f"belongs to cluster {self.cluster_id}, not to cluster {cluster_id}: {self.remedy}"
@@ -74,7 +76,7 @@ class FolderIdentity(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What helps a folder that is of another cluster."""
+        """The advice for a directory that belongs to another cluster."""
         if self.zookeeper is None:
             return _OTHER_FOLDERS
         return f"correct zookeeper.connect, which was {self.zookeeper} at its last start, or {_OTHER_FOLDERS}"
@@ -88,32 +90,34 @@ class FolderIdentity(NamedTuple):
         journal_id: bytes | None,
         zookeeper: str | None = None,
     ) -> FolderIdentity:
-        """With what is not known yet; of `journal_id` and `zookeeper` the one that is given replaces both."""
-        is_said_anew = journal_id is not None or zookeeper is not None
+        """Return this identity with missing values added; `journal_id` or `zookeeper` replaces both
+        locations.
+        """
+        is_moved = journal_id is not None or zookeeper is not None
         return self._replace(
             node_id=node_id,
             cluster_id=cluster_id,
             directory_id=self.directory_id or directory_id,
-            journal_id=journal_id if is_said_anew else self.journal_id,
-            zookeeper=zookeeper if is_said_anew else self.zookeeper,
+            journal_id=journal_id if is_moved else self.journal_id,
+            zookeeper=zookeeper if is_moved else self.zookeeper,
         )
 
     def write(self, folder: Path, disk: Disk) -> None:
-        """Write `meta.properties` where it does not say this yet. OSError."""
+        """Write `meta.properties` unless it already has these values. Raises OSError."""
         assert self.directory_id is not None, "completed comes first"
-        wanted = {
+        properties = {
             "version": "1",
             "cluster.id": str(self.cluster_id),
             "node.id": str(self.node_id),
             "directory.id": encode_uuid(self.directory_id),
         }
         if self.journal_id is not None:
-            wanted[JOURNAL_KEY] = encode_uuid(self.journal_id)
+            properties[JOURNAL_KEY] = encode_uuid(self.journal_id)
         if self.zookeeper is not None:
-            wanted[ZOOKEEPER_KEY] = self.zookeeper
+            properties[ZOOKEEPER_KEY] = self.zookeeper
         path = folder / META_PROPERTIES
-        if read_properties(path) != wanted:
-            write_atomically(disk, path, encode_properties(wanted))
+        if read_properties(path) != properties:
+            write_atomically(disk, path, encode_properties(properties))
 
 
 def _uuid(text: str | None) -> bytes | None:

@@ -1,6 +1,6 @@
-"""Work that may block: made by the owner, run in any thread.
+"""Jobs that may block: created by a log's owner, run in any thread.
 
-Nothing here touches a log's state; the owner hands a finished `Flush` back to its log.
+They do not touch a log's state; the owner hands a finished `Flush` back to its log.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ logger = logging.getLogger(__name__)
 
 
 class DiskWrite(Protocol):
-    """Something to be written and forced to the disk."""
+    """A write to the disk, with its sync."""
 
     def run(self) -> None:
-        """Do so. Blocks. May raise OSError."""
+        """Write and sync. Blocks. May raise OSError."""
 
 
 class FileWrite(NamedTuple):
-    """Bytes to be written at a position of a file, which is to be synced and closed then."""
+    """Bytes to write at a position of a file, which is then synced and closed."""
 
     file: File
     position: int
     data: bytes
 
     def run(self) -> None:
-        """See `DiskWrite`."""
+        """Write, sync and close the file; see `DiskWrite`."""
         if self.data:
             self.file.write(self.position, [self.data])
         self.file.sync()
@@ -45,23 +45,23 @@ class FileWrite(NamedTuple):
 
 
 class Saved(Protocol):
-    """A segment whose indexes a flush writes out."""
+    """A segment whose indexes a flush has written."""
 
     def saved(self) -> None:
-        """They are on the disk."""
+        """Record that the indexes are on the disk."""
 
     def unload(self) -> None:
-        """Drop them from memory."""
+        """Drop the indexes from memory."""
 
 
 class Flush:
-    """The fsyncs of one log up to `end_offset`. Run it, then hand it to `LogFlusher.finish_flush`.
+    """The fsyncs of one log up to `end_offset`. Run it, then pass it to `LogFlusher.finish_flush`.
 
-    `files` are synced, and `writes` made and synced; then `folders`, where names have changed. `epochs` is
-    the leader epoch checkpoint to write, in one of the folders; None if the one on the disk is right. `turn`
-    is the log's: a flush relies on what the one before it took over. `segments` are those whose indexes are
-    in `writes`; without any the records are safe, but recovery has to read them. `obsolete` files are
-    unlinked in the end.
+    `files` are synced, and `writes` made and synced; then `folders` are synced, if names have changed.
+    `epochs` is the leader epoch checkpoint to write, in one of the folders; None if the file is current.
+    `turn` is the log's lock: a flush relies on the results of the previous one. `segments` are those whose
+    indexes are in `writes`; without segments the records are safe, but recovery has to read them. `obsolete`
+    files are unlinked at the end.
     """
 
     __slots__ = (
@@ -106,13 +106,13 @@ class Flush:
         self._obsolete = obsolete
 
     def is_of(self, health: Health) -> bool:
-        """Whether it is for a log in the folder of this health."""
+        """Return True if this flush is for a log in the directory of `health`."""
         return self._health is health
 
     def run(self) -> None:
-        """fsync, after a flush of the same log that is running.
+        """Sync everything, after a running flush of the same log.
 
-        Raises KafkaError(KAFKA_STORAGE_ERROR) if the disk fails; the folder is offline then.
+        Raises KafkaError(KAFKA_STORAGE_ERROR) if the disk fails; the directory is offline then.
         """
         with self._turn:
             self._run()
@@ -132,17 +132,18 @@ class Flush:
             for path in self._obsolete:
                 self._disk.unlink(path)
         except FileNotFoundError:
-            # The whole log was deleted meanwhile and its folder renamed: nothing is left to keep.
+            # The whole log was deleted meanwhile and its folder renamed: nothing is left to sync.
             logger.debug("a log went away while it was flushed")
         except OSError as error:
             raise self._health.fail("flushing", error) from error
 
 
 class Deletion:
-    """Files or folders to be renamed away at once and unlinked after `delay_ms` (file.delete.delay.ms).
+    """The deletion of files or folders: renamed away at once, unlinked after `delay_ms`
+    (file.delete.delay.ms).
 
-    `paths` have been renamed already; `renames`, (from, to), `hide` carries out, once the `writes` are on the
-    disk that say what the deleted files said. Both methods may block.
+    `paths` have already been renamed. `hide` carries out `renames`, pairs of (from, to), after the `writes`
+    with the information of the deleted files are on the disk. Both methods may block.
     """
 
     __slots__ = ("_disk", "_health", "_hiding", "_renames", "_writes", "delay_ms", "paths")
@@ -166,7 +167,7 @@ class Deletion:
         self._hiding = threading.Lock()
 
     def hide(self) -> None:
-        """Rename what is to be renamed, if that was not done. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        """Make the renames, unless that was done. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
         with self._hiding:
             renames, self._renames = self._renames, ()
             writes, self._writes = self._writes, ()
@@ -188,7 +189,7 @@ class Deletion:
         return self._health.fail(doing, error)
 
     def run(self) -> None:
-        """Unlink them. A failure is logged only: the next start deletes what is left."""
+        """Unlink the files and folders. A failure is only logged: the next start deletes the rest."""
         self.hide()
         for path in self.paths:
             try:

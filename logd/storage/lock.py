@@ -1,4 +1,4 @@
-"""The lock that keeps a second process out of a log folder."""
+"""The lock that keeps a second process out of a log directory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from logd.storage.names import LOCK
 
 
 class FolderLock:
-    """Held from construction to `release`, or to the end of the process however it ends.
+    """A lock that is held from construction to `release`, or to the end of the process.
 
-    Two kinds of lock, since neither sees the other: `flock` also keeps a second opening in this process out,
-    a record lock is what a Java broker takes. The file holds our process id, for the other's error message.
+    There are two locks, since neither excludes the other. `flock` also excludes a second open in this
+    process; a record lock excludes a Java broker. The file contains the process id, for the error message of
+    a second broker.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Raises FolderLocked, OSError."""
+        """Take the lock. Raises FolderLocked and OSError."""
         fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -34,7 +35,7 @@ class FolderLock:
         self._fd = fd
 
     def release(self) -> None:
-        """Let others in."""
+        """Release the lock."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,7 +1,8 @@
-"""Room on the disk for a segment before its bytes come (the topic setting ``preallocate``).
+"""Allocation of a segment's room on the disk before its bytes arrive (the topic setting ``preallocate``).
 
-The file's size stays what was written, unlike with Kafka, which has to cut the zeros off again: recovery,
-retention and whoever copies a log see no difference. Where the system cannot do it, nothing is allocated.
+The file's size stays the number of written bytes. With Kafka it does not, so Kafka has to truncate zeros
+again. Recovery, retention and copies of a log see no difference. If the system cannot do it, nothing is
+allocated.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def preallocate(file: File, size: int) -> None:
-    """Have ``size`` bytes for the file on the disk, if there is room."""
+    """Allocate ``size`` bytes on the disk for the file, if there is room."""
     function = _fallocate()
     if function is not None and function(file.descriptor.fileno(), FALLOC_FL_KEEP_SIZE, 0, size) != 0:
         logger.debug("%d bytes were not preallocated", size)
@@ -29,8 +30,10 @@ def preallocate(file: File, size: int) -> None:
 
 @cache
 def _fallocate() -> ctypes._NamedFuncPointer | None:
-    """Linux' fallocate; None elsewhere. The os module has only posix_fallocate, which makes files larger."""
-    import ctypes  # only where a topic asks for it
+    """Return Linux' fallocate; None elsewhere. The os module only has posix_fallocate, which enlarges
+    files.
+    """
+    import ctypes  # imported only if a topic uses it
 
     try:
         function = ctypes.CDLL(None, use_errno=True).fallocate

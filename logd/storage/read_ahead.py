@@ -1,7 +1,7 @@
-"""Having the kernel read in what opening logs will ask for, some logs ahead: a cold start waits for many
-small reads otherwise, one after the other.
+"""Read-ahead for a start: the kernel reads files of the next logs while a log is opened.
 
-Nothing depends on it: what goes wrong here, opening the log meets again and reports.
+Otherwise a cold start would wait for many small reads, one after the other. Errors are ignored here: opening
+the log meets and reports them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from pathlib import Path
 from logd.storage.names import LOG_SUFFIX
 
 AHEAD = 64
-"""Logs the reading ahead is ahead by, at most."""
+"""Most logs that are read ahead."""
 TAIL_BYTES = 2 * 1024 * 1024
-"""Of a log's last segment: producers are found again from the last snapshot on, batches are checked from the
-recovery point on."""
+"""Bytes of a log's last segment to read: producers are restored from the last snapshot on, and batches
+checked from the recovery point on.
+"""
 
 
 def read_ahead(folders: Sequence[Path]) -> Iterator[Path]:
-    """The folders of logs, one by one, each asked for when the one before it was opened."""
+    """Yield the folders of logs, one by one, while a thread reads ahead."""
     room = threading.Semaphore(AHEAD)
     ended = threading.Event()
     thread = threading.Thread(target=_read, args=(folders, room, ended), name="read-ahead", daemon=True)

@@ -1,21 +1,21 @@
-"""The leader epoch that logs begin after an unclean stop, remembered by their folder (KIP-320).
+"""The leader epoch that logs start after an unclean stop, stored in their log directory (KIP-320).
 
-A power loss takes records that were acknowledged, and their offsets are used again. Only a new leader epoch
-tells a consumer, so whoever may have lost something begins one:
+A power loss may lose acknowledged records, and their offsets are used again. Consumers only notice a new
+leader epoch, so logs that may have lost records start one:
 
     recovery-leader-epoch-checkpoint:
         0        version
         1        number of lines
-        7        the largest leader epoch that was begun in this folder after an unclean stop
+        7        the largest leader epoch that was started in this directory after an unclean stop
 
-    every epoch under which this folder's logs have answered  ≤  the larger of this number and what their own
-    `leader-epoch-checkpoint` and batches say
+    every epoch under which this directory's logs have answered  ≤  the larger of this number and the epochs
+    in their own `leader-epoch-checkpoint` and batches
 
-An epoch that was announced must never be announced again, even if a second power loss takes all that was
-written under it. One number for all logs of a folder is enough for that, and so an unclean start forces one
-file to the disk, however many logs there are. Where the epoch began in each log says its own
-`leader-epoch-checkpoint`, which follows with the log's next flush or at the clean stop: until then no batch
-behind the recovery point is of another epoch, and recovery finds out again.
+An epoch that was announced must never be announced again, even if a second power loss loses all records of
+that epoch. One number for all logs of a directory is enough for that. So an unclean start syncs one file, for
+any number of logs. Each log's `leader-epoch-checkpoint` has the epoch's start offset in that log. It is
+written with the log's next flush or at the clean stop. Until then all batches after the recovery point are of
+that epoch, so recovery can restore it.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from logd.storage.names import RECOVERY_EPOCH
 logger = logging.getLogger(__name__)
 
 NONE_BEGUN = 0
-"""Logs serve in epoch 0 from their creation on."""
+"""The epoch of new logs, before any unclean stop."""
 
 
 class EpochLog(Protocol):
-    """A log that can begin an epoch."""
+    """A log that can start an epoch."""
 
     @property
     def highest_epoch(self) -> int:
-        """The largest leader epoch found of it, also if nothing of it is left; -1 without one."""
+        """The log's largest leader epoch, even if none of its records are left; -1 without one."""
 
     def begin_epoch(self, epoch: int) -> None:
-        """From its end on it is in this leader epoch."""
+        """Start this leader epoch at the end of the log."""
 
 
 class RecoveryEpoch:
-    """`announced` is the number at the start: no earlier life announced a larger one through recovery."""
+    """The file with the directory's largest epoch. `announced` is its number at the start."""
 
     __slots__ = ("_disk", "_epoch", "_is_raised", "_path", "announced")
 
@@ -58,18 +58,20 @@ class RecoveryEpoch:
         self._is_raised = False
 
     def begin(self, logs: Iterable[EpochLog], *, above: int = NONE_BEGUN) -> None:
-        """Have each log begin an epoch larger than `above`, than all it had and than all begun in here in
-        earlier lives; they may be served then. Blocks (two fsyncs, in one life once as a rule). OSError.
+        """Have each log start an epoch larger than `above`, all its own, and all earlier ones of this
+        directory.
+
+        The logs may serve then. Blocks: two fsyncs, usually once per process. Raises OSError.
         """
-        begun = tuple(logs)
-        epoch = max((above, *(log.highest_epoch for log in begun))) + 1
+        recovered = tuple(logs)
+        epoch = max((above, *(log.highest_epoch for log in recovered))) + 1
         if not self._is_raised:
             epoch = max(epoch, self._epoch + 1)
         if epoch > self._epoch:
             write_atomically(self._disk, self._path, encode_lines([str(epoch)]))
             self._epoch = epoch
         self._is_raised = True
-        for log in begun:
+        for log in recovered:
             log.begin_epoch(self._epoch)
 
 

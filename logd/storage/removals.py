@@ -1,15 +1,16 @@
-"""Up to where a log may lack deletions and transaction markers that compaction has removed.
+"""The offset before which compaction may have removed deletions and transaction markers from a log.
 
-A replica that is behind that offset may hold a value whose deletion it will never be sent, or a transaction
-whose marker it will never be sent. So the offset is on the disk before the first segment without them is.
+A replica that ends before that offset may lack a deletion or a marker that it will never receive. So the
+offset is saved before the first segment without them.
 
     removal-offset-checkpoint, in the log's own folder:
         0               version
         1               number of lines
-        336776 340011   removal offset, and up to where the log was compacted then
+        336776 340011   removal offset, and the offset up to which the log was compacted then
 
-Whoever compacts without writing this file (Apache Kafka, an earlier release, a standalone broker) leaves a
-`cleaner-offset-checkpoint` beyond the second number, or no file: then everything that was compacted counts.
+Apache Kafka, an earlier release and a standalone broker compact without writing this file. Then the offset in
+`cleaner-offset-checkpoint` is larger than the second number, or there is no file. In that case all deletions
+of the compacted part are assumed to be removed.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from logd.storage.names import REMOVAL_OFFSET
 
 
 class Removals:
-    """`offset` is 1 + the highest offset of a deletion or marker removed from the log, 0 if there is none.
+    """The removal offset: 1 + the highest offset of a deletion or marker removed from the log, 0 if none.
 
-    It only rises. The owner raises it, then has `save` run in a thread, and only then does what it is
-    raised for. `compacted_to` is up to where the log is compacted, as far as this broker has done it.
+    It only rises. The owner raises it, then runs `save` in a thread, and only then removes the records.
+    `compacted_to` is the offset up to which this broker has compacted the log.
     """
 
     __slots__ = ("_saved", "_saving", "compacted_to", "offset")
@@ -39,34 +40,35 @@ class Removals:
 
     @classmethod
     def read(cls, folder: Path, compacted_to: int, log_end_offset: int) -> Removals:
-        """Read the file in the log's folder. Assume the most without one, or if others have compacted.
+        """Read the file in the log's folder; without one, or if others have compacted, assume that all is
+        removed.
 
-        `compacted_to` is the folder's `cleaner-offset-checkpoint` for the log, -1 if it has none.
+        `compacted_to` is the log's offset in `cleaner-offset-checkpoint`, -1 if there is none.
         """
         try:
-            rows = [(int(offset), int(known)) for offset, known in read_lines(folder / REMOVAL_OFFSET)]
+            rows = [(int(offset), int(end)) for offset, end in read_lines(folder / REMOVAL_OFFSET)]
         except ValueError:
             rows = []
-        offset, known = rows[0] if rows else (0, -1)
-        if compacted_to > known:
-            return cls(max(offset, min(compacted_to, log_end_offset)), known)
-        return cls(offset, known)
+        offset, saved_to = rows[0] if rows else (0, -1)
+        if compacted_to > saved_to:
+            return cls(max(offset, min(compacted_to, log_end_offset)), saved_to)
+        return cls(offset, saved_to)
 
     @property
     def is_known(self) -> bool:
-        """Return True if there is something to keep: this log, or its origin, was compacted."""
+        """True if there is something to save: this log, or the log that it was copied from, was compacted."""
         return self.offset > 0 or self.compacted_to >= 0
 
     def encode(self) -> bytes:
-        """The file's content."""
+        """Return the file's content."""
         return encode_lines([f"{self.offset} {self.compacted_to}"])
 
     def raise_to(self, offset: int) -> None:
-        """The log lacks, or is going to lack, deletions or markers before `offset`."""
+        """Raise the offset: deletions or markers before `offset` are or will be removed."""
         self.offset = max(self.offset, offset)
 
     def save(self, disk: Disk, folder: Path) -> None:
-        """Have what holds now on the disk. Blocks. May raise OSError."""
+        """Save the current values. Blocks until they are on the disk. May raise OSError."""
         with self._saving:
             data = self.encode()
             if data != self._saved:

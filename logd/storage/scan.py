@@ -1,6 +1,6 @@
-"""Walking the batches of a log file: their headers only, or the whole of them.
+"""Iteration over the batches of a log file: their headers only, or whole batches.
 
-Reads in chunks, so that many small batches cost one call and a large one's records are skipped.
+The file is read in chunks. So many small batches take one call, and a large batch's records are skipped.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ EMPTY_LENGTH = (HEADER_SIZE - LOG_OVERHEAD).to_bytes(4, "big")
 
 
 _REACH = struct.Struct(">qi4xb4x2xi")
-"""Of a header the base offset, the batch length, the magic and the last offset's delta."""
+"""The base offset, batch length, magic and last offset delta of a header."""
 
 
 def find_batch(file: File, position: int, end: int, offset: int) -> tuple[int, int] | None:
-    """(position, size) of the first batch in bytes [position, end) that is not wholly before `offset`.
+    """Return (position, size) of the first batch in bytes [position, end) that is not entirely before
+    `offset`.
 
-    As `scan_headers`, without making a header of each batch: every fetch that is not at the log's end looks
-    here. A batch whose header makes no sense, but for its length, reaches up to the next one: whoever reads
-    it says what is wrong with it. Raises CorruptRecordBatch where a length makes no sense.
+    It does what `scan_headers` does without creating headers, since every fetch that is not at the log's end
+    comes here. A batch with an invalid header but a valid length counts up to the next batch: its reader
+    reports the error. Raises CorruptRecordBatch for an invalid length.
     """
     chunk, start, size, unpack = b"", position, HEADER_CHUNK, _REACH.unpack_from
     damaged: tuple[int, int] | None = None
@@ -60,21 +61,22 @@ def find_batch(file: File, position: int, end: int, offset: int) -> tuple[int, i
 
 
 def end_of_empty(file: File, position: int, end: int, bytes_max: int | None = None) -> int:
-    """Where the batches without records end that begin at `position`, or `end` if they go on up to there.
+    """Return the end of the run of batches without records that starts at `position`; `end` if it goes up to
+    there.
 
-    After `bytes_max` it stops looking: the batch it leads to may be one of them as well. Such batches are
-    bare headers, one like the other, so their lengths are looked at a column at a time.
+    After `bytes_max` it stops checking: the batch at the returned position may be without records too. Such
+    batches are identical headers, so their lengths are compared column by column.
     """
     stop = end if bytes_max is None else min(end, position + bytes_max)
     while stop - position >= HEADER_SIZE:
         chunk = file.read(position, min(EMPTY_CHUNK, end - position))
         count = len(chunk) // HEADER_SIZE
         if not count:
-            break  # the file is shorter than it should be: who reads on is told
+            break  # the file is shorter than it should be: the next read reports it
         lengths = [chunk[at : count * HEADER_SIZE : HEADER_SIZE] for at in range(8, 12)]
         empty = min(
-            count - len(column.lstrip(bytes([wanted])))
-            for column, wanted in zip(lengths, EMPTY_LENGTH, strict=True)
+            count - len(column.lstrip(bytes([expected])))
+            for column, expected in zip(lengths, EMPTY_LENGTH, strict=True)
         )
         position += empty * HEADER_SIZE
         if empty < count:
@@ -83,9 +85,10 @@ def end_of_empty(file: File, position: int, end: int, bytes_max: int | None = No
 
 
 def scan_headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of the whole batches in bytes [position, end); `position` is where one begins.
+    """Yield (position, header) of the whole batches in bytes [position, end); a batch must start at
+    `position`.
 
-    Raises CorruptRecordBatch where a header makes no sense; a partial batch at the end ends the walk.
+    Raises CorruptRecordBatch for an invalid header. A partial batch at the end ends the iteration.
     """
     chunk, start, size = b"", position, HEADER_CHUNK
     while end - position >= HEADER_SIZE:
@@ -103,9 +106,9 @@ def scan_headers(file: File, position: int, end: int) -> Iterator[tuple[int, Bat
 def scan_batches(
     file: File, position: int, end: int, *, chunk_bytes: int = BATCH_CHUNK
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """(position, header, bytes) of every whole batch in bytes [position, end), CRCs unchecked.
+    """Yield (position, header, bytes) of every whole batch in bytes [position, end), without checking CRCs.
 
-    Raises CorruptRecordBatch where a header makes no sense; a partial batch at the end ends the walk.
+    Raises CorruptRecordBatch for an invalid header. A partial batch at the end ends the iteration.
     """
     chunk, start = memoryview(b""), position
     while end - position >= HEADER_SIZE:

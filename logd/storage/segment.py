@@ -1,7 +1,7 @@
-"""One segment of a log: the `.log` file and its two indexes.
+"""A segment of a log: the `.log` file and its indexes.
 
-Files are opened when first needed. A segment knows nothing of log start offsets, high watermarks or epochs:
-`log` puts segments in a row and decides what is written and who may read what.
+Files are opened when first needed. A segment does not know log start offsets, high watermarks or epochs:
+`log` orders the segments and decides what is written and what may be read.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from logd.storage.open_files import OPEN_FILES
 from logd.storage.scan import find_batch, scan_headers
 
 NOT_READ = -2
-"""Stands for a timestamp that has not been read from the disk yet."""
+"""A timestamp that has not been read from the disk yet."""
 RECENT_BATCHES = 128
-"""How many of the last appended batches are remembered by position, at least; twice as many at most."""
+"""The last appended batches whose positions are remembered: at least this many, at most twice as many."""
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
 
 class Segment:
-    """Batches from `base_offset` on, `size` bytes of them. Methods may raise OSError."""
+    """The batches from `base_offset` on, `size` bytes of them. Methods may raise OSError."""
 
     __slots__ = (
         "_bytes_since_index",
@@ -90,17 +90,17 @@ class Segment:
 
     @classmethod
     def create(cls, disk: Disk, folder: Path, base_offset: int, created_ms: int) -> Segment:
-        """A new, empty segment and its `.log` file."""
+        """Create a new, empty segment and its `.log` file."""
         segment = cls(disk, folder, base_offset, 0, created_ms)
         segment.file.truncate(0)
         return segment
 
     def placed_by(self, placement: Placement) -> None:
-        """The files may not exist yet: the first one to be opened calls the placement to make them."""
+        """Set the placement that creates the files: it is called before the first file is opened."""
         self._placement = placement
 
     def path(self, suffix: str) -> Path:
-        """One of the segment's files."""
+        """Return the path of one of the segment's files."""
         return self.folder / offset_name(self.base_offset, suffix)
 
     @property
@@ -109,7 +109,7 @@ class Segment:
         return f"{self.folder.name}/{offset_name(self.base_offset, LOG_SUFFIX)}"
 
     def place(self) -> None:
-        """Have the files of a new log on the disk; see `placed_by`."""
+        """Create the files of a new log on the disk; see `placed_by`."""
         if self._placement is not None:
             self._placement.carry_out()
 
@@ -127,25 +127,25 @@ class Segment:
         return file
 
     def was_used(self) -> bool:
-        """Whether the file was read or grew since this was last asked; see `open_files`."""
+        """Return True if the file was read or grew since the last call; see `open_files`."""
         used = self._used or self.size != self._size_seen
         self._used, self._size_seen = False, self.size
         return used
 
     def rest(self) -> None:
-        """Let go of the file, and of what memory holds only to save reading it again."""
+        """Release the file, and memory that only saves reading it again."""
         self.close()
         self.unload()
 
     # Writing
 
     def expect_appends(self) -> None:
-        """Read what the first append has to know, so that it does not wait for the disk."""
+        """Read what the first append needs, so that it does not wait for the disk."""
         if self.size:
             try:
                 self._first_timestamp, self._max_timestamp = self.first_timestamp, self.largest_timestamp
             except CorruptRecordBatch:
-                return  # the append raises it
+                return  # the append raises the error
         self.index.last()
         self.time_index.last()
 
@@ -165,16 +165,16 @@ class Segment:
     def append_run(
         self, run: Buffer, headers: Iterable[BatchHeader], end_offset: int, index_interval: int
     ) -> None:
-        """Write batches that stand one behind the other at the end of the file, in one write; `note` each.
+        """Write consecutive batches at the end of the file, in one write, and `note` each.
 
-        They fit: see `room`. `end_offset` is where the log ends; there may be gaps behind that.
+        They must fit: see `room`. `end_offset` is the end of the log before; there may be gaps after it.
         """
         (self._file or self.file).write(self.size, (run,))
         note = self.note
         for header in headers:
             base = header.base_offset
             if base != end_offset:
-                self._forget_recent()  # between two of them there is no gap
+                self._forget_recent()  # remembered batches have no gaps between them
             last = base + header.last_offset_delta
             note(LOG_OVERHEAD + header.batch_length, base, last, header.max_timestamp, index_interval)
             end_offset = last + 1
@@ -185,7 +185,7 @@ class Segment:
     def note(
         self, size: int, base_offset: int, last_offset: int, max_timestamp: int, index_interval: int
     ) -> None:
-        """The next `size` bytes of the file are a batch: account for it, and index it if one is due."""
+        """Count the next `size` bytes of the file as a batch, and add index entries if they are due."""
         position = self.size
         if max_timestamp > (
             self._max_timestamp if self._max_timestamp != NOT_READ else self.largest_timestamp
@@ -208,7 +208,7 @@ class Segment:
         self.size = position + size
 
     def reset(self) -> None:
-        """Forget everything but the file's bytes, which are to be noted again from the first on."""
+        """Clear everything but the file's bytes, whose batches are then noted again from the first on."""
         self.index.clear()
         self.time_index.clear()
         self.size = self._bytes_since_index = 0
@@ -217,9 +217,9 @@ class Segment:
         self._forget_recent()
 
     def rewind(self, end_offset: int) -> bool:
-        """Forget what stands from `end_offset` on, which is to be noted again; everything before was flushed.
+        """Keep batches before `end_offset`, all of which were flushed; later ones are then noted again.
 
-        False if the indexes do not lead there: `reset` then.
+        Returns False if the indexes do not lead there: call `reset` then.
         """
         self.index.rewind(end_offset)
         self.time_index.rewind(end_offset)
@@ -236,7 +236,7 @@ class Segment:
         return True
 
     def _end_of_flushed(self, end_offset: int) -> int | None:
-        """Where the batch before `end_offset` ends; None if it cannot be found."""
+        """Return the end of the last batch before `end_offset`; None if it cannot be found."""
         position = self.index.last_position()
         for number, (start, header) in enumerate(scan_headers(self.file, position, self.size)):
             if number == 0 and not self.index.leads_to(header.last_offset):
@@ -246,59 +246,61 @@ class Segment:
         return None
 
     def fits(self, last_offset: int, index_interval: int, index_bytes_max: int) -> bool:
-        """Whether the indexes can take a batch ending with `last_offset`."""
+        """Return True if the indexes can take a batch that ends with `last_offset`."""
         if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             return False
         if self._bytes_since_index <= index_interval:
             return True
-        # The time index keeps room for one entry more: the last one, of `finish`.
+        # The time index needs room for one more entry: the last one, of `finish`.
         return (len(self.index) + 1) * OffsetIndex.ENTRY_SIZE <= index_bytes_max and (
             len(self.time_index) + 2
         ) * TimeIndex.ENTRY_SIZE <= index_bytes_max
 
     def room(self, index_bytes_max: int) -> int:
-        """How many batches more the indexes can take for sure, were there an entry for each."""
+        """Return how many more batches fit into the indexes, even with an entry for each."""
         return min(
             index_bytes_max // OffsetIndex.ENTRY_SIZE - len(self.index),
             index_bytes_max // TimeIndex.ENTRY_SIZE - 1 - len(self.time_index),
         )
 
     def open_for(self, max_timestamp: int, now_ms: int) -> int:
-        """How long the segment has been open (ms): by its records' timestamps, without those by the clock."""
+        """Return how long the segment has been open (ms), by its records' timestamps, or by the clock without
+        them.
+        """
         first = self._first_timestamp
         if first == NOT_READ:
             first = self.first_timestamp
         return max_timestamp - first if first >= 0 <= max_timestamp else now_ms - self.created_ms
 
     def finish(self) -> None:
-        """No more batches come: the last time index entry tells the largest timestamp from now on."""
+        """Write the last time index entry, with the segment's largest timestamp: no more batches follow."""
         if self.size:
             self.time_index.maybe_append(self.largest_timestamp, self._max_timestamp_offset)
 
     def save(self) -> list[File]:
-        """Write the indexes out; returns the files to `sync`, the indexes' being the caller's to close."""
+        """Write the indexes; return the files to sync. The caller closes those of the indexes."""
         aborted = self.txn_index.save()
         return [self.file, self.index.save(), self.time_index.save(), *([aborted] if aborted else [])]
 
     def not_synced(self) -> None:
-        """The files that `save` returned were not synced: the next flush does so."""
+        """Have the next flush sync the files that `save` returned: they were not synced."""
         self.index.not_synced()
         self.time_index.not_synced()
 
     def start_save(self) -> list[FileWrite]:
-        """The writes `save` would make, to be made in a thread; call `saved` once they are."""
+        """Return the writes that `save` would make, to be made in a thread; call `saved` after them."""
         writes = [self.index.start_save(), self.time_index.start_save()]
         if (aborted := self.txn_index.save()) is not None:
-            writes.append(FileWrite(aborted, 0, b""))  # its entries are in the file already
+            writes.append(FileWrite(aborted, 0, b""))  # its entries are already in the file
         return [write for write in writes if write is not None]
 
     def saved(self) -> None:
-        """The writes of `start_save` were made."""
+        """Record that the writes of `start_save` were made."""
         self.index.saved()
         self.time_index.saved()
 
     def unload(self) -> None:
-        """Drop what memory holds only to save reading it again."""
+        """Drop memory that only saves reading the disk again."""
         self.index.unload()
         self.time_index.unload()
         self.txn_index.unload()
@@ -306,7 +308,7 @@ class Segment:
         self._forget_recent()
 
     def truncate(self, size: int, end_offset: int) -> None:
-        """Cut the file to `size` bytes, which end before `end_offset`."""
+        """Truncate the file to `size` bytes, which end before `end_offset`."""
         self.index.truncate(size)
         self.time_index.truncate(end_offset)
         self.txn_index.truncate(end_offset)
@@ -320,13 +322,13 @@ class Segment:
             self._reread_timestamps()
 
     def close(self) -> None:
-        """Let go of the file. A `FileSlice` given out keeps its descriptor."""
-        # Not `File.close`: a flush running in a thread may be using it.
+        """Release the file. A `FileSlice` that was returned keeps its descriptor."""
+        # Not `File.close`: a flush that runs in a thread may be using the file.
         self._file = None
         self._used, self._size_seen = False, self.size
 
     def relocate(self, disk: Disk, folder: Path) -> None:
-        """The files are in another folder now; see `Log.relocate`."""
+        """Use the files in another folder; see `Log.relocate`."""
         self.close()
         self._disk, self.folder = disk, folder
         self.index.relocate(disk, folder)
@@ -334,7 +336,7 @@ class Segment:
         self.txn_index.relocate(disk, folder)
 
     def mark_deleted(self) -> list[Path]:
-        """Rename the files away and let go of them; returns what is to be unlinked later."""
+        """Rename the files away and release them; return the files to unlink later."""
         renamed = []
         for path, target in self.take_away():
             try:
@@ -345,27 +347,27 @@ class Segment:
         return renamed
 
     def take_away(self) -> list[tuple[Path, Path]]:
-        """Let go of the files; returns how to rename them (not all exist), which a `Deletion` does."""
+        """Release the files; return how to rename them (not all exist), which a `Deletion` does."""
         self.close()
         return self.renames()
 
     def renames(self) -> list[tuple[Path, Path]]:
-        """How its files are renamed when they are to be deleted; not all exist."""
+        """Return how the files are renamed before their deletion; not all exist."""
         paths = [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
         return [(path, path.with_name(path.name + DELETED_SUFFIX)) for path in paths]
 
     def finish_again(self) -> None:
-        """`finish` a segment that a crash may have left flushed and not finished."""
+        """`finish` a segment that a crash may have left flushed but not finished."""
         try:
             self._reread_timestamps()
         except CorruptRecordBatch:
-            return  # flushed data has gone bad: reading it raises the error
+            return  # flushed data is damaged: reading it raises the error
         self.finish()
 
     # Reading
 
     def locate(self, offset: int) -> tuple[int, int] | None:
-        """(position, size) of the first batch not wholly before `offset`; None if there is none."""
+        """Return (position, size) of the first batch not entirely before `offset`; None if there is none."""
         recent = self._recent_offsets
         if recent and offset >= recent[0]:
             index = bisect_right(recent, offset)
@@ -380,20 +382,20 @@ class Segment:
     def read(
         self, offset: int, max_bytes: int, bound: int | None, min_one_batch: bool, wants_records: bool = False
     ) -> FileSlice | None:
-        """Whole batches from the one holding `offset`, ending before the one holding `bound`; None if there
-        are none.
+        """Return whole batches from the one that holds `offset` up to the one that holds `bound`; None if
+        there are none.
 
-        Cut to `max_bytes` where a batch is known to begin, so up to one index interval less is returned. Who
-        `wants_records` gets batches from the first on that has some, else the last without: then the slice
-        is of `HEADER_SIZE`.
+        The slice is cut to `max_bytes` at a known start of a batch, so it may be one index interval shorter.
+        With `wants_records` it starts at the first batch with records. If there is none, it is the last
+        batch, of `HEADER_SIZE` bytes.
         """
-        found = self.locate(offset)
-        if found is None:
+        batch = self.locate(offset)
+        if batch is None:
             return None
-        position, first_size = found
+        position, first_size = batch
         limit = self.size
-        if bound is not None and (bound_found := self.locate(bound)) is not None:
-            limit = bound_found[0]
+        if bound is not None and (bound_batch := self.locate(bound)) is not None:
+            limit = bound_batch[0]
         if limit <= position:
             return None
         if wants_records and first_size == HEADER_SIZE:
@@ -407,18 +409,19 @@ class Segment:
         return FileSlice(descriptor.number, position, length, descriptor)
 
     def _behind_empty(self, position: int, limit: int) -> tuple[int, int]:
-        """(position, size) of the first batch with records from `position` on; of the last one before `limit`
-        if they all have none, as the one at `position`.
+        """Return (position, size) of the first batch with records, from an empty one at `position` on.
+
+        If all batches before `limit` are empty, it returns the last one.
         """
         size = HEADER_SIZE
         while size == HEADER_SIZE:
             position = self._empty_runs.end(self.file, position, limit)
             if (
                 position >= limit
-                or (found := find_batch(self.file, position, limit, self.base_offset)) is None
+                or (batch := find_batch(self.file, position, limit, self.base_offset)) is None
             ):
                 return position - HEADER_SIZE, HEADER_SIZE
-            position, size = found
+            position, size = batch
         return position, size
 
     def _boundary_before(self, position: int) -> int:
@@ -428,12 +431,16 @@ class Segment:
         return self.index.boundary_before(position)
 
     def is_recent(self, offset: int) -> bool:
-        """Whether the batch holding `offset` is one of the last appended, known by their positions."""
+        """Return True if the batch that holds `offset` was appended recently, so that its position is in
+        memory.
+        """
         recent = self._recent_offsets
         return bool(recent) and offset >= recent[0]
 
     def offset_behind(self, position: int) -> int | None:
-        """An offset that no batch before `position` reaches, as near as is known; None: the segment's end."""
+        """Return an offset that no batch before `position` reaches, as close as is known; None: the segment's
+        end.
+        """
         recent = self._recent_positions
         if position >= self.size:
             return None
@@ -442,7 +449,9 @@ class Segment:
         return self.index.offset_behind(position)
 
     def next_offset(self) -> int:
-        """The offset after the last batch, `base_offset` without one. Reads from the last index entry on."""
+        """Return the offset after the last batch, `base_offset` without one. Reads from the last index entry
+        on.
+        """
         end = self.base_offset
         for _, header in scan_headers(self.file, self.index.last_position(), self.size):
             end = header.next_offset
@@ -459,7 +468,7 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int:
-        """The first batch's largest timestamp, ms, from which `segment.ms` counts; -1 without one."""
+        """The first batch's largest timestamp, ms, at which `segment.ms` starts; -1 without one."""
         if self._first_timestamp == NOT_READ:
             headers = scan_headers(self.file, 0, self.size)
             self._first_timestamp = next((header.max_timestamp for _, header in headers), NO_TIMESTAMP)
@@ -475,7 +484,9 @@ class Segment:
                 yield header, self.file.read(position, header.size)
 
     def _reread_timestamps(self) -> None:
-        """After truncation: the time index's last entry, and the batches behind the last entry of either."""
+        """Read the timestamps after a truncation: from the time index's last entry, and the batches after
+        both indexes.
+        """
         self._max_timestamp, self._max_timestamp_offset = self.time_index.last_entry()
         for _, header in scan_headers(self.file, self.index.last_position(), self.size):
             if header.max_timestamp > self._max_timestamp:

@@ -18,13 +18,13 @@ from logd.storage.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from logd.storage.segment import Segment
 
 EMPTY_SEGMENTS_MAX = 16
-"""Segments without a record that one read passes over, so that it does not hold up the event loop."""
+"""Most segments without records that one read skips, so that it does not block the event loop."""
 
 _base_offset = attrgetter("base_offset")
 
 
 class Segments:
-    """At least one segment. Methods may raise OSError."""
+    """The segments of a log, at least one. Methods may raise OSError."""
 
     __slots__ = ("_disk", "_folder", "active", "row")
 
@@ -35,45 +35,48 @@ class Segments:
         self.active = row[-1]
 
     def index_of(self, offset: int) -> int:
-        """Which segment `offset` belongs to; the first for offsets before it."""
+        """Return the index of the segment of `offset`; the first one's for earlier offsets."""
         return max(bisect_right(self.row, offset, key=_base_offset) - 1, 0)
 
     def end_of(self, index: int, log_end_offset: int) -> int:
-        """Where a segment's offsets end."""
+        """Return the offset at which a segment's offsets end."""
         return self.row[index + 1].base_offset if index + 1 < len(self.row) else log_end_offset
 
     def add(self, base_offset: int, now_ms: int) -> Segment:
-        """Finish the active segment and begin the next one at `base_offset`."""
-        self.active.finish()  # its indexes are written out by the next flush
+        """Finish the active segment and start the next one at `base_offset`."""
+        self.active.finish()  # the next flush writes its indexes
         self.active.unload()
         self.active = Segment.create(self._disk, self._folder, base_offset, now_ms)
         self.row.append(self.active)
         return self.active
 
     def begin_at(self, base_offset: int, now_ms: int) -> None:
-        """Have the only segment, which is empty, begin elsewhere. The log's folder is to be synced."""
+        """Move the start of the only segment, which is empty, to `base_offset`. The log's folder must be
+        synced then.
+        """
         (before,) = self.row
         before.close()
         self.active = Segment(self._disk, self._folder, base_offset, 0, now_ms)
         self.row[:] = [self.active]
-        # A power loss that undoes it leaves a file whose first batch is not of its name: recovery empties it.
+        # After a power loss the file may have its old name, which its first batch does not match: recovery
+        # empties it.
         self._disk.rename(before.path(LOG_SUFFIX), self.active.path(LOG_SUFFIX))
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._disk.unlink(before.path(suffix))
 
     def relocate(self, disk: Disk, folder: Path) -> None:
-        """Their files are in another folder now; see `Log.relocate`."""
+        """Use the files in another folder; see `Log.relocate`."""
         self._disk, self._folder = disk, folder
         for segment in self.row:
             segment.relocate(disk, folder)
 
     def release(self) -> None:
-        """Let go of the files as they are; slices given out stay readable."""
+        """Release the files as they are; returned slices stay readable."""
         for segment in self.row:
             segment.close()
 
     def drop_oldest(self, count: int) -> list[tuple[Path, Path]]:
-        """Take out the oldest segments, not all of them; returns how to rename their files away."""
+        """Remove the oldest segments, not all of them; return how to rename their files away."""
         renames = [rename for segment in self.row[:count] for rename in segment.take_away()]
         del self.row[:count]
         return renames
@@ -87,8 +90,9 @@ class Segments:
         min_one_batch: bool,
         wants_records: bool,
     ) -> FileSlice | None:
-        """See `LogReader.read`; moves on to the next segment where compaction took a segment's last batches,
-        or all their records.
+        """Read batches; see `LogReader.read`.
+
+        It goes on to the next segment if compaction removed a segment's last batches, or all their records.
         """
         empty: list[FileSlice] = []
         for index in range(self.index_of(offset), len(self.row)):
@@ -120,7 +124,7 @@ class Segments:
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp of any record (ms), -1 without one."""
+        """The largest timestamp of all records (ms), -1 without one."""
         return max(segment.largest_timestamp for segment in self.row)
 
     @property

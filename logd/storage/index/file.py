@@ -1,11 +1,11 @@
-"""What the two indexes of a segment share: two rising columns of numbers in a file of fixed-size entries.
+"""The base of a segment's two indexes: two rising columns of numbers in a file of fixed-size entries.
 
-An index is read whole when something is first looked up. Appending needs its end only, so that no append
-waits for the disk. New entries stay in memory until `save`: what a crash takes, recovery builds again from
-the log, and no recovery point passes unsaved entries (see `LogFlusher.start_flush`).
+An index is read whole at the first lookup. Appends only need its end, so that no append waits for the disk.
+New entries stay in memory until `save`. Recovery builds entries again that a crash lost, from the log: no
+recovery point is after unsaved entries (see `LogFlusher.start_flush`).
 
     entries of the index:  those in the file only │ those in memory: `keys`, `values`
-                                           _first ┘        0: all are in memory, -1: nobody has looked yet
+                                           _first ┘        0: all are in memory, -1: the file was not read yet
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from logd.storage.jobs import FileWrite
 
 NOT_LOOKED_AT = -1
 CHECKED_ENTRIES = 4096
-"""Entries at the end that are looked at one by one after a crash, if those before were flushed."""
+"""Entries at the end that are checked one by one after a crash, if those before were flushed."""
 
 
 class IndexFile(ABC):
     """Entries of one segment's index; its file need not exist yet. Methods may raise OSError.
 
-    `keys` is searched; `values` stands beside it. Whoever searches calls `loaded` first.
+    `keys` is searched; `values` has the values at the same places. Call `loaded` before searching.
     """
 
     __slots__ = (
@@ -59,17 +59,17 @@ class IndexFile(ABC):
 
     @property
     def path(self) -> Path:
-        """Its file; put together when asked for, since making many partitions at once asks for none."""
+        """The index's file. The path is built on demand, since many new partitions never need it."""
         return self.folder / self.name
 
     def __len__(self) -> int:
-        """Number of entries."""
+        """Return the number of entries."""
         if self._first < 0:
             self._look_at_end()
         return self._first + len(self.keys)
 
     def loaded(self) -> array[int]:
-        """The keys, read from the file if they are not all in memory."""
+        """Return the keys, read from the file if they are not all in memory."""
         if self._first:
             keys, values = self._decode(self._read())
             if self._first < 0:
@@ -82,7 +82,7 @@ class IndexFile(ABC):
         return self.keys
 
     def last(self) -> tuple[int, int] | None:
-        """Key and value of the last entry, None without one. Reads no more than that."""
+        """Return key and value of the last entry, None without one. Reads only that entry."""
         if self.keys:
             return self.keys[-1], self.values[-1]
         if self._first < 0:
@@ -90,29 +90,31 @@ class IndexFile(ABC):
         return self._last if self._first else None
 
     def clear(self) -> None:
-        """Forget every entry, without reading them first."""
+        """Remove every entry, without reading them first."""
         self.keys, self.values = self._decode(b"")
         self._first = 0
         self._truncate_file(0)
 
     def rewind(self, end_offset: int) -> None:
-        """Keep what was flushed before `end_offset`; what a crash left behind it goes, in the file too."""
+        """Keep entries that were flushed before `end_offset`; remove later ones that a crash left, in the
+        file too.
+        """
         keys, values, offsets = self.loaded(), self.values, self._offsets()
         end = end_offset - self.base_offset
-        kept, last_key, last_value = 0, -1, -1
+        count, last_key, last_value = 0, -1, -1
         trusted = len(keys) - CHECKED_ENTRIES
         if trusted > 0 and 0 < offsets[trusted - 1] < offsets[trusted] < end:
-            kept, last_key, last_value = trusted, keys[trusted - 1], values[trusted - 1]
-        for place in range(kept, len(keys)):
+            count, last_key, last_value = trusted, keys[trusted - 1], values[trusted - 1]
+        for place in range(count, len(keys)):
             key, value = keys[place], values[place]
             if offsets[place] >= end or key <= last_key or value <= last_value:
                 break
-            kept, last_key, last_value = place + 1, key, value
-        del keys[kept:], values[kept:]
-        self._truncate_file(kept)
+            count, last_key, last_value = place + 1, key, value
+        del keys[count:], values[count:]
+        self._truncate_file(count)
 
     def save(self) -> File:
-        """Write new entries to the file, which is returned for `sync` and is the caller's to close."""
+        """Write new entries to the file and return it: the caller syncs and closes it."""
         write = self.start_save()
         self.saved()
         if write is None:
@@ -122,9 +124,10 @@ class IndexFile(ABC):
         return write.file
 
     def start_save(self) -> FileWrite | None:
-        """The write of the new entries, to be made in a thread; None if there are none and the file is there.
+        """Return the write of the new entries, to be made in a thread; None if the file exists and nothing is
+        new.
 
-        Call `saved` once it is made, and neither `truncate` nor `clear` before.
+        Call `saved` after the write. Do not call `truncate` or `clear` before.
         """
         start = self._saved
         end = start if self._first < 0 else self._first + len(self.keys)
@@ -136,15 +139,15 @@ class IndexFile(ABC):
         return FileWrite(self._disk.open(self.path), start * self.ENTRY_SIZE, data)
 
     def saved(self) -> None:
-        """The write of `start_save` was made."""
+        """Record that the write of `start_save` was made."""
         self._saving = False
 
     def not_synced(self) -> None:
-        """What `save` wrote was not forced to the disk: the next `start_save` does that."""
+        """Have the next `start_save` sync the file: what `save` wrote was not synced."""
         self._is_known = False
 
     def relocate(self, disk: Disk, folder: Path) -> None:
-        """The file is in another folder now, with the entries it had: those not saved are written there."""
+        """Use the file in another folder, which has the same entries; unsaved ones will be written there."""
         self._disk, self.folder = disk, folder
         self._saving = self._is_known = False
         if self.keys:
@@ -167,7 +170,7 @@ class IndexFile(ABC):
             self.keys, self.values = self._decode(b"")
 
     def _truncate_file(self, entries: int) -> None:
-        """Leave no more than this many entries in the file."""
+        """Truncate the file to at most this many entries."""
         self._saved = min(self._saved, entries)
         try:
             file = self._disk.open(self.path, create=False)
@@ -177,13 +180,13 @@ class IndexFile(ABC):
         file.close()
 
     def _look_at_end(self) -> None:
-        """Learn how many entries the file has, and its last one."""
+        """Read the number of entries in the file, and the last one."""
         data = self._read(only_last=True)
         keys, values = self._decode(data[-self.ENTRY_SIZE :])
         self._last = (keys[-1], values[-1]) if keys else None
 
     def _read(self, *, only_last: bool = False) -> bytes:
-        """The file's entries, or its last one; a partial entry at the end is left out."""
+        """Return the file's entries, or its last one, without a partial entry at the end."""
         try:
             file = self._disk.open(self.path, create=False)
         except FileNotFoundError:
@@ -200,12 +203,12 @@ class IndexFile(ABC):
 
     @abstractmethod
     def _offsets(self) -> array[int]:
-        """The column of relative offsets."""
+        """Return the column of relative offsets."""
 
     @abstractmethod
     def _decode(self, data: bytes) -> tuple[array[int], array[int]]:
-        """Keys and values from the file's bytes."""
+        """Return keys and values from the file's bytes."""
 
     @abstractmethod
     def _encode(self, start: int) -> bytes:
-        """The file's bytes of the entries in memory from `start` on."""
+        """Return the file's bytes of the entries in memory from `start` on."""

@@ -1,12 +1,12 @@
-"""The time index of one segment: from which offset on timestamps are larger.
+"""The time index of one segment: the offset after which timestamps are larger.
 
     .timeindex: entries of 12 bytes, big-endian, timestamps rising
         int64  the largest timestamp in the segment so far, ms
         int32  last offset of the first batch that has it, relative to the segment's base offset
 
-An entry (t, o) promises that no record up to `o` is later than `t`. One is written when the offset index gets
-an entry and t has grown, and once more when the segment is rolled or closed, so that the last entry tells the
-segment's largest timestamp.
+An entry (t, o) says that no record up to `o` is later than `t`. An entry is written with each entry of the
+offset index if `t` has grown. Another one is written when the segment is rolled or closed, so that the last
+entry has the segment's largest timestamp.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_TIMESTAMP = -1
 
 
 class TimeIndex(IndexFile):
-    """Keys are timestamps, values relative offsets."""
+    """An index whose keys are timestamps, and whose values are relative offsets."""
 
     __slots__ = ()
 
@@ -37,17 +37,19 @@ class TimeIndex(IndexFile):
             self.values.append(offset - self.base_offset)
 
     def lookup(self, timestamp: int) -> int:
-        """An offset such that no record before it is as late as `timestamp`."""
+        """Return an offset such that no record before it is as late as `timestamp`."""
         index = bisect_left(self.loaded(), timestamp)
         return self.base_offset + (self.values[index - 1] if index else 0)
 
     def last_entry(self) -> tuple[int, int]:
-        """(timestamp, offset) of the last entry, (-1, base offset) without one. Reads no more than that."""
+        """Return (timestamp, offset) of the last entry, (-1, base offset) without one. Reads only that
+        entry.
+        """
         last = self.last()
         return (last[0], self.base_offset + last[1]) if last is not None else (NO_TIMESTAMP, self.base_offset)
 
     def truncate(self, end_offset: int) -> None:
-        """Forget entries at or after `end_offset`, in the file too."""
+        """Remove entries at or after `end_offset`, in the file too."""
         keys = self.loaded()
         while self.values and self.base_offset + self.values[-1] >= end_offset:
             self.values.pop()

@@ -1,4 +1,4 @@
-"""The transaction index of one segment: the aborted transactions whose abort marker stands in it.
+"""The transaction index of one segment: the aborted transactions whose abort marker is in it.
 
     .txnindex: entries of 34 bytes, big-endian, by rising last offset
         int16  version = 0
@@ -7,9 +7,9 @@
         int64  last offset: that of its marker
         int64  last stable offset once the marker was written
 
-Readers of committed records are told of the aborted transactions in what they read and leave them out
-(KIP-98). The file comes into being with its first entry; entries are written at once and forced to the disk
-by the log's next flush. It is read whole when first needed.
+A fetch of committed records returns the aborted transactions in its range, and the client skips their records
+(KIP-98). The file is created with its first entry. Entries are written at once, and synced by the log's next
+flush. The file is read whole when first needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ ENTRY_SIZE = _ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
-    """One entry: `last_offset` is the abort marker's, `last_stable_offset` what it was behind the marker."""
+    """An entry: `last_offset` is the abort marker's, `last_stable_offset` the value after the marker was
+    written.
+    """
 
     producer_id: int
     first_offset: int
@@ -41,8 +43,9 @@ _last_offset = attrgetter("last_offset")
 
 
 class TransactionIndex:
-    """Entries of one segment; their file need not exist. Methods may raise OSError, and CorruptRecordBatch
-    for a file that makes no sense.
+    """The transaction index of one segment; its file need not exist.
+
+    Methods may raise OSError, and CorruptRecordBatch for a file with invalid entries.
     """
 
     __slots__ = ("_base_offset", "_disk", "_entries", "_is_being_rebuilt", "_unsynced", "folder", "name")
@@ -58,7 +61,7 @@ class TransactionIndex:
 
     @property
     def path(self) -> Path:
-        """Its file; see `IndexFile.path`."""
+        """The index's file; see `IndexFile.path`."""
         return self.folder / self.name
 
     @property
@@ -69,11 +72,11 @@ class TransactionIndex:
         return self._entries
 
     def relocate(self, disk: Disk, folder: Path) -> None:
-        """The file is in another folder now; see `Log.relocate`."""
+        """Use the file in another folder; see `Log.relocate`."""
         self._disk, self.folder = disk, folder
 
     def append(self, entry: AbortedTransaction) -> None:
-        """An abort marker was written at `entry.last_offset`; goes to the file at once."""
+        """Add the entry of an abort marker at `entry.last_offset`, in the file too."""
         if self._is_being_rebuilt:
             self.entries.append(entry)
             return
@@ -84,21 +87,21 @@ class TransactionIndex:
             self._entries.append(entry)
         self._unsynced = True
 
-    def collect(self, start: int, end: int, found: list[AbortedTransaction]) -> bool:
-        """Add to `found` the transactions with records in [start, end) of the log; True if no later segment
-        can have any.
+    def collect(self, start: int, end: int, into: list[AbortedTransaction]) -> bool:
+        """Add the transactions with records in [start, end) to `into`; return True if no later segment has
+        any.
         """
         entries = self.entries
         for index in range(bisect_left(entries, start, key=_last_offset), len(entries)):
             entry = entries[index]
             if entry.first_offset < end:
-                found.append(entry)
+                into.append(entry)
             if entry.last_stable_offset >= end:
                 return True
         return False
 
     def truncate(self, end_offset: int) -> None:
-        """Forget markers from `end_offset` on, and what a crash left of an entry, in the file too."""
+        """Remove markers from `end_offset` on, and a partial entry after a crash, in the file too."""
         if self._is_being_rebuilt:
             return
         try:
@@ -115,20 +118,21 @@ class TransactionIndex:
         self._entries = entries
 
     def rebuild(self) -> None:
-        """Begin anew, in memory: the file stays as it is until `rebuilt` exchanges it, since a crash before
-        that must not leave one that looks whole and lacks entries.
+        """Start again without entries, in memory only, until `rebuilt` replaces the file.
+
+        A crash before that must not leave a file that looks whole but lacks entries.
         """
         self._entries, self._is_being_rebuilt = [], True
 
     def rebuilt(self) -> None:
-        """All entries have been appended. Blocks: they are on the disk on return."""
+        """Write the appended entries to the file. Blocks until they are on the disk."""
         self._is_being_rebuilt = self._unsynced = False
         if self.entries or self.path.exists():
             data = b"".join(_ENTRY.pack(_VERSION, *entry) for entry in self.entries)
             write_atomically(self._disk, self.path, data)
 
     def check(self) -> bool:
-        """Whether the file holds together; reads it."""
+        """Return True if the file's entries are valid and whole; reads the file."""
         try:
             data = self._read()
             self._decode(data)
@@ -137,7 +141,7 @@ class TransactionIndex:
         return len(data) % ENTRY_SIZE == 0
 
     def save(self) -> File | None:
-        """The file if it has to be forced to the disk; it is the caller's to close."""
+        """Return the file if it must be synced, else None; the caller closes it."""
         if not self._unsynced:
             return None
         self._unsynced = False
@@ -163,7 +167,7 @@ class TransactionIndex:
         return entries
 
     def _whole_entries(self, data: bytes) -> list[AbortedTransaction]:
-        """The entries up to the first that makes no sense."""
+        """Return the entries before the first invalid one."""
         entries: list[AbortedTransaction] = []
         due = self._base_offset
         for version, *numbers in _ENTRY.iter_unpack(data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]):

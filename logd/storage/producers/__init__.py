@@ -1,1 +1,1 @@
-"""What a log knows of its producers, and the snapshots of it."""
+"""The state of a log's producers, and snapshots of it."""

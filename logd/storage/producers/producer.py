@@ -1,4 +1,4 @@
-"""One idempotent or transactional producer, as a log remembers it. What becomes of it: `state`."""
+"""The state of one idempotent or transactional producer in a log. `state` changes it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ REMEMBERED_BATCHES = 5
 SEQUENCE_MASK = 0x7FFF_FFFF
 NO_TRANSACTION = -1
 NO_NUMBER = -1
-"""The number of a transaction whose coordinator gives none: Apache Kafka's, or an operator."""
+"""The number of a transaction whose coordinator sends none: Apache Kafka's, or an operator."""
 
 
 class BatchMemo(NamedTuple):
-    """A batch an idempotent producer wrote; `timestamp` is when, in ms."""
+    """A batch of an idempotent producer; `timestamp` is when it was written, in ms."""
 
     first_sequence: int
     last_sequence: int
@@ -25,15 +25,15 @@ class BatchMemo(NamedTuple):
 
     @property
     def base_offset(self) -> int:
-        """Where the batch begins in the log."""
+        """The batch's first offset."""
         return self.last_offset - self.offset_delta
 
 
 class MarkerMemo(NamedTuple):
-    """The marker of a numbered transaction that was written here last, while this broker led the partition.
+    """The last marker of a numbered transaction that was written here while this broker led the partition.
 
-    It is not in snapshots: a marker that comes late from before a restart comes by a connection that ended
-    with the process.
+    It is not in snapshots: a late marker from before a restart would have to arrive on a connection that
+    ended with the process.
     """
 
     coordinator_epoch: int
@@ -42,10 +42,10 @@ class MarkerMemo(NamedTuple):
 
 
 class Producer:
-    """One producer id. `next_sequence` is the base sequence its next batch must have.
+    """The state of one producer id. `next_sequence` is the base sequence that its next batch must have.
 
-    `coordinator_epoch` is that of its last marker, `txn_first_offset` where its open transaction began; both
-    are -1 if there is none.
+    `coordinator_epoch` is that of its last marker, `txn_first_offset` the first offset of its open
+    transaction. Both are -1 if there is none.
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class Producer:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def enter(self, epoch: int) -> None:
-        """Batches of another epoch begin at sequence 0."""
+        """Enter another epoch, whose batches start at sequence 0."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()

@@ -1,4 +1,4 @@
-"""The producers of a log as bytes, in Kafka's format (version 1, big-endian), with more behind it.
+"""The snapshot of a log's producers in Kafka's format (version 1, big-endian), with an addition at its end.
 
     offset  bytes  field
          0      2  version = 1
@@ -10,7 +10,7 @@
                 1  how many batches       │ for each producer of which more than the last batch
               28…  its earlier batches    ┘ is remembered (`row`)
 
-Ended transactions are not kept: whoever reads a snapshot reads on from its offset, and comes by the markers
+Ended transactions are not included: a reader of a snapshot continues at its offset, and reads the markers
 again.
 """
 
@@ -29,13 +29,13 @@ SNAPSHOT_VERSION = 1
 _HEAD = struct.Struct(">hIi")
 _ENTRIES_START = 6
 MORE = b"MSB1"
-"""What stands behind Kafka's entries, in this version."""
+"""The mark after Kafka's entries, in this version."""
 _MORE_HEAD = struct.Struct(">qB")
 _ID_BYTES = 8
 
 
 def encode_snapshot(rows: Sequence[bytes]) -> bytes:
-    """The snapshot file's content, from `ProducerState.rows`."""
+    """Return the snapshot file's content, from `ProducerState.rows`."""
     size = ROW.size
     entries = b"".join([row[:size] for row in rows])
     more = b"".join(
@@ -53,7 +53,7 @@ def encode_snapshot(rows: Sequence[bytes]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> ProducerState:
-    """The state in a snapshot; ValueError if it is torn or of another version."""
+    """Return the state in a snapshot; raises ValueError if it is damaged or of another version."""
     size = _HEAD.size
     if len(data) < size:
         raise ValueError(f"{len(data)} bytes are no producer snapshot")
@@ -78,7 +78,7 @@ def decode_snapshot(data: bytes) -> ProducerState:
 
 
 def _earlier(data: bytes, pos: int) -> Iterator[tuple[int, bytes]]:
-    """Each producer's batches before its last, packed; ValueError for what is not ours."""
+    """Yield each producer's batches before its last, packed; raises ValueError for another format."""
     if pos == len(data):
         return
     if data[pos : pos + len(MORE)] != MORE:

@@ -1,8 +1,8 @@
 """The producer snapshots of one log: `<offset>.snapshot` holds the state before the record at that offset.
 
-One is taken when a segment is rolled, by the flush of a log that has grown, and at a clean stop, so that
-opening the log replays little. It is noted in memory and written by the next flush, in its thread: there may
-be many producers. A torn one is found out by its CRC and the one before it serves.
+A snapshot is taken when a segment is rolled, by the flush of a log that has grown, and at a clean stop. So
+opening the log replays little. A new snapshot is kept in memory; the next flush writes it, in its thread,
+since there may be many producers. A damaged one is detected by its CRC; the one before is used instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class SnapshotWrite:
-    """A snapshot to be written, forced to the disk and closed; without `rows` it is written already."""
+    """The write of a snapshot, with its sync; without `rows` the file is already written."""
 
     __slots__ = ("_file", "_rows", "offset")
 
@@ -31,7 +31,7 @@ class SnapshotWrite:
         self._rows = rows
 
     def run(self) -> None:
-        """Do so. Blocks. May raise OSError."""
+        """Write and sync the file, and close it. Blocks. May raise OSError."""
         if self._rows is not None:
             data = encode_snapshot(self._rows)
             self._file.truncate(len(data))
@@ -43,8 +43,8 @@ class SnapshotWrite:
 class Snapshots:
     """The snapshots of one log, by offset. Methods may raise OSError.
 
-    `unsynced` are the offsets of those that the next flush has to write or to force to the disk; what is not
-    known to be in its file stays in `_unwritten`.
+    `unsynced` are the offsets of those that the next flush has to write or sync. Snapshots that may not be in
+    their file yet stay in `_unwritten`.
     """
 
     __slots__ = ("_disk", "_unwritten", "folder", "offsets", "unsynced")
@@ -62,43 +62,43 @@ class Snapshots:
         return self.offsets[-1] if self.offsets else -1
 
     def path(self, offset: int) -> Path:
-        """The file of the snapshot at `offset`."""
+        """Return the path of the snapshot at `offset`."""
         return self.folder / offset_name(offset, SNAPSHOT_SUFFIX)
 
     def relocate(self, disk: Disk, folder: Path, unsynced: set[int]) -> None:
-        """The files are in another folder now; see `Log.relocate`."""
+        """Use the files in another folder; see `Log.relocate`."""
         self._disk, self.folder, self.unsynced = disk, folder, {*unsynced, *self._unwritten}
 
     def take(self, offset: int, state: ProducerState) -> None:
-        """Note the state before `offset`; the next flush writes it."""
+        """Take a snapshot of the state before `offset`; the next flush writes it."""
         self._unwritten[offset] = state.rows()
         if offset not in self.offsets:
             insort(self.offsets, offset)
         self.unsynced.add(offset)
 
     def start_sync(self) -> list[SnapshotWrite]:
-        """What the next flush has to do. Once it has, call `synced`."""
+        """Return the writes for the next flush; call `synced` after them."""
         writes = self.writes(self.unsynced)
         self.unsynced.clear()
         return writes
 
     def writes(self, offsets: Iterable[int]) -> list[SnapshotWrite]:
-        """How to force these to the disk, as far as they are there."""
+        """Return the writes that sync the snapshots at these offsets, as far as they exist."""
         return [
             SnapshotWrite(offset, self._disk.open(self.path(offset)), self._unwritten.get(offset))
             for offset in self.unsynced.union(self._unwritten).intersection(self.offsets, offsets)
         ]
 
     def synced(self, writes: Iterable[SnapshotWrite]) -> None:
-        """These were run."""
+        """Record that these writes were made."""
         for write in writes:
-            if write.offset not in self.unsynced:  # else it was taken again meanwhile
+            if write.offset not in self.unsynced:  # else the snapshot was taken again meanwhile
                 self._unwritten.pop(write.offset, None)
 
     def newest(self, upto: int) -> tuple[int, ProducerState]:
-        """(offset, state) of the newest whole snapshot at or before `upto`; (-1, empty) without one.
+        """Return (offset, state) of the newest whole snapshot at or before `upto`; (-1, empty) without one.
 
-        Damaged ones met are removed.
+        Damaged ones that it reads are removed.
         """
         for offset in reversed(self.offsets[: bisect_right(self.offsets, upto)]):
             try:
@@ -112,22 +112,24 @@ class Snapshots:
         return -1, ProducerState()
 
     def drop_after(self, end_offset: int) -> None:
-        """Remove the snapshots of what the log no longer has, or will have anew."""
+        """Remove the snapshots after `end_offset`, where the log now ends."""
         while self.offsets and self.offsets[-1] > end_offset:
             offset = self.offsets.pop()
             self._unwritten.pop(offset, None)
             self._disk.unlink(self.path(offset))
 
-    def drop_between(self, kept: Collection[int]) -> list[Path]:
-        """Take out all snapshots but the latest and those at the offsets `kept`; files, to be unlinked."""
-        dropped = [offset for offset in self.offsets[:-1] if offset not in kept]
+    def drop_between(self, needed: Collection[int]) -> list[Path]:
+        """Remove all snapshots but the latest and those at the offsets `needed`; return the files to
+        unlink.
+        """
+        dropped = [offset for offset in self.offsets[:-1] if offset not in needed]
         self.offsets = [offset for offset in self.offsets if offset not in dropped]
         for offset in dropped:
             self._unwritten.pop(offset, None)
         return [self.path(offset) for offset in dropped]
 
     def drop_before(self, offset: int) -> list[tuple[Path, Path]]:
-        """Take out the snapshots before `offset`; returns how to rename their files away."""
+        """Remove the snapshots before `offset`; return how to rename their files away."""
         renames = []
         while self.offsets and self.offsets[0] < offset:
             path = self.path(dropped := self.offsets.pop(0))

@@ -1,20 +1,20 @@
-"""What a log knows of its idempotent and transactional producers (KIP-98, KIP-360, KIP-890).
+"""The state of a log's idempotent and transactional producers (KIP-98, KIP-360, KIP-890).
 
-A producer numbers its records; the next batch must begin where its last one ended. The last five batches of
-each are remembered, since five may be in flight: one of them sent again is a duplicate and is answered with
-the offsets of the first time. A producer nobody remembers (new, expired, or its records deleted) may begin
-with any number.
+A producer numbers its records; the next batch must start where its last one ended. The last five batches of
+each producer are remembered, since five may be in flight. One of them that is sent again is a duplicate, and
+is answered with its first offsets. An unknown producer (new, expired, or its records deleted) may start with
+any number.
 
-A transaction opens with a producer's first transactional batch and ends with a marker, which may bring the
-producer its next epoch. Until the high watermark has passed the marker, the transaction is unstable: readers
-of committed records are held back at the first offset of the first such one.
+A transaction starts with a producer's first transactional batch. It ends with a marker, which may set the
+producer's next epoch. Until the high watermark is after the marker, the transaction is unstable. Readers of
+committed records wait at the first offset of the first unstable transaction.
 
     open transactions  =  producers with a txn_first_offset  ⊆  unstable transactions
-    unstable transactions stand in the order of their first offsets, since they are entered as they begin
+    unstable transactions are in the order of their first offsets, since they are added as they start
 
-The rows of a snapshot are kept packed, so that taking one packs what has changed since the last. Left to
-others: a row's bytes (`row`), the snapshot's (`snapshot`), allotting producer ids and deciding how
-transactions end (the broker), when snapshots are taken (`snapshots`, `log`), the transaction index.
+The rows of a snapshot are kept packed, so that taking one only packs changes since the last. The bytes of
+rows and snapshots are in `row` and `snapshot`. The broker assigns producer ids and decides how transactions
+end; `snapshots` and `log` decide when snapshots are taken.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from logd.storage.producers.producer import (
 from logd.storage.producers.row import pack_row
 
 EPOCH_BUMP_VERSION = 2
-"""The transaction version (KIP-890) from which on every marker carries an epoch newer than its records'."""
+"""The transaction version (KIP-890) from which on every marker has a newer epoch than its records."""
 PACKED_AT = 256
-"""So many producers that have changed are packed at a time: a snapshot never has to pack more."""
+"""Changed producers that are packed at one time: a snapshot never has to pack more."""
 
 
 class EndedTransaction(NamedTuple):
-    """A transaction that a marker ended; `last_stable_offset` counts this one as ended and replicated."""
+    """A transaction that a marker ended; `last_stable_offset` counts it as ended and replicated."""
 
     first_offset: int
     last_stable_offset: int
@@ -50,7 +50,7 @@ class EndedTransaction(NamedTuple):
 class ProducerState:
     """The producers of one log, by producer id.
 
-    `first_unstable_offset` is where the first unstable transaction began, None without one.
+    `first_unstable_offset` is the first offset of the first unstable transaction, None without one.
     """
 
     __slots__ = ("_changed", "_ended", "_rows", "_unstable", "first_unstable_offset", "producers")
@@ -58,12 +58,12 @@ class ProducerState:
     def __init__(
         self, producers: dict[int, Producer] | None = None, rows: dict[int, bytes] | None = None
     ) -> None:
-        """`rows` are those of a snapshot, if the producers are from one."""
+        """Start with `producers`; `rows` are those of the snapshot that they are from, if any."""
         self.producers: dict[int, Producer] = producers or {}
         self._rows = rows if rows is not None else {}
         self._changed = set() if rows is not None else set(self.producers)
-        # First offset: producer id while the transaction is open, then None. In an OrderedDict the first key
-        # is found at once however many before it were deleted.
+        # First offset → producer id while the transaction is open, then None. An OrderedDict finds its first
+        # key at once, even after many deletions.
         self._unstable: OrderedDict[int, int | None] = OrderedDict(
             sorted(
                 (producer.txn_first_offset, producer_id)
@@ -72,18 +72,20 @@ class ProducerState:
             )
         )
         self._ended: deque[tuple[int, int]] = deque()
-        """(marker's offset, first offset) of the ended ones among the unstable, in the log's order."""
+        """(marker's offset, first offset) of the ended transactions that are still unstable, in the log's
+        order.
+        """
         self.first_unstable_offset: int | None = next(iter(self._unstable), None)
 
     # Batches
 
     def check(self, header: BatchHeader) -> BatchMemo | None:
-        """Whether a client's batch may be written now: None if so, or what is remembered of it if it is a
+        """Check a client's batch; return None if it may be written, or the earlier batch if it is a
         duplicate.
 
-        Raises KafkaError: INVALID_PRODUCER_EPOCH for an older instance of the producer,
-        OUT_OF_ORDER_SEQUENCE_NUMBER for a gap or for a duplicate too old to be remembered, INVALID_TXN_STATE
-        for a batch outside of the producer's open transaction.
+        Raises KafkaError(INVALID_PRODUCER_EPOCH) for an older instance of the producer, and
+        (OUT_OF_ORDER_SEQUENCE_NUMBER) for a gap or a duplicate that is no longer remembered. Raises
+        KafkaError(INVALID_TXN_STATE) for a batch outside the producer's open transaction.
         """
         producer = self.producers.get(header.producer_id)
         if producer is None:
@@ -109,9 +111,9 @@ class ProducerState:
         )
 
     def check_unsequenced(self, header: BatchHeader) -> None:
-        """Whether a coordinator may write this batch for a producer; those carry no sequence of their own.
+        """Check a batch without sequence, which a coordinator writes for a producer.
 
-        Raises KafkaError: INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE.
+        Raises KafkaError(INVALID_PRODUCER_EPOCH) and KafkaError(INVALID_TXN_STATE).
         """
         producer = self.producers.get(header.producer_id)
         if producer is None:
@@ -121,7 +123,7 @@ class ProducerState:
         _check_transaction(producer, header)
 
     def duplicate(self, header: BatchHeader) -> BatchMemo | None:
-        """What is remembered of this very batch, if it was written before."""
+        """Return the remembered batch that equals this one; None if there is none."""
         producer = self.producers.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             return None
@@ -130,8 +132,8 @@ class ProducerState:
     def record(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
         """Remember a batch that was written at `base_offset`, at `timestamp` (the wall clock, ms).
 
-        Not the record's timestamp as Kafka has it: records about the past would make their producer expire at
-        once.
+        Unlike Kafka it does not use the record's timestamp: producers of records about the past would expire
+        at once.
         """
         producer = self.producers.get(header.producer_id)
         if producer is None:
@@ -154,7 +156,7 @@ class ProducerState:
     # Snapshots
 
     def rows(self) -> list[bytes]:
-        """Every producer as a snapshot keeps it."""
+        """Return every producer's row for a snapshot."""
         self._pack()
         return list(self._rows.values())
 
@@ -166,7 +168,9 @@ class ProducerState:
     # Transactions
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int | None = None) -> bool:
-        """Whether the producer has a transaction open in this log, at this epoch if one is given."""
+        """Return True if the producer has an open transaction in this log, with this epoch if one is
+        given.
+        """
         producer = self.producers.get(producer_id)
         return (
             producer is not None
@@ -177,11 +181,11 @@ class ProducerState:
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
     ) -> None:
-        """Whether a marker may be written.
+        """Check whether a marker may be written.
 
-        From transaction version 2 on, one of the epoch that the open transaction has is an old one come late
-        or again: it must not end the producer's next transaction. With nothing open it does no harm.
-        Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+        From transaction version 2 on, a marker with the epoch of the open transaction is a late or repeated
+        one: it must not end the producer's next transaction. Without an open transaction it does no harm.
+        Raises KafkaError(INVALID_PRODUCER_EPOCH) and KafkaError(TRANSACTION_COORDINATOR_FENCED).
         """
         producer = self.producers.get(producer_id)
         if producer is None:
@@ -201,8 +205,8 @@ class ProducerState:
     ) -> MarkerMemo | None:
         """Return the marker that was written for this transaction, or for a later one; None if there is none.
 
-        Then this one has come again or late. It must not be written: below transaction version 2 it would end
-        the producer's next transaction. Numbers count within one coordinator epoch.
+        A marker for an ended transaction is repeated or late, and must not be written: below transaction
+        version 2 it would end the producer's next transaction. Numbers count within one coordinator epoch.
         """
         producer = self.producers.get(producer_id)
         memo = None if producer is None else producer.last_marker
@@ -220,8 +224,8 @@ class ProducerState:
         *,
         transaction_number: int = NO_NUMBER,
     ) -> EndedTransaction | None:
-        """A marker was written at `offset`, at `timestamp` (the wall clock, ms); what it ended, None if
-        nothing.
+        """Record a marker at `offset`, written at `timestamp` (the wall clock, ms); return what it ended, or
+        None.
         """
         producer = self.producers.get(producer_id)
         if producer is None:
@@ -242,8 +246,8 @@ class ProducerState:
         return EndedTransaction(first_offset, offset + 1 if open_before is None else open_before)
 
     def replicated_to(self, high_watermark: int) -> None:
-        """Every record below `high_watermark` is committed: transactions whose marker it has passed are
-        stable.
+        """Record that all records below `high_watermark` are committed: transactions with an earlier marker
+        are stable.
         """
         ended = self._ended
         if not ended or ended[0][0] >= high_watermark:
@@ -261,7 +265,9 @@ class ProducerState:
     # Time
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers without an open transaction not heard of for `expiration_ms`; how many."""
+        """Remove producers without an open transaction that wrote nothing for `expiration_ms`; return how
+        many.
+        """
         expired = [
             producer_id
             for producer_id, producer in self.producers.items()
