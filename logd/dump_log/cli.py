@@ -38,12 +38,14 @@ def dump_log(
     key_decoder_class: Annotated[
         str | None, typer.Option(help="StringDecoder, IntegerDecoder or LongDecoder, package or not.")
     ] = None,
-    value_decoder_class: Annotated[str | None, typer.Option(help="The same of values.")] = None,
+    value_decoder_class: Annotated[
+        str | None, typer.Option(help="The decoder of values, as for keys.")
+    ] = None,
     skip_record_metadata: Annotated[
-        bool, typer.Option("--skip-record-metadata", help="Of records print only key and payload.")
+        bool, typer.Option("--skip-record-metadata", help="Print only key and payload of records.")
     ] = False,
     index_sanity_check: Annotated[
-        bool, typer.Option("--index-sanity-check", help="Check of indexes what a starting broker checks.")
+        bool, typer.Option("--index-sanity-check", help="Run the index checks a broker runs at startup.")
     ] = False,
     verify_index_only: Annotated[
         bool, typer.Option("--verify-index-only", help="Check indexes against their log, without printing.")
@@ -53,7 +55,7 @@ def dump_log(
     ] = 5 * 1024 * 1024,
     max_bytes: Annotated[int, typer.Option(min=0, help="Bytes read of each log.")] = 2**31 - 1,
 ) -> None:
-    """Print what stands in a log's files, as Kafka's DumpLogSegments does. Nothing is locked or changed.
+    """Print the content of a log's files, as Kafka's DumpLogSegments does. Nothing is locked or changed.
 
     The exit status is 1 if a file is corrupt or cannot be read; where and why goes to the standard error.
     """
@@ -87,7 +89,7 @@ def _options(
     print_data_log: bool,
     **others: Any,
 ) -> Options:
-    """What was asked for; `others` are fields of `Options`. A decoder that there is not ends the command."""
+    """Return the options; `others` are fields of `Options`. An unknown decoder ends the command."""
     from logd.dump_log.decoders import columns, decode_offsets, decode_transactions
     from logd.dump_log.options import Options
 

@@ -17,10 +17,10 @@ from logd.transactions.records import TransactionLogKey, TransactionLogValue
 from logd.transactions.states import state_name
 
 Decoder: TypeAlias = Callable[[int, bytes | None, bytes | None], tuple[str | None, str | None]]
-"""From a record's offset, key and value to the texts behind `key:` and `payload:`, None for none."""
+"""Converts a record's offset, key and value to the texts after `key:` and `payload:`, None for no text."""
 
 Kinds: TypeAlias = Mapping[int, tuple[type[Message], type[Message]]]
-"""By the number a key begins with: the messages in key and value."""
+"""The messages in key and value, by the number that a key starts with."""
 
 _GROUP_RECORDS: Final[Kinds] = {
     0: (OffsetCommitKey, OffsetCommitValue),
@@ -37,32 +37,32 @@ _CONSUMERS: Final = "consumer"
 
 
 def decode_plain(offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
-    """Both as UTF-8 text."""
+    """Return key and value as UTF-8 text."""
     return as_text(key), as_text(value)
 
 
 def decode_offsets(offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
-    """A record of `__consumer_offsets`."""
+    """Decode a record of `__consumer_offsets`."""
     return _decode(_GROUP_RECORDS, offset, key, value)
 
 
 def decode_transactions(offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
-    """A record of `__transaction_state`."""
+    """Decode a record of `__transaction_state`."""
     return _decode(_TRANSACTION_RECORDS, offset, key, value)
 
 
 def as_text(data: bytes | None) -> str | None:
-    """UTF-8 text, whatever the bytes are."""
+    """Return the bytes as UTF-8 text; invalid bytes are replaced."""
     return None if data is None else data.decode("utf-8", "replace")
 
 
 def as_integer(data: bytes | None) -> str | None:
-    """A big-endian int32."""
+    """Return a big-endian int32 as text."""
     return _number(data, 4)
 
 
 def as_long(data: bytes | None) -> str | None:
-    """A big-endian int64."""
+    """Return a big-endian int64 as text."""
     return _number(data, 8)
 
 
@@ -83,7 +83,7 @@ COLUMNS: Final[dict[str, Callable[[bytes | None], str | None]]] = {
 
 
 def columns(key_name: str, value_name: str) -> Decoder:
-    """A decoder of two of `COLUMNS`; KeyError for another name."""
+    """Return a decoder of two of `COLUMNS`; raises KeyError for another name."""
     read_key, read_value = (COLUMNS[name.rpartition(".")[2]] for name in (key_name, value_name))
     return lambda offset, key, value: (read_key(key), read_value(value))
 
@@ -96,7 +96,7 @@ def _decode(kinds: Kinds, offset: int, key: bytes | None, value: bytes | None) -
         if number not in kinds:
             return f"Unknown record type {number} at offset {offset}, skipping.", None
         key_class, value_class = kinds[number]
-        # The number in front of a key is its type; before there were types it was called a version.
+        # A key starts with the number of its type, which older Kafka versions called a version.
         key_version = min(max(number, key_class.VERSIONS[0]), key_class.VERSIONS[1])
         key_json = {"type": str(number), "data": as_json(decode(key_class, key_version, key, 2), key_version)}
         return json_text(key_json), "<DELETE>" if value is None else json_text(
@@ -111,16 +111,16 @@ def _value_json(cls: type[Message], value: bytes) -> dict[str, Any]:
     message = decode(cls, version, value, 2)
     data = as_json(message, version)
     if isinstance(message, GroupMetadataValue) and message.protocol_type == _CONSUMERS:
-        for member, found in zip(message.members, data["members"], strict=True):
+        for member, fields in zip(message.members, data["members"], strict=True):
             for name, embedded in _EMBEDDED.items():
-                found[name] = _embedded(embedded, getattr(member, name), found[name])
+                fields[name] = _embedded(embedded, getattr(member, name), fields[name])
     if isinstance(message, TransactionLogValue):
         data["transactionStatus"] = state_name(message.transaction_status)
     return {"version": str(version), "data": data}
 
 
 def _embedded(cls: type[Message], data: bytes, otherwise: str) -> Any:
-    """A consumer's subscription or assignment, a message of its own; the bytes if it does not parse."""
+    """Decode a consumer's subscription or assignment; return `otherwise` if it is invalid."""
     try:
         version = _version(data)
         return as_json(decode(cls, version, data, 2), version)

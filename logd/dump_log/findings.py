@@ -1,4 +1,4 @@
-"""What is wrong with the files that were dumped: told at the end as Kafka does, and the exit status."""
+"""The findings in the dumped files: reported at the end as Kafka does, and by the exit status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Pairs = dict[Path, list[tuple[int, int]]]
 
 @dataclass(slots=True)
 class Findings:
-    """Collected over all files; pairs are what an index says and what the log says.
+    """The findings of all files. A pair is the value in an index and the value in the log.
 
     `corrupt` is set by everything except gaps between offsets, which compaction leaves.
     """
@@ -31,7 +31,7 @@ class Findings:
         kind.setdefault(path.absolute(), []).append((first, second))
 
     def complain(self, path: Path, reason: object) -> None:
-        """Say at once where a file cannot be what its name says, and why."""
+        """Report at once that a file is not what its name says, and why."""
         self.corrupt = True
         print(f"{path}: {reason}", file=self.err)
 
@@ -39,20 +39,20 @@ class Findings:
         """Print the lists, in the order and the words of Kafka's tool."""
         for path, pairs in self.index_mismatches.items():
             print(f"Mismatches in :{path}", file=self.err)
-            for said, found in reversed(pairs):
-                print(f"  Index offset: {said}, log offset: {found}", file=self.err)
+            for indexed, actual in reversed(pairs):
+                print(f"  Index offset: {indexed}, log offset: {actual}", file=self.err)
         for path, pairs in self.time_mismatches.items():
             print(f"Found timestamp mismatch in :{path}", file=self.err)
-            for said, found in pairs:
-                print(f"  Index timestamp: {said}, log timestamp: {found}", file=self.err)
+            for indexed, actual in pairs:
+                print(f"  Index timestamp: {indexed}, log timestamp: {actual}", file=self.err)
         for path, pairs in self.unordered_times.items():
             print(f"Found out of order timestamp in :{path}", file=self.err)
-            for said, before in pairs:
-                print(f"  Index timestamp: {said}, Previously indexed timestamp: {before}", file=self.err)
+            for indexed, before in pairs:
+                print(f"  Index timestamp: {indexed}, Previously indexed timestamp: {before}", file=self.err)
         for pairs in self.missing_offsets.values():
             print("The following indexed offsets are not found in the log.", file=self.err)
-            for said, found in pairs:
-                print(f"Indexed offset: {said}, found log offset: {found}", file=self.err)
+            for indexed, actual in pairs:
+                print(f"Indexed offset: {indexed}, found log offset: {actual}", file=self.err)
         for path, pairs in self.gaps.items():
             print(f"Non-consecutive offsets in {path}", file=self.err)
             for last, following in reversed(pairs):

@@ -1,7 +1,7 @@
 """The offset index and the time index of a segment: printed, and checked against its log.
 
-An index of a broker that runs, or was killed, may be longer than its entries, since Apache Kafka allots it
-ahead, filled with zeros: such an entry ends it, as does any for the base offset behind the first one.
+An index of a running or killed broker may be longer than its entries, since Apache Kafka allocates it in
+advance, filled with zeros. Such an entry ends the index, as does any later entry for the base offset.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def dump_index(path: Path, options: Options, out: TextIO, findings: Findings) ->
     with open_readonly(beside(path, LOG_SUFFIX)) as log:
         for offset, position in _offset_entries(base, data):
             try:
-                found = _last_offset_at(log, position, options.max_message_size)
+                last_offset = _last_offset_at(log, position, options.max_message_size)
             except CorruptRecordBatch as error:
                 findings.complain(
                     path, f"offset {offset}: no batch at position {position} of the log: {error}"
                 )
             else:
-                if found != offset:
-                    findings.note(findings.index_mismatches, path, offset, found)
+                if last_offset != offset:
+                    findings.note(findings.index_mismatches, path, offset, last_offset)
             if not options.verify_index_only:
                 print(f"offset: {offset} position: {position}", file=out)
 
@@ -94,7 +94,7 @@ def _time_entries(base: int, data: bytes) -> Entries:
 
 
 def _last_offset_at(log: PosixFile, position: int, limit: int) -> int:
-    """The last offset of the batch at `position`, which must not be longer than `limit`."""
+    """Return the last offset of the batch at `position`, which must not be longer than `limit`."""
     if position < 0:
         raise CorruptRecordBatch("a negative position")
     header = read_header(log.read(position, HEADER_SIZE))
@@ -106,7 +106,7 @@ def _last_offset_at(log: PosixFile, position: int, limit: int) -> int:
 def _check_time(
     path: Path, log: PosixFile, index: Entries, timestamp: int, offset: int, previous: int, findings: Findings
 ) -> None:
-    """Look for the batch that ends with `offset` and compare its largest timestamp."""
+    """Find the batch that ends with `offset` and compare its largest timestamp."""
     nearest = bisect_right(index, offset, key=itemgetter(0))
     start = index[nearest - 1][1] if nearest else 0
     for position, header in scan_headers(log, start, log.size()):
@@ -144,7 +144,7 @@ def _judge(path: Path, fault: str, out: TextIO, findings: Findings) -> None:
 
 
 def _offset_index_fault(path: Path, base: int, data: bytes) -> str:
-    """What makes a broker build the index again, in Kafka's words; empty if nothing does."""
+    """Return why a broker would rebuild the index, in Kafka's words; empty if it would not."""
     count = len(data) // _OFFSET_ENTRY.size
     last = base + _OFFSET_ENTRY.unpack_from(data, (count - 1) * _OFFSET_ENTRY.size)[0]
     if last < base:
@@ -156,18 +156,18 @@ def _offset_index_fault(path: Path, base: int, data: bytes) -> str:
 
 
 def _time_index_fault(path: Path, base: int, data: bytes) -> str:
-    """The same of a time index."""
+    """Return why a broker would rebuild the time index, as `_offset_index_fault` does."""
     count = len(data) // _TIME_ENTRY.size
     if count:
         first = _TIME_ENTRY.unpack_from(data)[0]
         last_time, relative = _TIME_ENTRY.unpack_from(data, (count - 1) * _TIME_ENTRY.size)
-        found = (
+        fault = (
             f"Corrupt time index found, time index file ({path.absolute()}) has non-zero size but the last"
         )
         if last_time < first:
-            return f"{found} timestamp is {last_time} which is less than the first timestamp {first}"
+            return f"{fault} timestamp is {last_time} which is less than the first timestamp {first}"
         if relative < 0:
-            return f"{found} offset is {base + relative} which is less than the first offset {base}"
+            return f"{fault} offset is {base + relative} which is less than the first offset {base}"
     return _length_fault("Time index file", path, data, _TIME_ENTRY.size)
 
 

@@ -1,7 +1,7 @@
-"""Messages as JSON, as Kafka's generated JsonConverter classes give them.
+"""Messages as JSON, as Kafka's generated JsonConverter classes write them.
 
-Names are in camelCase, bytes are base64, uuids Kafka's short text; a field the version lacks is left out, and
-so is a tagged field with its default.
+Names are in camelCase, bytes are base64, uuids are Kafka's short text. Fields that the version lacks are left
+out, and so are tagged fields with their default.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from kafka_client.wire.schema import Array, Shape, fields_of
 
 
 def as_json(message: Message, version: int) -> dict[str, Any]:
-    """The fields of `message` at `version`, in the order of its declaration."""
+    """Return the fields of `message` at `version`, in the order of its declaration."""
     fields = {field.name: field for field in fields_of(type(message), version)}
-    found: dict[str, Any] = {}
+    fields_json: dict[str, Any] = {}
     for info in msgspec.structs.fields(type(message)):
         field = fields.get(info.name)
         value = getattr(message, info.name)
         if field is None or (field.tag is not None and value == field.plain_default):
             continue
-        found[_camel(field.name)] = _value(value, field.shape, version)
-    return found
+        fields_json[_camel(field.name)] = _value(value, field.shape, version)
+    return fields_json
 
 
 def json_text(value: object) -> str:
-    """The text of a JSON value, without blanks."""
+    """Return the text of a JSON value, without spaces."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 

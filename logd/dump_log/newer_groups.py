@@ -1,7 +1,7 @@
-"""The records the newer group protocols keep in `__consumer_offsets`: for printing only.
+"""The records of the newer group protocols in `__consumer_offsets`, for printing only.
 
-Consumer groups of KIP-848 (types 3 to 8 and 16), share groups of KIP-932 (10 to 15), streams groups of
-KIP-1071 (17 to 23), as Apache Kafka 4.4 writes them; what older ones write is part of that.
+Consumer groups (KIP-848) have types 3 to 8 and 16. Share groups (KIP-932) have types 10 to 15, streams groups
+(KIP-1071) 17 to 23. The format is that of Apache Kafka 4.4, which includes those of older versions.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class _Value(Message):
 
 
 class GroupKey(Message):
-    """Which group."""
+    """The key of a group."""
 
     group_id: String = ""
 
 
 class MemberKey(Message):
-    """Which member of which group."""
+    """The key of a group's member."""
 
     group_id: String = ""
     member_id: String = ""
 
 
 class RegularExpressionKey(Message):
-    """Which subscription of which group."""
+    """The key of a group's subscription."""
 
     group_id: String = ""
     regular_expression: String = ""
@@ -335,4 +335,4 @@ NEWER_GROUPS: Final[dict[int, tuple[type[Message], type[Message]]]] = {
     22: (MemberKey, StreamsGroupCurrentMemberAssignmentValue),
     23: (GroupKey, StreamsGroupTopologyValue),
 }
-"""By the number a key begins with: the messages in key and value."""
+"""The messages in key and value, by the number that a key starts with."""

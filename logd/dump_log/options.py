@@ -1,4 +1,4 @@
-"""What the command was asked for."""
+"""The options of the command."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class Options:
     """The options of Kafka's tool that say how files are printed."""
 
     decoder: Decoder = decode_plain
-    """Key and payload of a record as text."""
+    """Converts key and payload of a record to text."""
     deep_iteration: bool = False
     """Print records, not only batches."""
     print_data_log: bool = False
     """Print keys and payloads too; implies `deep_iteration`."""
     skip_record_metadata: bool = False
-    """Of records print nothing but key and payload."""
+    """Print only key and payload of records."""
     index_sanity_check: bool = False
-    """Of indexes check only what a broker checks when it starts."""
+    """Only check what a starting broker checks in an index."""
     verify_index_only: bool = False
     """Check indexes against the log without printing them."""
     max_message_size: int = MESSAGE_SIZE_MAX
-    """Bytes read of the log to find the batch an index entry points to."""
+    """Bytes of the log to read for the batch of an index entry."""
     max_bytes: int = UNLIMITED
-    """Bytes read of each log file."""
+    """Bytes to read of each log file."""
 
     @property
     def deep(self) -> bool:
-        """Whether records are looked at."""
+        """True if records are read, not only batches."""
         return self.deep_iteration or self.print_data_log

@@ -12,7 +12,7 @@ from logd.storage.disk import PosixFile
 
 @contextmanager
 def open_readonly(path: Path) -> Iterator[PosixFile]:
-    """The file; OSError if it cannot be read. Its bytes may grow meanwhile."""
+    """Open a file for reading only; raises OSError. The file may grow meanwhile."""
     file = PosixFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     try:
         yield file
@@ -21,7 +21,7 @@ def open_readonly(path: Path) -> Iterator[PosixFile]:
 
 
 def base_offset_of(path: Path) -> int:
-    """The offset a segment's file is named after; ValueError if it has none."""
+    """Return the offset in the name of a segment's file; raises ValueError if there is none."""
     stem = path.name.split(".")[0]
     if not stem.isdecimal():
         raise ValueError("the file's name does not begin with an offset")
@@ -29,5 +29,5 @@ def base_offset_of(path: Path) -> int:
 
 
 def beside(path: Path, suffix: str) -> Path:
-    """The file of the same segment with another suffix."""
+    """Return the path of the same segment's file with another suffix."""
     return path.with_name(path.name.split(".")[0] + suffix)

@@ -1,4 +1,4 @@
-"""A segment's batches and records, a line each."""
+"""The batches and records of a segment, printed a line each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ _CONTROL_TYPES: Final = {
 
 
 def dump_segment(path: Path, options: Options, out: TextIO, findings: Findings) -> None:
-    """Print the batches of a `.log`; raises ValueError and OSError, complains of everything else."""
+    """Print the batches of a `.log`; raises ValueError and OSError, and reports everything else as a
+    finding.
+    """
     print(f"Log starting offset: {base_offset_of(path)}", file=out)
     position = 0
     last_offset = -1
@@ -90,7 +92,7 @@ def _codec_name(header: BatchHeader) -> str:
 
 
 class Place(NamedTuple):
-    """Where a batch is."""
+    """The file and position of a batch."""
 
     path: Path
     position: int
@@ -105,9 +107,9 @@ def _dump_records(
     out: TextIO,
     findings: Findings,
 ) -> int:
-    """Print a batch's records, up to the first that cannot be read. Return the last one's offset.
+    """Print a batch's records up to the first unreadable one. Return the last one's offset.
 
-    Without a record it is `last_offset`.
+    Without a record, `last_offset` is returned.
     """
     try:
         reader = RecordReader(batch, 0, header)
@@ -172,5 +174,5 @@ def _bool(value: bool) -> str:
 
 
 def optional_long(value: int | None) -> str:
-    """A number that may be missing, as Java writes it."""
+    """Return an optional number as Java prints it."""
     return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"

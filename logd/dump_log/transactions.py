@@ -1,4 +1,4 @@
-"""What a log keeps for its producers: snapshots of their state, and the index of aborted transactions."""
+"""A log's data about producers: snapshots of their state, and the index of aborted transactions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
 _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
 _SNAPSHOT_VERSION: Final = 1
 _SNAPSHOT_MORE: Final = b"MSB1"
-"""What logd has behind Kafka's entries begins so; Kafka's tool does not read it either."""
+"""The start of logd's addition after Kafka's entries; Kafka's tool does not read it either."""
 _CRC_START: Final = 6
 _ABORTED: Final = struct.Struct(">hqqqq")
 _ABORTED_VERSION: Final = 0

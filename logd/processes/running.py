@@ -1,8 +1,8 @@
-"""The life of several brokers on one host: started at once, ready, and stopped one after the other.
+"""The supervisor of several brokers on one host: started at once, and stopped one after the other.
 
-This process serves nothing. It ends when one of the brokers does, and has the others stop: whoever runs it,
-such as systemd, starts all of them again. The brokers hold the other end of a pipe, by which they notice that
-this process is gone, however it ended.
+This process serves no requests. If one broker ends, it stops the others and ends too, so that a service
+manager such as systemd starts all of them again. The brokers hold the other end of a pipe: its end-of-file
+tells them that this process is gone, however it ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from logd.processes.shares import shares
 
 PACKAGE_FOLDER: Final = Path(__file__).parents[2]
 LINE_MAX: Final = 64 * 1024
-"""Of what a broker prints, which is one short line."""
+"""Most bytes of a line that a broker prints; its lines are short."""
 _READY: Final = re.compile(r"logd ready at (?P<address>\S+) \(node \d+, cluster (?P<cluster>[^,]+),")
 
 
@@ -33,15 +33,17 @@ def run(
     pipe_variable: str,
     age: Callable[[], float],
 ) -> int:
-    """Run them until a signal, or until one has ended. ConfigError.
+    """Run ``count`` brokers until a signal, or until one has ended.
 
-    ``pipe_variable``: by which a broker is given its end of the pipe; ``age`` of this process (s).
-
-    The exit status: 0, all have stopped as told; 1, or what a broker ended with that ended by itself.
+    ``pipe_variable`` is the environment variable with a broker's end of the pipe; ``age`` returns the age of
+    this process (s). Returns the exit status: 0 if all have stopped on request, else 1, or the status of the
+    broker that ended. Raises ConfigError.
     """
     every = shares(load_config(path, overrides).config, count)
-    given = ["--config", str(path)] if path is not None else []
-    commands = {share.node_id: [*given, *_overriding((*overrides, *share.overrides))] for share in every}
+    config_arguments = ["--config", str(path)] if path is not None else []
+    commands = {
+        share.node_id: [*config_arguments, *_overriding((*overrides, *share.overrides))] for share in every
+    }
     theirs, ours = os.pipe()
     try:
         return asyncio.run(_Brokers(commands, theirs, pipe_variable, age).run())
@@ -55,7 +57,10 @@ def _overriding(overrides: Sequence[str]) -> list[str]:
 
 
 class _Brokers:
-    """``commands`` by node id: what `python -m logd` is given; ``pipe`` is the end that brokers hold."""
+    """The processes of the brokers.
+
+    ``commands`` are the arguments of `python -m logd` by node id; ``pipe`` is the end that brokers hold.
+    """
 
     def __init__(
         self, commands: dict[int, list[str]], pipe: int, pipe_variable: str, age: Callable[[], float]
@@ -72,7 +77,7 @@ class _Brokers:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores it
-                loop.add_signal_handler(number, self._heard)
+                loop.add_signal_handler(number, self._stop)
         for node_id, arguments in self._commands.items():
             self._processes[node_id] = await self._start(arguments)
         ends = {
@@ -85,17 +90,17 @@ class _Brokers:
         status = 0
         for ended, node_id in ends.items():
             if ended.done() and not self._stopping.is_set():
-                status = _told(node_id, ended.result(), "stopping the others")
+                status = _report_end(node_id, ended.result(), "stopping the others")
         self._stopping.set()
         for ended, node_id in ends.items():
             if not ended.done():
                 self._terminate(node_id)
-                if await ended not in (0, -signal.SIGTERM):  # which ends one that has hardly begun
-                    status = status or _told(node_id, ended.result(), "it was told to stop")
+                if await ended not in (0, -signal.SIGTERM):  # SIGTERM ends a broker that has just started
+                    status = status or _report_end(node_id, ended.result(), "it was told to stop")
         return status
 
-    def _heard(self) -> None:
-        """The first time they are stopped one after the other, then all at once."""
+    def _stop(self) -> None:
+        """Handle a signal: stop the brokers one after the other, at a second signal all at once."""
         if self._stopping.is_set():
             for node_id in self._processes:
                 self._terminate(node_id)
@@ -109,7 +114,7 @@ class _Brokers:
     async def _start(self, arguments: Sequence[str]) -> asyncio.subprocess.Process:
         paths = [str(PACKAGE_FOLDER), os.environ.get("PYTHONPATH", "")]
         return await asyncio.create_subprocess_exec(
-            # Modules come from where ours do, not from the working folder.
+            # Modules are imported from this installation, not from the working folder.
             *(sys.executable, "-P", "-m", "logd", *arguments),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -120,11 +125,11 @@ class _Brokers:
                 self._pipe_variable: str(self._pipe),
                 "PYTHONPATH": os.pathsep.join(filter(None, paths)),
             },
-            start_new_session=True,  # Ctrl-C is for this process, which stops them in turn
+            start_new_session=True,  # Ctrl-C only reaches this process, which stops the brokers in turn
         )
 
     async def _follow(self, node_id: int, process: asyncio.subprocess.Process) -> int:
-        """What it prints, to its end; its exit status."""
+        """Print a broker's output to its end; return its exit status."""
         assert process.stdout is not None
         async for line in process.stdout:
             text = line.decode(errors="replace").rstrip()
@@ -137,16 +142,16 @@ class _Brokers:
         return await process.wait()
 
     def _ready_line(self) -> str:
-        found = [self._ready[node_id] for node_id in self._commands]
-        addresses = ",".join(each["address"] for each in found)
+        ready = [self._ready[node_id] for node_id in self._commands]
+        addresses = ",".join(each["address"] for each in ready)
         nodes = ", ".join(map(str, self._commands))
         return (
-            f"logd ready at {addresses} (nodes {nodes}, cluster {found[0]['cluster']}, {self._age():.2f} s)"
+            f"logd ready at {addresses} (nodes {nodes}, cluster {ready[0]['cluster']}, {self._age():.2f} s)"
         )
 
 
-def _told(node_id: int, status: int, consequence: str) -> int:
-    """Tell how a broker has ended, and the status that all end with."""
+def _report_end(node_id: int, status: int, consequence: str) -> int:
+    """Report how a broker has ended; return the exit status of this process."""
     how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
     print(f"logd: broker {node_id} {how}: {consequence}", file=sys.stderr, flush=True)
     return status if status > 0 else 1

@@ -1,10 +1,10 @@
-"""What each of several brokers on one host is given on top of the settings of all.
+"""The settings of each broker of several on one host, on top of the settings of all.
 
-node.id             node.id, and the numbers behind it
-listeners           each listener's port, and those behind it; 0 is any free one (advertised.listeners alike)
-log.dirs            of each folder a subfolder, which is called by the node id: DIR/1, DIR/2
-broker.rack         one for all, the host's name unless it is set: replicas of a partition are placed in as
-                    many racks as there are, so that they share a host only where there are too few
+node.id             node.id, and the next numbers
+listeners           each listener's port, and the next ports; 0 is any free port (advertised.listeners
+likewise) log.dirs            a subfolder of each directory, named by the node id: DIR/1, DIR/2 broker.rack
+one for all, by default the host's name. Replicas of a partition are placed in as many racks as possible, so
+they only share a host if there are too few hosts
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from logd.storage.names import META_PROPERTIES
 
 
 class Share(NamedTuple):
-    """One of the brokers, and its `key=value`."""
+    """The settings of one of the brokers, as `key=value`."""
 
     node_id: int
     overrides: tuple[str, ...]
 
 
 def shares(config: BrokerConfig, count: int) -> list[Share]:
-    """Of each of ``count`` brokers. ConfigError for settings that cannot be shared out."""
+    """Return the settings of each of ``count`` brokers; raises ConfigError if the settings cannot be
+    split.
+    """
     if not config.is_clustered:
         raise ConfigError("--processes", count, "several brokers are a cluster: give zookeeper.connect")
     _check_folders(config)
