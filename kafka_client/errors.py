@@ -316,8 +316,8 @@ class KafkaError(MillstreamError):
         super().__init__(code, message)
         self.code = ErrorCode(code)
         self.message = message
-        self.said: str | None = None
-        """The broker's own words, where it sent any and they are known apart from `message`."""
+        self.broker_message: str | None = None
+        """The error message sent by the broker, if any."""
 
     @property
     def retriable(self) -> bool:

@@ -188,5 +188,5 @@ def _raise_resource(code: int, message: str | None, name: str, type: ResourceTyp
             raise error
         # A missing topic will not come by asking again: say so at once.
         final = KafkaError(error.code, error.message)
-        final.said = message
+        final.broker_message = message
         raise final

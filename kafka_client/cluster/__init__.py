@@ -1,1 +1,1 @@
-"""What a client knows of the cluster, and its connections to the brokers."""
+"""The client's view of the cluster, and its connections to the brokers."""

@@ -1,4 +1,4 @@
-"""The texts of brokers' refusals, for those who read of them on their own."""
+"""Error texts for brokers' refusals, which can be read without context."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from kafka_client.errors import KafkaError, error_for
 
 
 def about(subject: str, name: str, message: str | None) -> str:
-    """A broker's ``message`` behind the ``subject`` it is about, unless it has the subject's ``name`` in it:
-    some brokers' messages do, some do not, and some brokers send none.
+    """Return a broker's ``message`` after its ``subject``, unless the message contains the subject's
+    ``name``.
+
+    Some brokers' messages do, some do not, and some brokers send none.
     """
     if not message:
         return subject
@@ -19,7 +21,7 @@ def about(subject: str, name: str, message: str | None) -> str:
 
 
 def refusal(code: int, subject: str, name: str, message: str | None) -> KafkaError:
-    """The exception for a broker's refusal, which tells what it is `about`."""
+    """Return the error for a broker's refusal; its text includes the subject as in `about`."""
     error = error_for(code, about(subject, name, message))
-    error.said = message
+    error.broker_message = message
     return error

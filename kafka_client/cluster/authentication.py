@@ -1,11 +1,11 @@
-"""Logging in a client's connections by SASL, and again before a session ends (KIP-152, KIP-368).
+"""SASL authentication of a client's connections, repeated before a session ends (KIP-152, KIP-368).
 
     ApiVersions                       (done before: `versions.negotiate`)
-    SaslHandshake 1                   which mechanism
-    SaslAuthenticate, back and forth  the mechanism's messages, and in the end how long the session lasts
+    SaslHandshake 1                   chooses the mechanism
+    SaslAuthenticate, back and forth  the mechanism's messages; the last one has the session's lifetime
 
-For a login on a live connection its requests are held back: what is in flight is answered first, and the
-broker sees nothing between handshake and login.
+During a login on a live connection further requests are held back. Requests in flight are answered first, and
+the broker receives no others between handshake and login.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from kafka_client.wire.messages.sasl_handshake import SaslHandshakeRequest, Sasl
 _log = logging.getLogger(__name__)
 
 RENEW_FROM, RENEW_TO = 0.85, 0.95
-"""A session is renewed somewhere between these parts of its life, as by Kafka's clients."""
+"""A session is renewed between these parts of its lifetime, as by Kafka's clients."""
 _HANDSHAKE_VERSIONS = (1, 1)
-"""Version 0 is followed by messages without a header, and errors without a word."""
+"""Version 0 is followed by messages without a header, and has no error messages."""
 
 
 class Authenticator:
-    """Logs in connections by one mechanism. `timeout`: of each request, in seconds."""
+    """An authenticator of connections by one mechanism. `timeout`: of each request, in seconds."""
 
     def __init__(
         self, mechanism: Mechanism, *, client_id: str, timeout: float, random: Callable[[], float]
@@ -47,13 +47,13 @@ class Authenticator:
     def of(
         cls, security: SecuritySettings, *, client_id: str, timeout: float, random: Callable[[], float]
     ) -> Authenticator | None:
-        """The authenticator for these settings; None where nobody logs in."""
+        """Return the authenticator for these settings; None without SASL."""
         if not security.uses_sasl or security.sasl is None:
             return None
         return cls(security.sasl.new_mechanism(), client_id=client_id, timeout=timeout, random=random)
 
     async def log_in(self, connection: Connection) -> None:
-        """Log in a new, negotiated connection; from then on it is logged in again by itself.
+        """Authenticate a new, negotiated connection, and keep its session renewed in the background.
 
         Raises AuthenticationFailed, ConnectionClosed, RequestTimedOut, or KafkaError for another refusal.
         """
@@ -63,7 +63,7 @@ class Authenticator:
             connection.accompany(task)
 
     async def _stay(self, connection: Connection, lifetime: float) -> None:
-        """Renew the session while the connection lives; a renewal that fails ends it."""
+        """Renew the session while the connection is open; a failed renewal closes it."""
         while lifetime > 0:
             part = RENEW_FROM + (RENEW_TO - RENEW_FROM) * self._random()
             await asyncio.sleep(part * lifetime)
@@ -76,7 +76,7 @@ class Authenticator:
                 return
 
     async def _authenticate(self, connection: Connection) -> float:
-        """How long the session lasts, in seconds; 0: for ever."""
+        """Authenticate; return the session's lifetime in seconds, 0 for no limit."""
         exchange = await self._begin(connection)
         await connection.hold()
         try:
@@ -95,40 +95,40 @@ class Authenticator:
         except ConnectionClosed:
             raise
         except Exception as error:
-            # A token's source is the user's code.
+            # The source of tokens is the user's code.
             raise self._failed(connection, f"no token: {type(error).__name__}") from error
 
     async def _shake_hands(self, connection: Connection) -> None:
         name = self._mechanism.name
-        answer: SaslHandshakeResponse = await self._ask(
+        response: SaslHandshakeResponse = await self._call(
             connection, SaslHandshakeRequest(mechanism=name), _HANDSHAKE_VERSIONS
         )
-        if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-            enabled = ", ".join(answer.mechanisms) or "none"
+        if response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            enabled = ", ".join(response.mechanisms) or "none"
             raise self._failed(
                 connection, f"the listener has other mechanisms enabled (sasl.mechanism): {enabled}"
             )
-        if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
             raise self._failed(
                 connection, "the listener asks for no SASL; set security.protocol to PLAINTEXT or SSL"
             )
-        if answer.error_code:
-            raise error_for(answer.error_code, f"SaslHandshake with {connection.name}")
+        if response.error_code:
+            raise error_for(response.error_code, f"SaslHandshake with {connection.name}")
 
     async def _exchange(self, connection: Connection, exchange: Exchange) -> float:
         message: bytes | None = exchange.first()
         lifetime_ms = 0
         while message is not None:
             request = SaslAuthenticateRequest(auth_bytes=message)
-            answer: SaslAuthenticateResponse = await self._ask(connection, request, request.VERSIONS)
-            if answer.error_code:
-                code = error_for(answer.error_code).code
-                raise self._failed(connection, answer.error_message or code.name)
-            lifetime_ms = answer.session_lifetime_ms
-            message = await exchange.respond(answer.auth_bytes)
+            response: SaslAuthenticateResponse = await self._call(connection, request, request.VERSIONS)
+            if response.error_code:
+                code = error_for(response.error_code).code
+                raise self._failed(connection, response.error_message or code.name)
+            lifetime_ms = response.session_lifetime_ms
+            message = await exchange.respond(response.auth_bytes)
         return lifetime_ms / 1000
 
-    async def _ask(self, connection: Connection, message: Message, versions: tuple[int, int]) -> Any:
+    async def _call(self, connection: Connection, message: Message, versions: tuple[int, int]) -> Any:
         key = message.API_KEY
         version = highest_common(key, versions, connection.versions, connection.name)
         payload = await connection.call_held(

@@ -1,4 +1,4 @@
-"""The client's view of a cluster: connections per node, metadata, coordinators, versions, retries."""
+"""The client of a cluster: connections per node, metadata, coordinators, versions, retries."""
 
 from __future__ import annotations
 
@@ -37,26 +37,27 @@ T = TypeVar("T")
 GROUP = 0
 TRANSACTION = 1
 COORDINATORS_MAX = 10_000
-"""Coordinators of groups and transactional ids that are remembered; of more the first one is forgotten."""
+"""Most remembered coordinators of groups and transactional ids; above it, the oldest entry is removed."""
 
 _MAY_APPEAR = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 class Client:
-    """One cluster, shared by fetchers, producers, group members and admin calls of one event loop.
+    """A client of one cluster, shared by fetchers, producers, group members and admin calls of one event
+    loop.
 
     Open it with `async with Client(...) as client` or `await client.connect()`; end with `close()`.
 
     `bootstrap_servers`: "host:port,host:port" or a sequence of "host:port".
-    `request_timeout_ms`: how long one request may take, and how long `retrying` goes on by default.
-    `connect_timeout_ms`: for one connection, and for the first contact with the cluster.
-    `missing_topic_wait_ms`: how long a topic nobody knows is asked for again before it is an error.
-    `max_response_bytes`: a response announcing more closes the connection.
-    `max_in_flight`: requests sent and not answered, per connection; more wait.
-    `security`: TLS and SASL; plaintext by default. Key stores are read when the first connection is made, and
-    a ConfigError of theirs is raised there.
-    `metrics`: where the client, its producers and its fetchers tell of themselves; its own unless given.
-    `random`: floats in [0, 1), for jitter.
+    `request_timeout_ms`: the timeout of one request, and by default of `retrying`.
+    `connect_timeout_ms`: the timeout of one connection, and of the first contact with the cluster.
+    `missing_topic_wait_ms`: how long requests for an unknown topic are repeated before it is an error.
+    `max_response_bytes`: a response that announces more closes the connection.
+    `max_in_flight`: most unanswered requests per connection; further ones wait.
+    `security`: TLS and SASL; plaintext by default. Key stores are read for the first connection, which raises
+    their ConfigError.
+    `metrics`: where the client, its producers and its fetchers register their metrics; by default its own.
+    `random`: returns floats in [0, 1), for jitter.
     """
 
     def __init__(
@@ -103,15 +104,15 @@ class Client:
             lambda: Backoff(reconnect_backoff_ms / 1000, reconnect_backoff_max_ms / 1000, random),
         )
         self._cache = MetadataCache(self._ask_metadata, max_age=metadata_max_age_ms / 1000, clock=_now)
-        self._told_by = ""
-        """The connection by which metadata came last."""
+        self._metadata_source = ""
+        """The name of the connection that metadata last came from."""
         self._is_doubted = False
-        """Whether something of it has turned out wrong since."""
+        """True if some of that metadata has turned out to be wrong."""
         self._coordinators: dict[tuple[int, str], int] = {}
         self._coordinator_addresses: dict[int, Address] = {}
-        self._told = ExitStack()
-        """Ends what metrics tell of this client."""
-        self._told.callback(
+        self._registrations = ExitStack()
+        """Removes the client's metrics at its close."""
+        self._registrations.callback(
             self.metrics.add(
                 "millstream",
                 "connections",
@@ -123,8 +124,10 @@ class Client:
     # --- life ---
 
     async def connect(self) -> Self:
-        """Reach a bootstrap server and learn the brokers; ConnectionClosed if none answers within the
-        connect timeout, AuthenticationFailed at once if one does not let us in.
+        """Connect to a bootstrap server and learn the brokers.
+
+        Raises ConnectionClosed if none answers within the connect timeout, and AuthenticationFailed at once
+        if one refuses the login.
         """
         try:
             await self.retrying(lambda: self._cache.refresh(()), timeout_ms=self._connect_timeout_ms)
@@ -134,13 +137,15 @@ class Client:
         return self
 
     async def close(self) -> None:
-        """Close every connection; requests still waiting fail with ConnectionClosed. May be called twice."""
-        self._told.close()
+        """Close every connection; unanswered requests fail with ConnectionClosed. May be called twice."""
+        self._registrations.close()
         await self._pool.close()
 
     def statistics(self) -> dict[str, int]:
-        """connections, in_flight_requests and waiting_requests of all of them; the bound of one's. What is
-        remembered: topics and coordinators, with a bound.
+        """Return the number of connections, in_flight_requests and waiting_requests, with the bound of one
+        connection.
+
+        Also the number of remembered topics, and of remembered coordinators with their bound.
         """
         return {
             **self._pool.statistics(),
@@ -152,7 +157,7 @@ class Client:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called: nothing will ever be answered any more."""
+        """True once `close` was called: no request can succeed any more."""
         return self._pool.closed
 
     async def __aenter__(self) -> Self:
@@ -166,12 +171,12 @@ class Client:
     async def request(
         self, message: Message, *, node: int | None = None, timeout_ms: int | None = None, lane: str = ""
     ) -> Any:
-        """Send one request, return its decoded response. One attempt: see `retrying`.
+        """Send one request once, and return its decoded response; `retrying` repeats it.
 
-        `message`: any `*Request` of `kafka_client.wire.messages`, sent at the highest version that both know.
-        `node`: broker id; None for any broker. `lane`: requests of different lanes use different
-        connections (a broker answers a connection's requests one after the other, so whoever long-polls
-        takes a lane of its own). Error codes inside the response are the caller's to look at.
+        `message`: any `*Request` of `kafka_client.wire.messages`, sent at the highest version that both sides
+        know. `node`: broker id; None for any broker. `lane`: requests of different lanes use different
+        connections. A broker answers the requests of one connection in order, so long polls need a lane of
+        their own. Error codes inside the response are for the caller to check.
 
         Raises ConnectionClosed, RequestTimedOut, MalformedMessage, AuthenticationFailed, or KafkaError
         UNSUPPORTED_VERSION.
@@ -192,9 +197,9 @@ class Client:
     async def retrying(self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: int | None = None) -> T:
         """Call `attempt` until it succeeds, with backoff and jitter between retriable errors.
 
-        Retriable: ConnectionClosed, RequestTimedOut and RetriableError; StaleMetadata and lost
-        connections make the cached metadata stale first. The last error is raised once `timeout_ms`
-        (default: the client's request timeout) is over.
+        Retriable are ConnectionClosed, RequestTimedOut and RetriableError. StaleMetadata and lost connections
+        also invalidate the cached metadata. The last error is raised once `timeout_ms` (default: the client's
+        request timeout) is over.
         """
         deadline = _now() + (self.request_timeout_ms if timeout_ms is None else timeout_ms) / 1000
         backoff = self.backoff()
@@ -210,11 +215,11 @@ class Client:
             await asyncio.sleep(pause)
 
     def backoff(self) -> Backoff:
-        """A new backoff by the client's retry settings."""
+        """Return a new backoff with the client's retry settings."""
         return Backoff(*self._retry_backoff, self.random)
 
     def new_lane(self, purpose: str) -> str:
-        """A lane name that nobody else uses who tells the same `metrics`; give it back with `close_lane`."""
+        """Return a lane name that no other user of the same `metrics` has; release it with `close_lane`."""
         return f"{purpose}-{next(self.metrics.numbers)}"
 
     async def close_lane(self, lane: str) -> None:
@@ -222,8 +227,8 @@ class Client:
         await self._pool.close_lane(lane)
 
     async def connection(self, node: int | None = None, *, lane: str = "") -> Connection:
-        """A connection ready for use, for whoever packs requests by hand. ConnectionClosed if it cannot be
-        made.
+        """Return a connection that is ready for hand-encoded requests. Raises ConnectionClosed if it
+        cannot be opened.
         """
         if node is not None:
             return await self._pool.get(self._address(node), lane)
@@ -253,28 +258,31 @@ class Client:
     async def metadata(
         self, topics: Iterable[str] | None = None, *, refresh: bool = False, allow_missing: bool = False
     ) -> ClusterMetadata:
-        """Brokers and the named topics (None: every topic; empty: brokers only), from the cache while fresh.
+        """Return brokers and the named topics (None: every topic; empty: brokers only), from the cache while
+        fresh.
 
-        A topic that stays unknown for `missing_topic_wait_ms` raises KafkaError
-        UNKNOWN_TOPIC_OR_PARTITION naming it, or is left out with `allow_missing`.
+        A topic that stays unknown for `missing_topic_wait_ms` raises KafkaError UNKNOWN_TOPIC_OR_PARTITION
+        with its name. With `allow_missing` it is left out.
         """
         names = None if topics is None else list(topics)
-        needed, asked = (True, names) if refresh else self._cache.stale(names)
+        needed, stale = (True, names) if refresh else self._cache.stale(names)
         if needed:
-            await self.retrying(lambda: self._cache.refresh(asked))
+            await self.retrying(lambda: self._cache.refresh(stale))
         if names is not None and not allow_missing and self._missing(names):
             await self._wait_for_topics(names)
         return self._cache.select(names)
 
     async def topic(self, name: str, *, refresh: bool = False) -> TopicMetadata:
-        """One topic's metadata; KafkaError UNKNOWN_TOPIC_OR_PARTITION naming it if there is none."""
+        """Return one topic's metadata; raises KafkaError UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
         return (await self.metadata([name], refresh=refresh)).topics[name]
 
     async def leader(self, tp: TopicPartition) -> int:
-        """Node id of the partition's leader; waits (up to the request timeout) while it has none."""
-        known = self.leader_now(tp)
-        if known != NO_NODE:
-            return known
+        """Return the node id of the partition's leader; wait (up to the request timeout) while it has
+        none.
+        """
+        leader = self.leader_now(tp)
+        if leader != NO_NODE:
+            return leader
 
         give_up_at = _now() + self.missing_topic_wait_ms / 1000
 
@@ -293,7 +301,7 @@ class Client:
         return await self.retrying(ask)
 
     def leader_now(self, tp: TopicPartition) -> int:
-        """The partition's leader by fresh cached metadata, NO_NODE if that does not say."""
+        """Return the partition's leader by fresh cached metadata, NO_NODE if there is none."""
         if not self._cache.is_fresh(tp.topic):
             return NO_NODE
         topic = self._cache.cluster.topics.get(tp.topic)
@@ -302,25 +310,31 @@ class Client:
 
     @property
     def known(self) -> ClusterMetadata:
-        """What the cache holds now, fresh or not."""
+        """The cached metadata, fresh or not."""
         return self._cache.cluster
 
     def invalidate_metadata(self) -> None:
-        """Something cached turned out wrong: the next `metadata` call asks a broker, another one than last
-        time, which may be cut off from its controller and say the same for long.
+        """Have the next `metadata` call ask a broker again, since something cached was wrong.
+
+        Another broker than last time is preferred: that one may be cut off from its controller, and repeat
+        the same answer.
         """
         self._is_doubted = True
         self._cache.invalidate()
 
     def _whom_to_ask(self) -> int | None:
-        """A broker for metadata, None for any: who is not connected may be gone, and is not waited for."""
+        """Return the broker to ask for metadata, None for any.
+
+        Only connected brokers are chosen: another one may be gone, and would have to be waited for.
+        """
         if not self._is_doubted:
             return None
         connected = self._pool.connected()
         others = [
             node
             for node, broker in self._cache.cluster.brokers.items()
-            if (broker.host, broker.port) in connected and f"{broker.host}:{broker.port}" != self._told_by
+            if (broker.host, broker.port) in connected
+            and f"{broker.host}:{broker.port}" != self._metadata_source
         ]
         return others[int(self.random() * len(others))] if others else None
 
@@ -328,7 +342,7 @@ class Client:
         return [name for name in names if name not in self._cache.cluster.topics]
 
     async def _wait_for_topics(self, names: list[str]) -> None:
-        """A topic just made may not be known everywhere yet: ask again for a while."""
+        """Wait for topics that were just created and that not every broker knows yet."""
         deadline = _now() + self.missing_topic_wait_ms / 1000
         backoff = self.backoff()
         while missing := self._missing(names):
@@ -336,16 +350,16 @@ class Client:
             code = self._cache.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             pause = backoff.next()
             if code not in _MAY_APPEAR or _now() + pause >= deadline:
-                # Not one of the retriable classes: it has been waited for long enough.
+                # A final error class: the wait for the topic is over.
                 raise KafkaError(code, f"topic {name!r}")
             await asyncio.sleep(pause)
-            await self.retrying(lambda asked=missing: self._cache.refresh(asked))  # type: ignore[misc]
+            await self.retrying(lambda topics=missing: self._cache.refresh(topics))  # type: ignore[misc]
 
     async def _ask_metadata(self, topics: set[str] | None) -> MetadataResponse:
         listed = None if topics is None else [MetadataRequestTopic(name=name) for name in sorted(topics)]
         message = MetadataRequest(topics=listed, allow_auto_topic_creation=self._allow_auto_topic_creation)
         node = self._whom_to_ask()
-        self._told_by = (await self.connection(node)).name
+        self._metadata_source = (await self.connection(node)).name
         response: MetadataResponse = await self.request(message, node=node)
         self._is_doubted = False
         if response.error_code:
@@ -355,30 +369,32 @@ class Client:
     # --- coordinators ---
 
     async def coordinator(self, key: str, type: int = GROUP) -> int:
-        """Node id of the coordinator of a group (type 0) or transactional id (type 1), cached."""
-        known = self._coordinators.get((type, key))
-        return known if known is not None else await self.retrying(lambda: self._find_coordinator(key, type))
+        """Return the node id of the coordinator of a group (type 0) or transactional id (type 1), cached."""
+        node = self._coordinators.get((type, key))
+        return node if node is not None else await self.retrying(lambda: self._find_coordinator(key, type))
 
     def forget_coordinator(self, key: str, type: int = GROUP) -> None:
-        """The coordinator answered NOT_COORDINATOR or went away: look it up again next time."""
+        """Remove a coordinator that answered NOT_COORDINATOR or is gone: the next call looks it up again."""
         self._coordinators.pop((type, key), None)
 
     async def _find_coordinator(self, key: str, type: int) -> int:
         message = FindCoordinatorRequest(key=key, key_type=type, coordinator_keys=[key])
         response: FindCoordinatorResponse = await self.request(message)
-        found = response.coordinators[0] if response.coordinators else response
-        if found.error_code:
+        coordinator = response.coordinators[0] if response.coordinators else response
+        if coordinator.error_code:
             what = "transactional id" if type == TRANSACTION else "group"
-            raise error_for(found.error_code, f"coordinator of {what} {key!r}: {found.error_message or ''}")
+            raise error_for(
+                coordinator.error_code, f"coordinator of {what} {key!r}: {coordinator.error_message or ''}"
+            )
         if len(self._coordinators) >= COORDINATORS_MAX:
-            del self._coordinators[next(iter(self._coordinators))]  # found again where it is wanted
-        self._coordinators[type, key] = found.node_id
-        self._coordinator_addresses[found.node_id] = (found.host, found.port)
-        return found.node_id
+            del self._coordinators[next(iter(self._coordinators))]  # looked up again when needed
+        self._coordinators[type, key] = coordinator.node_id
+        self._coordinator_addresses[coordinator.node_id] = (coordinator.host, coordinator.port)
+        return coordinator.node_id
 
 
 def is_retriable(error: MillstreamError) -> bool:
-    """Whether trying again later may help. It goes by class: a plain KafkaError is final."""
+    """Return True if a retry may help, by the error's class: a plain KafkaError is final."""
     return isinstance(error, RetriableError | ConnectionClosed | RequestTimedOut)
 
 

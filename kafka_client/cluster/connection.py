@@ -1,13 +1,13 @@
-"""One connection to a broker: frames out, frames in, matched by correlation id.
+"""A connection to a broker: frames out, frames in, matched by correlation id.
 
-What the frames say is left to `cluster` (any message), `producer` and `fetcher` (packed by hand).
+The frames' content is up to `cluster` (any message), `producer` and `fetcher` (encoded by hand).
 
     frame = int32 length, then the message; a response begins with the int32 correlation id
 
-A frame that fits the receive buffer is copied out of it. A larger one gets a buffer of its own, which
-the caller then owns: fetched record batches are never copied again; who is done with it may give it back. The
-announced length is not trusted: buffers grow with what really arrives, and a length above
-`max_response_bytes` ends the connection.
+A frame that fits the receive buffer is copied out of it. A larger one gets a buffer of its own, which the
+caller then owns: fetched record batches are never copied again. The caller may return the buffer for reuse.
+The announced length is not trusted: buffers grow with the bytes that arrive, and a length above
+`max_response_bytes` closes the connection.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from kafka_client.pacing import send_unpaced_within_host
 
 RECEIVE_BUFFER = 65_536
 TRUSTED_LENGTH = 1_048_576
-"""A response announcing up to this many bytes gets its buffer at once; beyond it the buffer doubles."""
+"""A response up to this many bytes gets its whole buffer at once; above it the buffer doubles."""
 SPARE_BYTES_MAX = 2_097_152
-"""A buffer of up to so many bytes that is given back is kept for the next large response."""
+"""Most bytes of a returned buffer that is reused for the next large response."""
 
 _LENGTH = struct.Struct(">i")
 _NO_LINGER = struct.pack("ii", 1, 0)
@@ -45,21 +45,21 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 Frame = bytes | list[bytes | bytearray | memoryview]
 FrameMaker = Callable[[int], Frame]
-"""Makes a whole request frame, length included, given its correlation id."""
+"""Returns a whole request frame, length included, with the given correlation id."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A pipelined connection; answers may come in any order.
+    """A pipelined connection; responses may arrive in any order.
 
-    `max_in_flight`: requests sent and not answered; further ones wait in `send`.
-    `versions`: API key → (first, last) the broker serves, filled in by whoever negotiates.
+    `max_in_flight`: most unanswered requests; further ones wait in `send`. `versions`: API key → (first,
+    last) version that the broker serves, set by the negotiation.
     """
 
     def __init__(self, *, name: str, max_response_bytes: int, max_in_flight: int) -> None:
         self.name = name
         self.versions: Mapping[int, tuple[int, int]] = {}
         self.advice = ""
-        """What may be behind it if the broker closes the connection before its next answer."""
+        """A hint for the error text if the broker closes the connection before its next response."""
         self._max_response_bytes = max_response_bytes
         self._max_in_flight = max_in_flight
         self._loop = asyncio.get_running_loop()
@@ -67,9 +67,9 @@ class Connection(asyncio.BufferedProtocol):
         self._correlation_ids = itertools.count(1)
         self._waiting: dict[int, tuple[asyncio.Future[memoryview], asyncio.TimerHandle]] = {}
         self._paused = False
-        self._held = False
+        self._is_on_hold = False
         self._idle: asyncio.Future[None] | None = None
-        """Who waits, in `hold`, until everything sent is answered."""
+        """The future of `hold`, which waits until every request is answered."""
         self._task: asyncio.Task[None] | None = None
         self._throttled_until = 0.0
         self._room: deque[asyncio.Future[None]] = deque()
@@ -92,9 +92,9 @@ class Connection(asyncio.BufferedProtocol):
         max_in_flight: int,
         tls: ssl.SSLContext | None = None,
     ) -> Connection:
-        """Connect within `timeout` seconds, by TLS if `tls` is given.
+        """Connect within `timeout` seconds, with TLS if `tls` is given.
 
-        ConnectionClosed if that fails; TlsFailed where trying again would not help.
+        Raises ConnectionClosed if that fails, and TlsFailed if a retry would not help.
         """
         loop = asyncio.get_running_loop()
         name = f"{host}:{port}"
@@ -121,24 +121,24 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether requests can still be sent."""
+        """True while requests can be sent."""
         return self._closed is None
 
     @property
     def in_flight(self) -> int:
-        """Requests sent and not answered."""
+        """The number of unanswered requests."""
         return len(self._waiting)
 
     @property
     def waiting(self) -> int:
-        """Requests that wait for room."""
+        """The number of requests that wait for room."""
         return len(self._room)
 
     async def send(self, make_frame: FrameMaker, *, timeout: float) -> asyncio.Future[memoryview]:
-        """Send one request, waiting only for room; the future gives the response after its length.
+        """Send one request, waiting only for room; the returned future gives the response after its length.
 
-        The future fails with ConnectionClosed or RequestTimedOut. A request that times out takes the
-        connection with it: the broker answers in order, so everything behind it is stuck as well.
+        The future fails with ConnectionClosed or RequestTimedOut. A request that times out closes the
+        connection: the broker answers in order, so all later requests are stuck as well.
         """
         await self._wait_for_room()
         return self._send_now(make_frame, timeout)
@@ -153,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
         return future
 
     async def send_only(self, make_frame: FrameMaker) -> None:
-        """Send a request that gets no answer (Produce with acks=0)."""
+        """Send a request that has no response (Produce with acks=0)."""
         await self._wait_for_room()
         self._write(make_frame(next(self._correlation_ids) & 0x7FFF_FFFF))
 
@@ -162,18 +162,18 @@ class Connection(asyncio.BufferedProtocol):
         return await (await self.send(make_frame, timeout=timeout))
 
     def give_back(self, response: memoryview) -> None:
-        """Nobody looks at this response any more, nor at parts of it: the next large one may overwrite it."""
+        """Return a response's buffer for reuse: the response and parts of it must not be used any more."""
         buffer = response.obj
         if isinstance(buffer, bytearray) and len(buffer) <= SPARE_BYTES_MAX:
             self._spare = buffer
 
     def throttle(self, milliseconds: int) -> None:
-        """The broker asked to be left alone that long (KIP-219): `send` waits until it is over."""
+        """Let `send` wait this long, as the broker asked (KIP-219)."""
         self._throttled_until = max(self._throttled_until, self._loop.time() + milliseconds / 1000)
 
     async def hold(self) -> None:
-        """Keep further requests back until `release`, and wait until those sent are answered."""
-        self._held = True
+        """Hold back further requests until `release`, and wait until all sent ones are answered."""
+        self._is_on_hold = True
         if self._waiting:
             self._idle = self._loop.create_future()
             try:
@@ -183,34 +183,38 @@ class Connection(asyncio.BufferedProtocol):
         self._check_open()
 
     async def call_held(self, make_frame: FrameMaker, *, timeout: float) -> memoryview:
-        """As `call`, between `hold` and `release`, for whoever holds the others back."""
+        """Send a request between `hold` and `release`, and wait for its response, while other requests are
+        held back.
+        """
         self._check_open()
         return await self._send_now(make_frame, timeout)
 
     def release(self) -> None:
-        """Let the requests go that were kept back by `hold`."""
-        self._held = False
+        """Send the requests that `hold` held back."""
+        self._is_on_hold = False
         self._wake(len(self._room))
 
     def accompany(self, task: asyncio.Task[None]) -> None:
-        """The task works on this connection: it is cancelled when the connection ends."""
+        """Attach a task that works on this connection: it is cancelled when the connection ends."""
         self._task = task
         if self._closed is not None:
             task.cancel()
 
     def close(self, reason: str = "closed by this client") -> None:
-        """End the connection; requests not answered fail with ConnectionClosed."""
+        """Close the connection; unanswered requests fail with ConnectionClosed."""
         self.fail(ConnectionClosed(f"connection to {self.name}: {reason}"))
 
     def reset(self, reason: str) -> None:
-        """Close, so that requests the broker has not received yet never reach it; see `give_up`."""
-        self.give_up(ConnectionClosed(f"connection to {self.name}: {reason}"))
+        """Close the connection so that requests which the broker has not received never reach it; see
+        `abort`.
+        """
+        self.abort(ConnectionClosed(f"connection to {self.name}: {reason}"))
 
-    def give_up(self, error: MillstreamError) -> None:
-        """Fail all requests, and have the kernel drop what it holds: it sends the other side a RST.
+    def abort(self, error: MillstreamError) -> None:
+        """Fail all requests, and have the kernel drop unsent bytes: it sends the other side a RST.
 
-        The bytes of a socket that is only closed stay with the kernel. It sends them again for up to 100 s
-        (Linux), so that a request may be carried out behind one that was sent again by another connection.
+        After a plain close the kernel keeps the bytes, and sends them again for up to 100 s (Linux). Then a
+        request could be executed after its repetition by another connection.
         """
         if self._transport is not None and self._closed is None:
             with contextlib.suppress(OSError):
@@ -220,14 +224,14 @@ class Connection(asyncio.BufferedProtocol):
         self.fail(error)
 
     async def wait_closed(self) -> None:
-        """Wait until the socket is gone, after `close` or `reset`."""
+        """Wait until the socket is closed, after `close` or `reset`."""
         await asyncio.shield(self._lost)
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _wait_for_room(self) -> None:
         while self._closed is None:
-            if self._held or self._paused or len(self._waiting) >= self._max_in_flight:
+            if self._is_on_hold or self._paused or len(self._waiting) >= self._max_in_flight:
                 await self._turn()
             elif (pause := self._throttled_until - self._loop.time()) > 0:
                 await asyncio.sleep(pause)
@@ -268,11 +272,11 @@ class Connection(asyncio.BufferedProtocol):
     # --- asyncio's side ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the socket is connected."""
+        """Handle asyncio's event: the socket is connected."""
         self._transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """asyncio: the socket is gone."""
+        """Handle asyncio's event: the socket is closed."""
         refused = tls_error(exc, self.name) if isinstance(exc, ssl.SSLError) else None
         text = f"connection to {self.name}: {exc or 'closed by the broker'}"
         self.fail(refused or ConnectionClosed(text + self.advice))
@@ -280,22 +284,22 @@ class Connection(asyncio.BufferedProtocol):
             self._lost.set_result(None)
 
     def pause_writing(self) -> None:
-        """asyncio: the broker takes nothing more for now."""
+        """Handle asyncio's event: the send buffer is full."""
         self._paused = True
 
     def resume_writing(self) -> None:
-        """asyncio: the broker takes bytes again."""
+        """Handle asyncio's event: the send buffer has room again."""
         self._paused = False
         self._wake(self._max_in_flight)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """asyncio: where the next bytes go."""
+        """Return the buffer for the next bytes, for asyncio."""
         if self._large is not None:
             return memoryview(self._large)[self._filled : self._large_size]
         return memoryview(self._small)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """asyncio: so many bytes came."""
+        """Handle asyncio's event: ``nbytes`` bytes have arrived."""
         self._filled += nbytes
         if self._large is None:
             self._take_small()
@@ -309,7 +313,10 @@ class Connection(asyncio.BufferedProtocol):
     # --- frames ---
 
     def _take_small(self) -> None:
-        """Deliver the whole frames in the small buffer; keep, or give a buffer of its own to, what is cut."""
+        """Deliver the whole frames in the small buffer.
+
+        A partial frame is kept, or moved to a buffer of its own.
+        """
         buffer, pos, end = self._small, 0, self._filled
         while end - pos >= 4 and self._closed is None:
             (size,) = _LENGTH.unpack_from(buffer, pos)
@@ -317,14 +324,14 @@ class Connection(asyncio.BufferedProtocol):
                 self.fail(TlsFailed(IS_TLS, broker=self.name))
                 return
             if not 4 <= size <= self._max_response_bytes:
-                self.give_up(MalformedMessage(f"{self.name} announced a response of {size} bytes"))
+                self.abort(MalformedMessage(f"{self.name} announced a response of {size} bytes"))
                 return
             after = pos + 4 + size
             if after > end:
                 if size > RECEIVE_BUFFER - 4:
                     self._large_size = size
                     with memoryview(buffer) as view:
-                        self._large = self._begun(view[pos + 4 : end], size)
+                        self._large = self._large_buffer(view[pos + 4 : end], size)
                     self._filled = end - pos - 4
                     return
                 break
@@ -335,8 +342,10 @@ class Connection(asyncio.BufferedProtocol):
             buffer[:rest] = bytes(memoryview(buffer)[pos:end])
         self._filled = rest
 
-    def _begun(self, part: memoryview, size: int) -> bytearray:
-        """A buffer for a response of `size` bytes beginning with `part`: the spare one, if all goes in."""
+    def _large_buffer(self, part: memoryview, size: int) -> bytearray:
+        """Return a buffer for a response of `size` bytes that starts with `part`: the spare one if it is
+        large enough.
+        """
         if self._spare is None or len(self._spare) < size:
             return _grown(part, len(part), min(size, TRUSTED_LENGTH))
         spare, self._spare = self._spare, None
@@ -345,13 +354,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _deliver(self, frame: memoryview) -> None:
         (correlation_id,) = _LENGTH.unpack_from(frame)
-        found = self._waiting.pop(correlation_id, None)
-        if found is None:
-            self.give_up(
+        pending = self._waiting.pop(correlation_id, None)
+        if pending is None:
+            self.abort(
                 MalformedMessage(f"{self.name} answered request {correlation_id}, which was not asked")
             )
             return
-        future, timer = found
+        future, timer = pending
         timer.cancel()
         self.advice = ""
         if not future.done():
@@ -368,7 +377,7 @@ class Connection(asyncio.BufferedProtocol):
                 count -= 1
 
     def fail(self, error: MillstreamError) -> None:
-        """End the connection; requests not answered fail with `error`."""
+        """Close the connection; unanswered requests fail with `error`."""
         if self._closed is not None:
             return
         self._closed = error
@@ -387,7 +396,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _grown(part: bytearray | memoryview, filled: int, capacity: int) -> bytearray:
-    """A buffer of `capacity` bytes beginning with the first `filled` of `part`."""
+    """Return a buffer of `capacity` bytes that starts with the first `filled` of `part`."""
     grown = bytearray(capacity)
     grown[:filled] = memoryview(part)[:filled]
     return grown

@@ -1,4 +1,4 @@
-"""What went wrong with TLS, in words that name the remedy; and the advice where it can only be guessed."""
+"""Texts for TLS errors that name the remedy, and hints for errors whose cause can only be guessed."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _ALERTS = {
 
 
 def is_tls(data: bytes | bytearray, pos: int) -> bool:
-    """Whether a TLS alert begins at `pos`: record type 21, major version 3."""
+    """Return True if a TLS alert starts at `pos`: record type 21, major version 3."""
     return data[pos] == 0x15 and data[pos + 1] == 3
 
 
 def tls_error(error: OSError, broker: str) -> MillstreamError | None:
-    """The error for one of `ssl`, or of the connection in the midst of the handshake; None for others."""
+    """Return the error for an `ssl` error, or for a connection lost during the handshake; None for others."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return TlsFailed(_distrusted(error), broker=broker)
     if isinstance(error, ssl.SSLEOFError | ConnectionResetError | BrokenPipeError):

@@ -1,4 +1,4 @@
-"""Finding out what fetchers and producers must know before they can go on: leaders, offsets, producer ids."""
+"""Lookups that fetchers and producers need before they can go on: leaders, offsets, producer ids."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from kafka_client.errors import MillstreamError
 
 async def look_up_forever(
     client: Client,
-    wanted: asyncio.Event,
+    needed: asyncio.Event,
     attempt: Callable[[], Awaitable[None]],
     *,
     remains: Callable[[], bool],
     give_up: Callable[[MillstreamError], None],
 ) -> NoReturn:
-    """Attempt whenever `wanted` is set, with a backoff as long as something remains; cancel it to end.
+    """Call `attempt` whenever `needed` is set, with a backoff while something remains; cancel it to end.
 
-    An error that asking again will not mend goes to `give_up`; so does every error once the client is closed.
+    Errors that a retry cannot fix are passed to `give_up`; so is every error once the client is closed.
     """
     backoff = client.backoff()
     while True:
-        await wanted.wait()
-        wanted.clear()
+        await needed.wait()
+        needed.clear()
         try:
             await attempt()
         except MillstreamError as error:
@@ -33,7 +33,7 @@ async def look_up_forever(
                 give_up(error)
             client.invalidate_metadata()
         if remains():
-            wanted.set()
+            needed.set()
             await asyncio.sleep(backoff.next())
         else:
             backoff.reset()

@@ -1,6 +1,6 @@
-"""What the client knows of a cluster: brokers, topics, partition leaders.
+"""The metadata of a cluster: brokers, topics, partition leaders.
 
-Plain immutable values. Asking for them, caching and refreshing them is `cluster`'s work.
+The values are plain and immutable. `cluster` requests, caches and refreshes them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ NO_NODE = -1
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A position: the next record to read, a committer's note, the leader epoch of the record before it
-    (-1: not known).
+    """A committed position: the next offset to read, a note, and the leader epoch of the record before.
+
+    The leader epoch is -1 if it is unknown.
     """
 
     offset: int
@@ -25,13 +26,13 @@ class OffsetAndMetadata(NamedTuple):
 
     @classmethod
     def of(cls, position: int | OffsetAndMetadata) -> OffsetAndMetadata:
-        """The position, where a plain offset will do as well."""
+        """Return the position; a plain offset is accepted too."""
         return cls(position) if isinstance(position, int) else position
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """A broker and where to reach it."""
+    """A broker and its address."""
 
     node_id: int
     host: str
@@ -41,7 +42,7 @@ class BrokerNode:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """One partition: its leader (`NO_NODE` while there is none), leader epoch and replicas."""
+    """A partition: its leader (`NO_NODE` while there is none), leader epoch and replicas."""
 
     partition: int
     leader: int
@@ -53,7 +54,7 @@ class PartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """One topic: name, id (16 bytes, zeros where the broker has none) and partitions by number."""
+    """A topic: name, id (16 bytes, zeros if the broker has none) and partitions by number."""
 
     name: str
     topic_id: bytes
@@ -62,7 +63,7 @@ class TopicMetadata:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions the topic has."""
+        """The number of partitions."""
         return len(self.partitions)
 
 
@@ -76,7 +77,7 @@ class ClusterMetadata:
     topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
 
     def partitions(self, topics: Iterable[str] | None = None) -> list[TopicPartition]:
-        """Every partition of the given topics (all by default) that are known here, in order."""
+        """Return every known partition of the given topics (by default of all), in order."""
         names = sorted(self.topics) if topics is None else topics
         return [
             TopicPartition(name, partition)

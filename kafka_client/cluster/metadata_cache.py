@@ -1,4 +1,4 @@
-"""Remembered metadata: how fresh it is, and one question at a time to the cluster."""
+"""The cache of metadata, with the age of its entries and one request to the cluster at a time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from kafka_client.cluster.metadata import (
 from kafka_client.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 IDLE_SECONDS = 300.0
-"""So long beyond its largest age a topic is remembered that nobody asks about (Kafka: metadata.max.idle.ms):
-longer than a question takes, so that none is forgotten while another is asked about.
+"""How long beyond its largest age an unused topic is remembered (Kafka: metadata.max.idle.ms).
+
+It is longer than a request takes, so that no topic is removed during a request for another.
 """
 _EVERY_TOPIC = None
 _NEVER = float("-inf")
@@ -36,11 +37,11 @@ class _Refresh:
 
 
 class MetadataCache:
-    """Topics and brokers as last heard, with the time of hearing.
+    """The latest metadata of topics and brokers, with the time of its response.
 
-    `ask(topics)` puts the question to a broker (None: every topic). `clock` gives seconds, monotonic.
-    At most one question is under way and one waits behind it, whatever the number of callers. What nobody has
-    asked about for long is forgotten: topics come and go.
+    `ask(topics)` sends the request to a broker (None: every topic). `clock` returns seconds, monotonic. At
+    most one request is in flight and one waits, for any number of callers. Topics that nobody has requested
+    for long are removed.
     """
 
     def __init__(
@@ -61,26 +62,28 @@ class MetadataCache:
         self._all_at = _NEVER
         self._brokers_at = _NEVER
         self.errors: dict[str, int] = {}
-        """Why topics asked for lately are not there: name → error code."""
+        """The errors of topics that were requested lately: name → error code."""
         self._errors_at: dict[str, float] = {}
         self.cluster = ClusterMetadata()
-        """Everything known; `topics` holds what was asked for so far."""
+        """All cached metadata; `topics` has the topics that were requested so far."""
 
     @property
     def remembered(self) -> int:
-        """Names of topics that something is remembered of."""
+        """The number of topics with cached metadata or errors."""
         return len(self._topics) + len(self.errors)
 
     def invalidate(self) -> None:
-        """Nothing known up to now counts as fresh any more (it still serves as a guess)."""
+        """Treat all cached entries as stale; they can still be used as a guess."""
         self._valid_from = self._clock()
 
     def is_fresh(self, topic: str) -> bool:
-        """Whether what is known of the topic still counts."""
+        """Return True if the topic's cached metadata is fresh."""
         return self._topics_at.get(topic, _NEVER) > self._oldest()
 
     def stale(self, topics: Iterable[str] | None) -> tuple[bool, set[str] | None]:
-        """Whether something has to be asked to answer for `topics`, and about which (None: every topic)."""
+        """Return True if a request is necessary for `topics`, and the topics to request (None: every
+        topic).
+        """
         oldest = self._oldest()
         if topics is _EVERY_TOPIC:
             return self._all_at <= oldest, _EVERY_TOPIC
@@ -88,18 +91,18 @@ class MetadataCache:
         return bool(names) or self._brokers_at <= oldest, names
 
     def select(self, topics: Iterable[str] | None) -> ClusterMetadata:
-        """What is known of the named topics (None: every topic)."""
-        known = self.cluster
+        """Return the cached metadata of the named topics (None: every topic)."""
+        cached = self.cluster
         if topics is _EVERY_TOPIC:
-            return known
-        chosen = {name: known.topics[name] for name in topics if name in known.topics}
-        return ClusterMetadata(known.cluster_id, known.controller_id, known.brokers, chosen)
+            return cached
+        chosen = {name: cached.topics[name] for name in topics if name in cached.topics}
+        return ClusterMetadata(cached.cluster_id, cached.controller_id, cached.brokers, chosen)
 
     def _oldest(self) -> float:
         return max(self._clock() - self._max_age, self._valid_from)
 
     async def refresh(self, topics: Iterable[str] | None) -> None:
-        """Ask now, together with whoever else is waiting to."""
+        """Send a request now; callers that wait for the same request share it."""
         queued = self._queued
         if queued is None:
             queued = self._queued = _Refresh()
@@ -116,8 +119,8 @@ class MetadataCache:
             response = await self._ask(refresh.topics)
             self._store(response, refresh.topics, asked_at)
 
-    def _store(self, response: MetadataResponse, asked: set[str] | None, now: float) -> None:
-        if asked is _EVERY_TOPIC:
+    def _store(self, response: MetadataResponse, requested: set[str] | None, now: float) -> None:
+        if requested is _EVERY_TOPIC:
             self._topics, self._topics_at, self._all_at = {}, {}, now
             self.errors, self._errors_at = {}, {}
         for topic in response.topics:
@@ -149,11 +152,11 @@ class MetadataCache:
             del self._errors_at[name], self.errors[name]
 
 
-def _keep_newer(known: TopicMetadata | None, told: MetadataResponseTopic) -> TopicMetadata:
-    """The topic as told, but no partition with an older leader epoch than is known (KIP-320)."""
+def _keep_newer(cached: TopicMetadata | None, reported: MetadataResponseTopic) -> TopicMetadata:
+    """Return the reported topic, but keep cached partitions that have a newer leader epoch (KIP-320)."""
     partitions = {}
-    same = known is not None and known.topic_id == told.topic_id
-    for p in told.partitions:
+    same = cached is not None and cached.topic_id == reported.topic_id
+    for p in reported.partitions:
         new = PartitionMetadata(
             p.partition_index,
             p.leader_id,
@@ -162,7 +165,7 @@ def _keep_newer(known: TopicMetadata | None, told: MetadataResponseTopic) -> Top
             tuple(p.isr_nodes),
             tuple(p.offline_replicas),
         )
-        old = known.partitions.get(p.partition_index) if same and known is not None else None
+        old = cached.partitions.get(p.partition_index) if same and cached is not None else None
         stale = old is not None and 0 <= new.leader_epoch < old.leader_epoch
         partitions[p.partition_index] = old if stale and old is not None else new
-    return TopicMetadata(told.name or "", told.topic_id, partitions, told.is_internal)
+    return TopicMetadata(reported.name or "", reported.topic_id, partitions, reported.is_internal)

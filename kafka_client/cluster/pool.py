@@ -1,4 +1,4 @@
-"""The connections of one client: by address and lane, made when first asked for."""
+"""The connections of one client, by address and lane, opened on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Address = tuple[str, int]
 
 
 def parse_servers(servers: str | Iterable[str]) -> list[Address]:
-    """ "host:port,[::1]:port" → addresses; ConfigError if there is none or one has no port."""
+    """Return the addresses in "host:port,[::1]:port"; raises ConfigError if one has no port."""
     listed = servers.split(",") if isinstance(servers, str) else servers
     addresses = []
     for server in (entry.strip() for entry in listed):
@@ -26,10 +26,10 @@ def parse_servers(servers: str | Iterable[str]) -> list[Address]:
 
 
 class ConnectionPool:
-    """At most one connection per address and lane; an address that failed is left alone for a backoff.
+    """The connections of a client, at most one per address and lane. A failed address waits for a backoff.
 
-    `open_connection` makes a connection ready for use (connected and negotiated). With `resets` connections
-    are reset rather than closed: what was sent and not received does not arrive later.
+    `open_connection` returns a connection ready for use (connected and negotiated). With `resets` connections
+    are reset rather than closed, so that unreceived requests do not arrive later.
     """
 
     def __init__(
@@ -49,7 +49,9 @@ class ConnectionPool:
         self.closed = False
 
     async def get(self, address: Address, lane: str = "") -> Connection:
-        """The open connection to `address`, made if need be; ConnectionClosed if that fails."""
+        """Return the open connection to `address`, opened if necessary; raises ConnectionClosed if that
+        fails.
+        """
         key = (address, lane)
         connection = self._connections.get(key)
         if connection is not None and connection.is_open:
@@ -70,7 +72,9 @@ class ConnectionPool:
             raise
 
     def statistics(self) -> dict[str, int]:
-        """connections, requests in flight on all of them, and those that wait for room on one."""
+        """Return the number of connections, of requests in flight on all of them, and of requests that
+        wait for room.
+        """
         connections = [each for each in self._connections.values() if each.is_open]
         return {
             "connections": len(connections),
@@ -79,20 +83,21 @@ class ConnectionPool:
         }
 
     def connected(self) -> set[Address]:
-        """Where there is an open connection, of whatever lane."""
+        """Return the addresses with an open connection of any lane."""
         return {address for (address, _), connection in self._connections.items() if connection.is_open}
 
     def any_open(self) -> Connection | None:
-        """Some open connection of the common lane."""
+        """Return an open connection of the common lane, None if there is none."""
         return next((c for (_, lane), c in self._connections.items() if not lane and c.is_open), None)
 
     async def close_lane(self, lane: str) -> None:
-        """Close a lane's connections, when whoever took it is done."""
+        """Close a lane's connections, once its user is done."""
         await self._close([key for key in (*self._connections, *self._opening) if key[1] == lane])
 
     def drop(self, address: Address, reason: str) -> None:
-        """Close what goes to an address, at once: who waits for an answer, or for a connection, gets
-        ConnectionClosed. It may be opened again.
+        """Close the connections to an address at once; they may be opened again.
+
+        Callers that wait for a response or a connection get ConnectionClosed.
         """
         for key in [key for key in self._opening if key[0] == address]:
             self._opening.pop(key).cancel()
@@ -100,7 +105,7 @@ class ConnectionPool:
             self._end(self._connections.pop(key), reason)
 
     async def close(self) -> None:
-        """Close all; nothing can be opened any more."""
+        """Close all connections for good."""
         self.closed = True
         await self._close([*self._connections, *self._opening])
 
@@ -119,7 +124,7 @@ class ConnectionPool:
             self._connections[key] = connection
             return connection
         finally:
-            if self._opening.get(key) is asyncio.current_task():  # another one, if this one was dropped
+            if self._opening.get(key) is asyncio.current_task():  # it is another task if this one was dropped
                 del self._opening[key]
 
     async def _close(self, keys: list[tuple[Address, str]]) -> None:

@@ -1,4 +1,4 @@
-"""Which version of each API to speak: the highest both sides know."""
+"""The choice of each API's version: the highest that both sides know."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ SOFTWARE_NAME = "millstream"
 SOFTWARE_VERSION = "0.2.0"
 
 _HIGHEST: Mapping[ApiKey, int] = {ApiKey.PRODUCE: 12, ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9}
-"""The highest version we ask for of these APIs: later ones name topics by id only.
+"""The highest version to use of these APIs: later ones name topics by id only.
 
 Offsets may be committed for topics that do not exist any more, and a producer may go on in a topic that was
-made again.
+created again.
 """
 
 
 def highest_common(
     api_key: int, versions: tuple[int, int], served: Mapping[int, tuple[int, int]], broker: str = ""
 ) -> int:
-    """The highest of our `versions` of an API that `served` (API key → range) has too.
+    """Return the highest of our `versions` of an API that is in `served` (API key → range) too.
 
-    Raises KafkaError UNSUPPORTED_VERSION naming both ranges if there is none. Of Millstream's own APIs
-    brokers do not tell: it is our last one.
+    Raises KafkaError UNSUPPORTED_VERSION with both ranges if there is none. Brokers do not report
+    Millstream's own APIs: our last version is used.
     """
     if api_key >= PRIVATE_FROM:
         return versions[1]
@@ -45,9 +45,9 @@ def highest_common(
 
 
 async def negotiate(connection: Connection, *, client_id: str, timeout: float) -> None:
-    """Ask the broker what it serves and note it in `connection.versions`.
+    """Request the versions that the broker serves and set `connection.versions`.
 
-    ApiVersions 3 first; a broker that does not know it answers error 35 in version 0's form (KIP-511).
+    ApiVersions 3 comes first; a broker that does not know it answers error 35 in version 0's form (KIP-511).
     """
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
     response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

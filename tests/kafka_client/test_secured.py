@@ -248,7 +248,7 @@ async def test_a_renewal_waits_for_what_is_in_flight_and_holds_back_the_rest() -
         async with Client(broker.bootstrap, security=sasl("PLAIN"), **QUICK) as client:
             early = asyncio.create_task(client.request(HeartbeatRequest(group_id="g")))
             connection = await client.connection()
-            await until(lambda: connection._held)
+            await until(lambda: connection._is_on_hold)
             held_back = asyncio.create_task(client.request(MetadataRequest(topics=[])))
             await until(lambda: connection._room)
             assert connection.in_flight == 1  # the heartbeat, and no login behind it

@@ -126,5 +126,5 @@ def _quota(key: str, text: str) -> float:
 
 def _refusal(code: int, message: str | None) -> KafkaError:
     error = KafkaError(code)
-    error.said = message
+    error.broker_message = message
     return error

@@ -117,7 +117,7 @@ async def read_entries(session: Session, type: str, name: str, *, everything: bo
         (result,) = response.results
         if result.error_code:
             error = KafkaError(result.error_code)
-            error.said = result.error_message
+            error.broker_message = result.error_message
             raise error
         return [_entry(config) for config in result.configs]
 

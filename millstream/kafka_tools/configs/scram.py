@@ -87,5 +87,5 @@ def _upsertion(user: str, mechanism: str, text: str) -> ScramCredentialUpsertion
 
 def _refusal(code: int, message: str | None) -> KafkaError:
     error = KafkaError(code)
-    error.said = message
+    error.broker_message = message
     return error

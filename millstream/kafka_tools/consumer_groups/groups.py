@@ -82,7 +82,7 @@ async def read_group(session: Session, name: str) -> Group:
         (group,) = response.groups
         if group.error_code:
             error = error_for(group.error_code)
-            error.said = group.error_message
+            error.broker_message = group.error_message
             raise error
         return _classic_group(group)
 

@@ -74,7 +74,7 @@ def of_answer(error: KafkaError) -> JavaError:
     if error.code.name == "UNSUPPORTED_VERSION" and (api := re.match(r"([A-Z_]+): we speak", error.message)):
         # Our client found so itself, as Java's does.
         text = f"The node does not support {api[1]}"
-    return JavaError(f"{COMMON}.{name}", text if error.said is None else error.said)
+    return JavaError(f"{COMMON}.{name}", text if error.broker_message is None else error.broker_message)
 
 
 def java_error(error: BaseException, call: str) -> JavaError:
