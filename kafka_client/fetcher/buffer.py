@@ -1,12 +1,12 @@
-"""The partitions a fetcher has, and what is buffered of them, within a bound.
+"""The partitions of a fetcher and their buffered batches, within a bound.
 
-Positions tell of every change (`changed`), and are listed here by what is to be done about them: nothing here
-or in `director` and `node` looks through all partitions.
+Positions report every change (`changed`), and are listed here by what they need. So nothing here, in
+`director` or in `node` iterates over all partitions.
 
-    lookups   something has to be found out before more can be fetched
-    ready     has something to hand out
-    kept      has something that is not handed out, because it is paused
-    failed    has an error to raise, and nothing to hand out before
+    lookups   must be looked up before more can be fetched
+    ready     has buffered batches
+    paused    has buffered batches that are not returned, because it is paused
+    failed    has an error to raise, and no buffered batches before it
 """
 
 from __future__ import annotations
@@ -23,107 +23,108 @@ from kafka_client.topic_partition import TopicPartition
 
 
 class BrokerWatcher(Protocol):
-    """Fetches from one broker."""
+    """A fetch loop of one broker."""
 
     def note(self, tp: TopicPartition) -> None:
-        """A partition that is or was fetched there has changed."""
+        """Note that a partition which is or was fetched from this broker has changed."""
 
 
 class FetchBuffer:
-    """`reserved_bytes` are asked for and not there yet.
+    """The buffer of a fetcher. `reserved_bytes` have been requested and have not arrived.
 
-    `max_bytes` may be passed by one batch per broker, since a batch is never cut.
+    `max_bytes` may be exceeded by one batch per broker, since a batch is never cut.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.reserved_bytes = 0
         self.buffered_bytes = 0
-        """Bytes waiting to be handed out."""
+        """The bytes of buffered batches."""
         self.partitions: dict[TopicPartition, FetchPosition] = {}
         self.lookups: dict[TopicPartition, FetchPosition] = {}
         self.ready: dict[TopicPartition, FetchPosition] = {}
-        """In the order of handing out."""
-        self.kept: dict[TopicPartition, FetchPosition] = {}
+        """In the order in which they are returned."""
+        self.paused: dict[TopicPartition, FetchPosition] = {}
         self.failed: dict[TopicPartition, FetchPosition] = {}
         self.watchers: dict[int, BrokerWatcher] = {}
-        """Broker → who fetches from it."""
+        """Broker id → its fetch loop."""
         self.asking: set[int] = set()
-        """The brokers that are asked for something; they share the room."""
+        """The brokers with a current request; they share the free bytes."""
         self._wait_for_room: list[Callable[[], None]] = []
         self._versions = itertools.count(1)
 
     # --- partitions come, change and go ---
 
     def add(self, tp: TopicPartition, offset: int, epoch: int) -> None:
-        """Have this partition too, from `offset` on; the record before it was of leader epoch `epoch`."""
+        """Add a partition, to fetch from `offset` on; the record before it is of leader epoch `epoch`."""
         self.remove(tp)
-        held = self.partitions[tp] = FetchPosition(tp, offset, epoch, next(self._versions), self)
-        self.changed(held)
+        position = self.partitions[tp] = FetchPosition(tp, offset, epoch, next(self._versions), self)
+        self.changed(position)
 
     def remove(self, tp: TopicPartition) -> None:
-        """Have this partition no more."""
-        held = self.partitions.pop(tp, None)
-        if held is None:
+        """Remove a partition."""
+        position = self.partitions.pop(tp, None)
+        if position is None:
             return
         self.lookups.pop(tp, None)
-        if held.listed_in is not None:
-            del held.listed_in[tp]
-        self.buffered_bytes -= held.counted_bytes
-        self._tell(held.listed_at, tp)
-        if held.counted_bytes:
+        if position.listed_in is not None:
+            del position.listed_in[tp]
+        self.buffered_bytes -= position.counted_bytes
+        self._tell(position.listed_at, tp)
+        if position.counted_bytes:
             self._wake_for_room()
 
     def clear(self) -> None:
-        """Have no partitions any more."""
+        """Remove all partitions."""
         for tp in list(self.partitions):
             self.remove(tp)
 
     def seek(self, tp: TopicPartition, offset: int, epoch: int) -> None:
-        """Go on from `offset`, before which leader epoch `epoch` ended or goes on; what is buffered of the
-        partition is dropped.
+        """Continue a partition at `offset`, and drop its buffered batches.
+
+        Leader epoch `epoch` ends or continues at `offset`.
         """
         self.partitions[tp].seek(offset, epoch, next(self._versions))
 
-    def drop(self, held: FetchPosition) -> None:
-        """Drop what is buffered of the partition, to be fetched again from its position on."""
-        held.drop_buffered(next(self._versions))
+    def drop(self, position: FetchPosition) -> None:
+        """Drop the partition's buffered batches, to be fetched again from its position on."""
+        position.drop_buffered(next(self._versions))
 
-    def changed(self, held: FetchPosition) -> None:
-        """List the position by what it is now; see `PositionWatcher`."""
-        tp = held.tp
-        if self.partitions.get(tp) is not held:
-            return  # It was removed; what came of its last requests is of no use.
-        growth = held.buffered_bytes - held.counted_bytes
+    def changed(self, position: FetchPosition) -> None:
+        """Update the position in the lists; see `PositionWatcher`."""
+        tp = position.tp
+        if self.partitions.get(tp) is not position:
+            return  # It was removed; responses to its last requests are of no use.
+        growth = position.buffered_bytes - position.counted_bytes
         if growth:
             self.buffered_bytes += growth
-            held.counted_bytes = held.buffered_bytes
-        self._list(held)
-        if held.needs_lookup:
-            self.lookups[tp] = held
+            position.counted_bytes = position.buffered_bytes
+        self._list(position)
+        if position.needs_lookup:
+            self.lookups[tp] = position
         elif self.lookups:
             self.lookups.pop(tp, None)
-        source = held.source
-        if held.listed_at != source:
-            self._tell(held.listed_at, tp)
-            held.listed_at = source
+        source = position.source
+        if position.listed_at != source:
+            self._tell(position.listed_at, tp)
+            position.listed_at = source
         self._tell(source, tp)
         if growth < 0 and self._wait_for_room:
             self._wake_for_room()
 
-    def _list(self, held: FetchPosition) -> None:
-        """Among what is `ready`, `kept` or `failed`; it keeps its place there."""
+    def _list(self, position: FetchPosition) -> None:
+        """List the position as `ready`, `paused` or `failed`; it keeps its place in the list."""
         listed: dict[TopicPartition, FetchPosition] | None = None
-        if held.buffered:
-            listed = self.kept if held.paused else self.ready
-        elif held.error is not None:
+        if position.buffered:
+            listed = self.paused if position.paused else self.ready
+        elif position.error is not None:
             listed = self.failed
-        if listed is not held.listed_in:
-            if held.listed_in is not None:
-                del held.listed_in[held.tp]
+        if listed is not position.listed_in:
+            if position.listed_in is not None:
+                del position.listed_in[position.tp]
             if listed is not None:
-                listed[held.tp] = held
-            held.listed_in = listed
+                listed[position.tp] = position
+            position.listed_in = listed
 
     def _tell(self, node: int, tp: TopicPartition) -> None:
         if node != NO_NODE and (watcher := self.watchers.get(node)) is not None:
@@ -132,32 +133,34 @@ class FetchBuffer:
     # --- room ---
 
     def share_bytes(self, least: int) -> int:
-        """Bytes a partition may have buffered before it is not asked for any more, `least` or above."""
+        """Return the buffered bytes above which a partition is not fetched: at least `least`."""
         return max(least, self.max_bytes // max(len(self.partitions), 1))
 
     def free_bytes(self) -> int:
-        """Bytes that may still be asked for. Paused partitions must not keep the others from being fetched:
-        where nothing else fills the buffer, theirs is given up, to be fetched again later.
+        """Return the bytes that may still be requested.
+
+        Paused partitions must not keep others from being fetched. If they alone fill the buffer, their
+        batches are dropped, to be fetched again later.
         """
         free = self.max_bytes - self.reserved_bytes - self.buffered_bytes
-        if free <= 0 and self.kept and not self.ready:
-            for held in list(self.kept.values()):
-                self.drop(held)
+        if free <= 0 and self.paused and not self.ready:
+            for position in list(self.paused.values()):
+                self.drop(position)
             free = self.max_bytes - self.reserved_bytes - self.buffered_bytes
         return free
 
     def reserve(self, size: int) -> None:
-        """So much is asked for; `release` it when the answer is there."""
+        """Reserve the bytes of a request; `release` them after its response."""
         self.reserved_bytes += size
 
     def release(self, size: int) -> None:
-        """So much is not asked for any more."""
+        """Release reserved bytes."""
         self.reserved_bytes -= size
         if self._wait_for_room:
             self._wake_for_room()
 
     def wait_for_room(self, wake: Callable[[], None]) -> None:
-        """Call `wake` once, when there may be room again."""
+        """Call `wake` once, when there may be free bytes again."""
         if wake not in self._wait_for_room:
             self._wait_for_room.append(wake)
 
@@ -166,30 +169,30 @@ class FetchBuffer:
         for wake in waiting:
             wake()
 
-    # --- handing out ---
+    # --- returning batches ---
 
     def take(self, max_bytes: int, max_records: int) -> list[Fetched]:
-        """Hand out what is buffered, up to about so much.
+        """Return buffered batches, up to about these limits.
 
-        A partition that was served goes to the end, so that a busy one cannot keep others waiting.
+        A partition with returned batches goes to the end of the list, so that a busy one cannot delay others.
         """
-        taken: list[Fetched] = []
+        batches: list[Fetched] = []
         size = records = 0
         full = False
         while self.ready and not full:
-            held = next(iter(self.ready.values()))
-            while held.buffered and not full:
-                fetched, was_cut = held.take(max_bytes - size, max_records - records)
-                taken.append(fetched)
+            position = next(iter(self.ready.values()))
+            while position.buffered and not full:
+                fetched, was_cut = position.take(max_bytes - size, max_records - records)
+                batches.append(fetched)
                 size += len(fetched.buffer)
                 records += fetched.record_count
                 full = was_cut or size >= max_bytes or records >= max_records
-            if held.buffered:
-                self.ready[held.tp] = self.ready.pop(held.tp)
-        return taken
+            if position.buffered:
+                self.ready[position.tp] = self.ready.pop(position.tp)
+        return batches
 
     def take_error(self) -> MillstreamError | None:
-        """The error of a partition that has nothing else to hand out; each is given once."""
-        for held in self.failed.values():
-            return held.raise_error()
+        """Return the error of a partition without buffered batches, once per error; None if there is none."""
+        for position in self.failed.values():
+            return position.raise_error()
         return None

@@ -1,7 +1,7 @@
-"""Where a log can be read again, behind offsets of which a broker says CORRUPT_MESSAGE.
+"""The search for the next readable offset of a log, after a broker's CORRUPT_MESSAGE.
 
-A damaged length keeps a broker from finding the next batch. It can read again from the next offset its index
-knows, or from the next segment; no request asks for that offset.
+A damaged length keeps a broker from finding the next batch. It can read again from the next offset in its
+index, or from the next segment; no request returns that offset.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, Fetch
 
 
 async def next_readable(client: Client, tp: TopicPartition, topic_id: bytes, offset: int) -> int:
-    """Return an offset after `offset` from which the partition's leader can read, by trying; at most its end.
+    """Return an offset after `offset` from which the partition's leader can read, found by trying; at most
+    the log's end.
 
     The offset before it cannot be read. Raises MillstreamError.
     """
@@ -33,8 +34,10 @@ async def next_readable(client: Client, tp: TopicPartition, topic_id: bytes, off
 
 
 async def first_true_after(low: int, test: Callable[[int], Awaitable[bool]]) -> int:
-    """Return a number above `low` for which `test` is true, and is not for the number before, unless that is
-    `low`. `test` has to be true from some number on; that takes about twice the binary logarithm of calls.
+    """Return a number above `low` for which `test` is true, but not for the number before, unless that is
+    `low`.
+
+    `test` must be true from some number on. It is called about twice the binary logarithm of times.
     """
     step = 1
     while not await test(low + step):
@@ -50,12 +53,14 @@ async def first_true_after(low: int, test: Callable[[int], Awaitable[bool]]) -> 
 
 
 async def _can_read(client: Client, tp: TopicPartition, topic_id: bytes, offset: int) -> bool:
-    """Ask the leader for the batch at `offset`. Raises MillstreamError, but for CORRUPT_MESSAGE."""
-    wanted = FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=1)
+    """Return True if the leader can read the batch at `offset`. Raises MillstreamError, but not for
+    CORRUPT_MESSAGE.
+    """
+    partition = FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=1)
     request = FetchRequest(
         max_wait_ms=0,
         max_bytes=1,
-        topics=[FetchTopic(topic=tp.topic, topic_id=topic_id, partitions=[wanted])],
+        topics=[FetchTopic(topic=tp.topic, topic_id=topic_id, partitions=[partition])],
     )
     response: FetchResponse = await client.request(request, node=await client.leader(tp))
     codes = [each.error_code for topic in response.responses for each in topic.partitions]

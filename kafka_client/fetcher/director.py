@@ -1,7 +1,8 @@
-"""What a fetcher finds out about its positions: leaders, offsets, and whether what was read is still there.
+"""Lookups for a fetcher's positions: leaders, offsets, and whether the records before them are still in the
+log.
 
-One task looks up what has to be known before a partition can be fetched; `NodeFetch` reports what it hears.
-What the user may do is `fetcher`'s.
+One task looks up everything that a partition needs before it can be fetched. `NodeFetch` reports errors of
+brokers to the `Director`. The user's methods are in `fetcher`.
 """
 
 from __future__ import annotations
@@ -28,15 +29,14 @@ log = logging.getLogger(__name__)
 
 DAMAGE = "its broker answers CORRUPT_MESSAGE, see the broker's log"
 CLOSE_SECONDS = 0.5
-"""How long brokers are waited for that are to drop their fetch sessions; they do so by themselves later."""
+"""How long to wait for brokers to drop their fetch sessions at a close; they expire otherwise."""
 
 
 class Director:
-    """Finds leaders and offsets and runs a `NodeFetch` per broker.
+    """Looks up leaders and offsets, and runs a `NodeFetch` per broker.
 
-    `ready` is set when there is something to hand out, or to raise.
-
-    `reset_offset`: EARLIEST or LATEST, where to go on when a position is outside the log; None raises.
+    `ready` is set when batches can be returned, or an error raised. `reset_offset`: EARLIEST or LATEST, where
+    to continue if a position is outside the log; None raises an error.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Director:
         self.ready.set()
 
     async def close(self) -> None:
-        """End every task, and drop the brokers' sessions where they answer soon."""
+        """End every task, and drop the brokers' sessions if they answer soon."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -77,68 +77,70 @@ class Director:
     # --- what `NodeFetch` reports ---
 
     def made_ready(self) -> None:
-        """Something can be handed out, or raised."""
+        """Wake `fetch`: batches can be returned, or an error raised."""
         self.ready.set()
 
     def look_up(self) -> None:
-        """A partition is new, or lost its leader, or has an offset that is to be found or validated."""
+        """Start a lookup for partitions that are new, lost their leader, or have an offset to find or
+        validate.
+        """
         if self._lookup is None:
             self._lookup = self._spawn(self._look_up_forever(), "fetch-director")
         self._lookup_wanted.set()
 
-    def out_of_range(self, held: FetchPosition) -> None:
-        """The broker has no such offset: look up where to go on, or what to say."""
+    def out_of_range(self, position: FetchPosition) -> None:
+        """Look up where to continue, or the error to raise: the broker does not have the offset."""
         if self._reset_offset is not None:
-            held.find_offset(self._reset_offset)
+            position.find_offset(self._reset_offset)
             self.look_up()
         else:
-            held.park(None)
-            held.validated()
-            self._spawn(self._report_out_of_range(held), "fetch-range")
+            position.park(None)
+            position.validated()
+            self._spawn(self._report_out_of_range(position), "fetch-range")
 
-    def unreadable(self, held: FetchPosition) -> None:
-        """The broker cannot read its log at this offset: find the next one it can read."""
-        held.park(None)
-        self._spawn(self._pass_over(held), "fetch-damage")
+    def unreadable(self, position: FetchPosition) -> None:
+        """Look up the next readable offset: the broker cannot read its log at this one."""
+        position.park(None)
+        self._spawn(self._pass_over(position), "fetch-damage")
 
-    def diverged(self, held: FetchPosition, epoch: int, end_offset: int) -> None:
-        """The leader's log is not the one that was read up to `fetch_offset` (KIP-320).
+    def diverged(self, position: FetchPosition, epoch: int, end_offset: int) -> None:
+        """Handle a leader's log that diverges from the records read before `fetch_offset` (KIP-320).
 
-        Of the epochs that were read it has `epoch`, which ends at `end_offset`, but none above; -1: none.
-
-        What the user was given may still be in it, so what is buffered is fetched again first.
+        Of the read epochs the leader has `epoch`, which ends at `end_offset`, but no later one; -1: none. The
+        returned records may still be in its log, so buffered ones are dropped and fetched again first.
         """
-        if held.buffered:
-            self._buffer.drop(held)
+        if position.buffered:
+            self._buffer.drop(position)
             self.look_up()
             return
-        diverging = held.diverges_at(epoch, end_offset)
+        diverging = position.diverges_at(epoch, end_offset)
         if self._reset_offset is None:
-            held.park(None)
-            held.validated()
-            self._spawn(self._report_truncated(held, diverging, epoch), "fetch-truncation")
+            position.park(None)
+            position.validated()
+            self._spawn(self._report_truncated(position, diverging, epoch), "fetch-truncation")
             return
-        log.warning("%s", _truncated(held, diverging))
+        log.warning("%s", _truncated(position, diverging))
         if diverging < 0:
-            self.out_of_range(held)
+            self.out_of_range(position)
         else:
-            self._buffer.seek(held.tp, diverging, epoch)
+            self._buffer.seek(position.tp, diverging, epoch)
             self.look_up()
 
-    def prefers(self, held: FetchPosition, replica: int) -> bool:
-        """The leader would have the partition fetched from this replica (KIP-392); whether that can be done.
+    def prefers(self, position: FetchPosition, replica: int) -> bool:
+        """Fetch a partition from the replica that its leader prefers (KIP-392); return False if the replica
+        is unknown.
 
-        It is asked for as long as metadata counts as fresh, and then the leader again.
+        The replica is used as long as metadata counts as fresh, then the leader again.
         """
         if replica not in self._client.known.brokers:
             return False
         self._fetch_from(replica)
         now = asyncio.get_running_loop().time()
-        held.read_from(replica, now + self._client.metadata_max_age_ms / 1000)
+        position.read_from(replica, now + self._client.metadata_max_age_ms / 1000)
         return True
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Run a coroutine as a task whose failure `fetch` raises."""
+        """Run a coroutine as a task whose error `fetch` raises."""
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._note_end)
@@ -149,7 +151,7 @@ class Director:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fail(error)
 
-    # --- looking up ---
+    # --- lookups ---
 
     async def _look_up_forever(self) -> None:
         await look_up_forever(
@@ -163,25 +165,27 @@ class Director:
     async def _look_all_up(self) -> None:
         await self._find_leaders()
         await self._find_offsets()
-        unvalidated = [held for held in self._buffer.lookups.values() if held.needs_validation]
+        unvalidated = [position for position in self._buffer.lookups.values() if position.needs_validation]
         await validate_positions(self._client, unvalidated, self._partitions, self)
 
     async def _find_leaders(self) -> None:
-        homeless = [held for held in self._buffer.lookups.values() if held.homeless]
+        homeless = [position for position in self._buffer.lookups.values() if position.homeless]
         if not homeless:
             return
-        metadata = await self._client.metadata({held.tp.topic for held in homeless}, allow_missing=True)
-        for held in homeless:
-            topic = metadata.topics.get(held.tp.topic)
-            partition = topic.partitions.get(held.tp.partition) if topic else None
+        metadata = await self._client.metadata(
+            {position.tp.topic for position in homeless}, allow_missing=True
+        )
+        for position in homeless:
+            topic = metadata.topics.get(position.tp.topic)
+            partition = topic.partitions.get(position.tp.partition) if topic else None
             if topic is None or partition is None:
-                self._note_missing(held)
+                self._note_missing(position)
                 continue
-            held.missing_since = None
+            position.missing_since = None
             if partition.leader == NO_NODE or partition.leader not in metadata.brokers:
                 self._client.invalidate_metadata()
                 continue
-            held.found_leader(partition.leader, partition.leader_epoch, topic.topic_id)
+            position.found_leader(partition.leader, partition.leader_epoch, topic.topic_id)
             self._fetch_from(partition.leader)
 
     def _fetch_from(self, number: int) -> None:
@@ -197,62 +201,66 @@ class Director:
             )
             self._spawn(node.run(), f"fetch-node-{number}")
 
-    def _note_missing(self, held: FetchPosition) -> None:
-        """A topic just made may show up; one that stays away is the user's to hear of."""
+    def _note_missing(self, position: FetchPosition) -> None:
+        """Wait for a missing topic, which may just have been created; after a time, raise an error for it."""
         self._client.invalidate_metadata()
         now = asyncio.get_running_loop().time()
-        if held.missing_since is None:
-            held.missing_since = now
-        elif now - held.missing_since > self._client.missing_topic_wait_ms / 1000:
-            held.park(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{held.tp} does not exist"))
+        if position.missing_since is None:
+            position.missing_since = now
+        elif now - position.missing_since > self._client.missing_topic_wait_ms / 1000:
+            position.park(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{position.tp} does not exist"))
             self.ready.set()
 
     async def _find_offsets(self) -> None:
-        unplaced = [held for held in self._buffer.lookups.values() if held.needs_offset and not held.homeless]
+        unplaced = [
+            position
+            for position in self._buffer.lookups.values()
+            if position.needs_offset and not position.homeless
+        ]
         if not unplaced:
             return
-        wanted = {held.tp: held.fetch_offset for held in unplaced}
-        versions = {held.tp: held.version for held in unplaced}
-        found = await list_offsets(self._client, wanted, isolation_level=self._settings.isolation_level)
-        for tp, listed in found.items():
-            held = self._partitions.get(tp)
-            if held is not None and held.version == versions[tp] and held.needs_offset:
-                held.found_offset(listed.offset)
+        requests = {position.tp: position.fetch_offset for position in unplaced}
+        versions = {position.tp: position.version for position in unplaced}
+        offsets = await list_offsets(self._client, requests, isolation_level=self._settings.isolation_level)
+        for tp, listed in offsets.items():
+            position = self._partitions.get(tp)
+            if position is not None and position.version == versions[tp] and position.needs_offset:
+                position.found_offset(listed.offset)
 
     def _park_unknown(self, error: MillstreamError) -> None:
-        for held in list(self._buffer.lookups.values()):
-            held.park(error)
+        for position in list(self._buffer.lookups.values()):
+            position.park(error)
         self.ready.set()
 
-    # --- positions that cannot be read, or are no more ---
+    # --- positions that cannot be read, or no longer exist ---
 
-    async def _pass_over(self, held: FetchPosition) -> None:
-        """Find out where the log can be read again, and hand out what names the offsets before."""
-        version, first = held.version, held.fetch_offset
+    async def _pass_over(self, position: FetchPosition) -> None:
+        """Find the next readable offset, and return an entry that names the skipped offsets."""
+        version, first = position.version, position.fetch_offset
         try:
-            after = await next_readable(self._client, held.tp, held.topic_id, first)
+            after = await next_readable(self._client, position.tp, position.topic_id, first)
         except MillstreamError as error:
-            if held.version == version:
-                held.park(error)
+            if position.version == version:
+                position.park(error)
         else:
-            if held.version != version:
+            if position.version != version:
                 return
             count = after - first
             empty = memoryview(b"")
-            held.passed_over(Fetched(held.tp, first, after, empty, record_count=count, damage=DAMAGE))
+            position.passed_over(Fetched(position.tp, first, after, empty, record_count=count, damage=DAMAGE))
         self.ready.set()
 
-    async def _report_out_of_range(self, held: FetchPosition) -> None:
-        """Find out how far the position is off, then let `fetch` raise it."""
-        version = held.version
-        start, end = await self._log_range(held)
-        if held.version == version:
-            held.park(
+    async def _report_out_of_range(self, position: FetchPosition) -> None:
+        """Look up the log's range, then have `fetch` raise OffsetOutOfRange with it."""
+        version = position.version
+        start, end = await self._log_range(position)
+        if position.version == version:
+            position.park(
                 OffsetOutOfRange(
-                    message=f"{held.tp}: offset {held.fetch_offset}, the log has {start} to {end}",
-                    topic=held.tp.topic,
-                    partition=held.tp.partition,
-                    offset=held.fetch_offset,
+                    message=f"{position.tp}: offset {position.fetch_offset}, the log has {start} to {end}",
+                    topic=position.tp.topic,
+                    partition=position.tp.partition,
+                    offset=position.fetch_offset,
                     start=start,
                     end=end,
                 )
@@ -260,40 +268,40 @@ class Director:
             self.ready.set()
 
     async def _report_truncated(
-        self, held: FetchPosition, diverging_offset: int, diverging_epoch: int
+        self, position: FetchPosition, diverging_offset: int, diverging_epoch: int
     ) -> None:
-        version = held.version
-        start, end = await self._log_range(held)
-        if held.version == version:
-            held.park(
+        version = position.version
+        start, end = await self._log_range(position)
+        if position.version == version:
+            position.park(
                 LogTruncated(
-                    message=_truncated(held, diverging_offset),
-                    topic=held.tp.topic,
-                    partition=held.tp.partition,
-                    offset=held.fetch_offset,
+                    message=_truncated(position, diverging_offset),
+                    topic=position.tp.topic,
+                    partition=position.tp.partition,
+                    offset=position.fetch_offset,
                     start=start,
                     end=end,
-                    leader_epoch=held.fetch_epoch,
+                    leader_epoch=position.fetch_epoch,
                     diverging_offset=diverging_offset,
                     diverging_epoch=diverging_epoch,
                 )
             )
             self.ready.set()
 
-    async def _log_range(self, held: FetchPosition) -> tuple[int, int]:
-        """The log's start and end now, -1 for what is not known."""
+    async def _log_range(self, position: FetchPosition) -> tuple[int, int]:
+        """Return the log's current start and end, -1 if unknown."""
         start = end = -1
         try:
-            start = (await list_offsets(self._client, {held.tp: EARLIEST}))[held.tp].offset
-            end = (await list_offsets(self._client, {held.tp: LATEST}))[held.tp].offset
+            start = (await list_offsets(self._client, {position.tp: EARLIEST}))[position.tp].offset
+            end = (await list_offsets(self._client, {position.tp: LATEST}))[position.tp].offset
         except MillstreamError:
             pass
         return start, end
 
 
-def _truncated(held: FetchPosition, diverging_offset: int) -> str:
+def _truncated(position: FetchPosition, diverging_offset: int) -> str:
     where = f"from offset {diverging_offset} on" if diverging_offset >= 0 else "nobody knows from where on"
     return (
-        f"{held.tp}: the log was truncated, {where}; it was read up to {held.fetch_offset}, "
-        f"in leader epoch {held.fetch_epoch}"
+        f"{position.tp}: the log was truncated, {where}; it was read up to {position.fetch_offset}, "
+        f"in leader epoch {position.fetch_epoch}"
     )

@@ -1,4 +1,4 @@
-"""Asking leaders where a leader epoch ends in their log (OffsetForLeaderEpoch, KIP-320)."""
+"""Requests for the end of a leader epoch in a leader's log (OffsetForLeaderEpoch, KIP-320)."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ from kafka_client.wire.messages.offset_for_leader_epoch import (
 )
 
 CONSUMER = -1
-"""As a replica id: it is no broker that asks."""
+"""The replica id of a client that is no broker."""
 
 
 class AskedEpoch(NamedTuple):
-    """An epoch whose end is wanted, and the epoch the leader is believed to lead in."""
+    """A requested epoch, and the current epoch of its leader, as far as known."""
 
     epoch: int
     current_leader_epoch: int
 
 
 class EpochEnd(NamedTuple):
-    """The largest epoch the log has that is not above the one asked for, and its end; -1: there is none."""
+    """The largest epoch in the log that is not above the requested one, and its end; -1: there is none."""
 
     epoch: int
     end_offset: int
 
 
 async def epoch_ends(
-    client: Client, node: int, asked: Mapping[TopicPartition, AskedEpoch]
+    client: Client, node: int, requests: Mapping[TopicPartition, AskedEpoch]
 ) -> dict[TopicPartition, EpochEnd | KafkaError]:
-    """What one leader says of each partition. One attempt; raises as `Client.request`."""
+    """Return one leader's answer for each partition. It sends one request; raises what `Client.request`
+    does.
+    """
     request = OffsetForLeaderEpochRequest(
         replica_id=CONSUMER,
         topics=[
@@ -46,23 +48,23 @@ async def epoch_ends(
                 partitions=[
                     OffsetForLeaderPartition(
                         partition=p,
-                        current_leader_epoch=asked[TopicPartition(topic, p)].current_leader_epoch,
-                        leader_epoch=asked[TopicPartition(topic, p)].epoch,
+                        current_leader_epoch=requests[TopicPartition(topic, p)].current_leader_epoch,
+                        leader_epoch=requests[TopicPartition(topic, p)].epoch,
                     )
                     for p in partitions
                 ],
             )
-            for topic, partitions in by_topic(asked).items()
+            for topic, partitions in by_topic(requests).items()
         ],
     )
     response: OffsetForLeaderEpochResponse = await client.request(request, node=node)
-    told: dict[TopicPartition, EpochEnd | KafkaError] = {}
+    ends: dict[TopicPartition, EpochEnd | KafkaError] = {}
     for topic in response.topics:
         for p in topic.partitions:
             tp = TopicPartition(topic.topic, p.partition)
-            told[tp] = (
-                error_for(p.error_code, f"where leader epoch {asked[tp].epoch} of {tp} ends")
-                if p.error_code and tp in asked
+            ends[tp] = (
+                error_for(p.error_code, f"where leader epoch {requests[tp].epoch} of {tp} ends")
+                if p.error_code and tp in requests
                 else EpochEnd(p.leader_epoch, p.end_offset)
             )
-    return told
+    return ends

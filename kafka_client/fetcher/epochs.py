@@ -1,4 +1,4 @@
-"""The leader epochs of the records read of one partition (KIP-320): what tells that a log was truncated."""
+"""The leader epochs of the records read from one partition, which show that a log was truncated (KIP-320)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import struct
 
 NO_EPOCH = -1
 _PLACE = struct.Struct(">qii")
-"""Of a batch: base offset, length from byte 12 on, partition leader epoch."""
+"""The base offset, the length from byte 12 on, and the partition leader epoch of a batch."""
 _LOG_OVERHEAD = 12
 ENTRIES_MAX = 32
-"""Changes of epoch remembered; older ones are only wanted for offsets committed long after they were read."""
+"""Most changes of epoch that are remembered; older ones only matter for offsets committed long after
+reading.
+"""
 
 
 class ReadEpochs:
-    """(first offset, epoch) pairs, oldest first: from that offset on records of that epoch were read.
+    """Pairs of (first offset, epoch), oldest first: records of that epoch were read from that offset on.
 
-    Epoch -1 is not known: that of the record before an offset that was looked up by time or as an end.
+    Epoch -1 is unknown: that of the record before an offset that was looked up by time or as an end.
     """
 
     __slots__ = ("_entries",)
@@ -25,16 +27,18 @@ class ReadEpochs:
         self.begin(offset, epoch)
 
     def begin(self, offset: int, epoch: int) -> None:
-        """Forget everything; the record before `offset` is of `epoch`."""
+        """Start again at `offset`; the record before it is of `epoch`."""
         self._entries = [(offset - 1, epoch)]
 
     def jump(self, offset: int) -> None:
-        """Reading goes on at `offset`, and what stands before it is not known."""
+        """Continue at `offset`; the epoch of the record before it is unknown."""
         self._entries = [entry for entry in self._entries if entry[0] < offset - 1]
         self._entries.append((offset - 1, NO_EPOCH))
 
     def note(self, buffer: memoryview, last_epoch: int) -> None:
-        """Whole batches were read, the last of them of `last_epoch`. They are walked if the epoch changed."""
+        """Record that whole batches were read, the last one of `last_epoch`. Batches are only visited if
+        the epoch changed.
+        """
         if self._entries[-1][1] == last_epoch:
             return
         pos = 0
@@ -46,12 +50,12 @@ class ReadEpochs:
         del self._entries[:-ENTRIES_MAX]
 
     def before(self, offset: int) -> int:
-        """The epoch of the record before `offset`, -1 if it is not known."""
+        """Return the epoch of the record before `offset`, -1 if it is unknown."""
         for first, epoch in reversed(self._entries):
             if first < offset:
                 return epoch
         return NO_EPOCH
 
     def first_above(self, epoch: int) -> int | None:
-        """The first offset read of an epoch later than `epoch`."""
+        """Return the first offset read with an epoch later than `epoch`, None if there is none."""
         return next((first for first, each in self._entries if each > epoch), None)

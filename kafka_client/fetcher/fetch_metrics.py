@@ -1,4 +1,4 @@
-"""What a fetcher counts, per answer, and tells by the names of Kafka's `consumer-fetch-manager-metrics`."""
+"""A fetcher's counters per response, by the names of Kafka's `consumer-fetch-manager-metrics`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from kafka_client.metrics.windowed import Windowed, in_ms
 
 
 class FetchMetrics:
-    """One fetcher's. Times are in seconds; records are counted by the headers of their batches."""
+    """The metrics of one fetcher. Times are in seconds; records are counted by the headers of their
+    batches.
+    """
 
     __slots__ = ("bytes_fetched", "latency", "records_fetched", "requests_sent")
 
     def __init__(self) -> None:
         self.requests_sent = self.records_fetched = self.bytes_fetched = 0
         self.latency = Windowed()
-        """From a request to its answer, the broker's long poll included."""
+        """The time from a request to its response, including the broker's long poll."""
 
-    def came(self, records: int, size: int) -> None:
-        """So many records and bytes of a partition were handed out."""
+    def record(self, records: int, size: int) -> None:
+        """Count records and bytes of a partition that were returned."""
         self.records_fetched += records
         self.bytes_fetched += size
 
     def values(self, *, lag_max: int) -> Values:
-        """By Kafka's names, times in milliseconds as there."""
+        """Return the values by Kafka's names, with times in milliseconds."""
         return {
             "fetch-total": self.requests_sent,
             "records-consumed-total": self.records_fetched,

@@ -1,4 +1,4 @@
-"""What one fetch brought of one partition: whole batches, and the ways to read them."""
+"""The batches of one partition in one fetch response, and the ways to read them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ from kafka_client.wire import NO_UUID
 
 _LENGTH_AND_COUNT = struct.Struct(">8xi45xi")
 _LAST = struct.Struct(">q4xi7xi")
-"""Of the last batch: base offset, partition leader epoch, last offset delta."""
+"""The base offset, partition leader epoch and last offset delta of the last batch."""
 _LOG_OVERHEAD = 12
 _HEADER_SIZE = 61
 OWNED_SHARE = 2
-"""Records that are less than one part in so many of the response they came in are copied out of it."""
+"""Records that are less than this part of the response (one in ...) are copied out of it."""
 
 
 class Fetched:
-    """Whole record batches of one partition, as they came from the broker, still compressed.
+    """Whole record batches of one partition, as the broker sent them, still compressed.
 
-    `position`: the first offset wanted (the first batch may begin before it).
-    `next_offset`: where the next fetch goes on; `leader_epoch`: that of the batch before it (-1: not known),
-    to be committed with it. `buffer`: a memoryview of whole batches only. What it is a view of stays in
-    memory as long as it does, and is at most `OWNED_SHARE` times as large.
-    `record_count`: as the batches' headers say; control records and those before `position` count too.
-    `high_watermark`, `last_stable_offset`, `log_start_offset`: as the broker gave them (-1: not known).
-    `aborted`: (producer id, first offset) of aborted transactions, for read_committed.
-    `topic_id`: 16 bytes, zeros before Fetch v13.
-    `damage`: why the broker cannot read these offsets, which `buffer` has nothing of; empty as a rule.
+    `position`: the requested offset (the first batch may start before it). `next_offset`: where the next
+    fetch continues. `leader_epoch`: that of the batch before `next_offset` (-1: unknown), to be committed
+    with it. `buffer`: a memoryview of whole batches only. It keeps its underlying object in memory, which is
+    at most `OWNED_SHARE` times as large.
+
+    `record_count`: by the batches' headers; control records and those before `position` count too.
+    `high_watermark`, `last_stable_offset`, `log_start_offset`: from the broker (-1: unknown). `aborted`:
+    (producer id, first offset) of aborted transactions, for read_committed. `topic_id`: 16 bytes, zeros
+    before Fetch v13. `damage`: why the broker cannot read these offsets, for which `buffer` is empty; usually
+    "".
     """
 
     __slots__ = (
@@ -96,7 +97,8 @@ class Fetched:
         return f"Fetched({self.tp}, {self.position} to {self.next_offset}, {len(self.buffer)} bytes)"
 
     def cut(self, max_bytes: int, max_records: int) -> tuple[Fetched, Fetched | None]:
-        """This in two, between batches: about so much, but one batch at least, and the rest if there is one.
+        """Split this between batches: about as much as the limits allow, at least one batch, and the rest, if
+        any.
 
         Nothing is copied. Transactions that were aborted in the first part do not count for the second.
         """
@@ -108,29 +110,29 @@ class Fetched:
         first, rest = self.buffer[:size], self.buffer[size:]
         aborted = self.aborted
         if aborted:
-            seen = _Aborted(aborted)
+            transactions = _Aborted(aborted)
             for header, batch in self._part(self.position, first, whole_batches(first), ())._headers(_ignore):
-                seen.includes(header, batch)
-            aborted = seen.remaining()
-        found = whole_batches(first)
+                transactions.includes(header, batch)
+            aborted = transactions.remaining()
+        measured = whole_batches(first)
         behind = WholeBatches(
-            len(rest), self.next_offset, self.record_count - found.record_count, self.leader_epoch
+            len(rest), self.next_offset, self.record_count - measured.record_count, self.leader_epoch
         )
         return (
-            self._part(self.position, first, found, self.aborted),
-            self._part(found.next_offset, rest, behind, aborted),
+            self._part(self.position, first, measured, self.aborted),
+            self._part(measured.next_offset, rest, behind, aborted),
         )
 
     def _part(
-        self, position: int, buffer: memoryview, found: WholeBatches, aborted: tuple[tuple[int, int], ...]
+        self, position: int, buffer: memoryview, measured: WholeBatches, aborted: tuple[tuple[int, int], ...]
     ) -> Fetched:
         return Fetched(
             self.tp,
             position,
-            found.next_offset,
+            measured.next_offset,
             buffer,
-            record_count=found.record_count,
-            leader_epoch=found.leader_epoch,
+            record_count=measured.record_count,
+            leader_epoch=measured.leader_epoch,
             high_watermark=self.high_watermark,
             last_stable_offset=self.last_stable_offset,
             log_start_offset=self.log_start_offset,
@@ -147,8 +149,8 @@ class Fetched:
         Control batches are left out unless `control`; those of aborted transactions are left out for
         read_committed. The first batch may hold records before `position`. CRCs are not checked.
 
-        Raises UnreadableBatch where a header makes no sense. With `on_unreadable` such a batch is given to it
-        and passed over.
+        Raises UnreadableBatch for an invalid header. With `on_unreadable` such a batch is passed to it and
+        skipped.
         """
         aborted = _Aborted(self.aborted) if self.committed_only and self.aborted else None
         for header, batch in self._headers(on_unreadable):
@@ -158,7 +160,7 @@ class Fetched:
                 yield header, batch
 
     def _headers(self, on_unreadable: OnUnreadable | None) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Yield each batch whose header makes sense. A batch's length says where the next one begins."""
+        """Yield each batch with a valid header. A batch's length says where the next one starts."""
         pos, due = 0, self.position
         if self.damage:
             _pass_over(self._unreadable(due, self.next_offset, self.damage), on_unreadable)
@@ -176,7 +178,7 @@ class Fetched:
             yield header, batch
 
     def _unreadable(self, first: int, after: int, reason: str) -> UnreadableBatch:
-        """Return the error of a batch whose header does not say which offsets it holds."""
+        """Return the error of a batch whose header does not say which offsets it has."""
         count = max(after - first, 1)
         return UnreadableBatch(
             *self.tp, first_offset=first, last_offset=first + count - 1, record_count=count, reason=reason
@@ -189,16 +191,16 @@ class Fetched:
         return read_parts(self, max_records, on_unreadable)
 
     def records(self) -> list[Record]:
-        """Return all records from `position` on: no control records, none aborted for read_committed.
+        """Return all records from `position` on: no control records, and no aborted ones for read_committed.
 
-        A few KB of a compressed batch may hold millions of records: `parts` gives so many at a time. Raises
-        UnreadableBatch.
+        A few KB of a compressed batch may hold millions of records: `parts` returns a bounded number at a
+        time. Raises UnreadableBatch.
         """
         return [record for part in self.parts(sys.maxsize) for record in part.records]
 
 
 def _ignore(unreadable: UnreadableBatch) -> None:
-    """Leave it to who reads the batches."""
+    """Ignore an unreadable batch: the reader of the batches reports it."""
 
 
 def _pass_over(
@@ -210,18 +212,18 @@ def _pass_over(
 
 
 class _Aborted:
-    """Which producers' transactions are aborted at the offset reached, as batches go by in order."""
+    """The producers with an aborted transaction at the current offset, while batches pass in order."""
 
     def __init__(self, aborted: tuple[tuple[int, int], ...]) -> None:
         self._coming = deque(sorted(aborted, key=lambda entry: entry[1]))
         self._producers: set[int] = set()
 
     def remaining(self) -> tuple[tuple[int, int], ...]:
-        """The transactions whose abort marker has not come by yet."""
+        """Return the transactions whose abort marker has not passed yet."""
         return tuple((producer, -1) for producer in self._producers) + tuple(self._coming)
 
     def includes(self, header: BatchHeader, batch: memoryview) -> bool:
-        """Whether the batch is data of an aborted transaction; ask for every batch, in order."""
+        """Return True if the batch is data of an aborted transaction; call it for every batch, in order."""
         while self._coming and self._coming[0][1] <= header.last_offset:
             self._producers.add(self._coming.popleft()[0])
         if header.producer_id not in self._producers or not header.is_transactional:
@@ -234,9 +236,9 @@ class _Aborted:
 
 
 def _is_abort_marker(batch: memoryview) -> bool:
-    """Return True if a control batch ends an aborted transaction, also if it cannot be read any more.
+    """Return True if a control batch ends an aborted transaction, even if it cannot be read any more.
 
-    A producer's first marker after the beginning of an aborted transaction is the one that aborted it.
+    A producer's first marker after the start of an aborted transaction is the one that aborted it.
     """
     try:
         records = decode_records(batch)
@@ -246,8 +248,10 @@ def _is_abort_marker(batch: memoryview) -> bool:
 
 
 class WholeBatches(NamedTuple):
-    """What of a buffer is whole batches: bytes, the offset after the last (-1 if there is none), records by
-    the headers, the last one's leader epoch.
+    """The whole batches in a buffer: bytes, the offset after the last (-1 if there is none), records, and
+    epoch.
+
+    The number of records is by the headers; the leader epoch is the last batch's.
     """
 
     size: int
@@ -257,9 +261,9 @@ class WholeBatches(NamedTuple):
 
 
 def whole_batches(buffer: memoryview) -> WholeBatches:
-    """Measure the whole batches at the beginning of `buffer`.
+    """Measure the whole batches at the start of `buffer`.
 
-    One step per batch, no header objects: this is on the way of every fetch.
+    It takes one step per batch, without header objects, since every fetch comes here.
     """
     pos, last, records, end = 0, -1, 0, len(buffer)
     while end - pos >= _HEADER_SIZE:
@@ -276,7 +280,7 @@ def whole_batches(buffer: memoryview) -> WholeBatches:
 
 
 def first_size(buffer: memoryview, max_bytes: int, max_records: int) -> int:
-    """Bytes of the first of `buffer`'s whole batches: as many as keep to both limits, one at least."""
+    """Return the bytes of the first whole batches in `buffer`: as many as both limits allow, at least one."""
     pos, records, end = 0, 0, len(buffer)
     while pos < end:
         length, count = _LENGTH_AND_COUNT.unpack_from(buffer, pos)
@@ -289,7 +293,9 @@ def first_size(buffer: memoryview, max_bytes: int, max_records: int) -> int:
 
 
 def owned(records: memoryview) -> memoryview:
-    """`records`, copied if they are a small part of what they are a view of: it would all stay in memory."""
+    """Return `records`, copied if they are a small part of their underlying object: it would all stay in
+    memory.
+    """
     if len(records) * OWNED_SHARE < len(cast("bytes", records.obj)):
         return memoryview(bytes(records))
     return records

@@ -1,8 +1,7 @@
-"""Fetching whole record batches from several partitions, ahead of the one who processes them.
+"""Fetches whole record batches from several partitions, ahead of their processing.
 
-The `Director` finds leaders, looks offsets up and validates them; one `NodeFetch` per broker long-polls and
-fills the `FetchBuffer`.
-State is plain and changed between awaits only, so the user's calls take effect at once.
+The `Director` finds leaders, looks up offsets and validates them. One `NodeFetch` per broker long-polls and
+fills the `FetchBuffer`. State only changes between awaits, so the user's calls take effect at once.
 """
 
 from __future__ import annotations
@@ -27,30 +26,32 @@ from kafka_client.topic_partition import TopicPartition
 OffsetReset = Literal["none", "earliest", "latest"]
 
 FETCH_BYTES = 1_048_576
-"""Bytes, as they came, that one `fetch` hands out unless told otherwise."""
+"""Default bytes that one `fetch` returns, in their compressed size."""
 FETCH_RECORDS = 10_000
-"""Records that one `fetch` hands out unless told otherwise: bytes do not say what they decompress to."""
+"""Default records that one `fetch` returns, since bytes do not show how much they decompress to."""
 
 RESET_OFFSETS: Mapping[str, int | None] = {"none": None, "earliest": EARLIEST, "latest": LATEST}
 
 
 class BatchFetcher:
-    """Long-polls the leaders of the assigned partitions and buffers what comes, within `buffer_max_bytes`.
+    """Long-polls the leaders of the assigned partitions and buffers their batches, within `buffer_max_bytes`.
 
-    Methods that change the assignment are plain calls, made in the client's event loop, and take effect at
-    once: a response to a request sent before a `seek` or `remove` is never handed out for the partition
-    concerned. The buffer may pass its bound by one batch per broker (a batch is never cut).
+    Methods that change the assignment are plain calls in the client's event loop, and take effect at once. A
+    response to a request from before a `seek` or `remove` is never returned for that partition. The buffer
+    may exceed its bound by one batch per broker (a batch is never cut).
 
-    `fetch_min_bytes`, `fetch_max_wait_ms`: the broker answers once so much is there, or after so long.
-    `fetch_max_bytes`, `max_partition_fetch_bytes`: bounds of one answer.
-    `auto_offset_reset`: where to go on when a position is outside the log; "none" raises OffsetOutOfRange.
-    `client_rack`: the reader's rack, by which a broker may name a replica nearby to fetch from (KIP-392).
-    `fetch_sessions`: have brokers remember what is fetched, so that requests say only what changed (KIP-227);
-    what is idle costs nothing then. Do without for a reader that lives for a few requests.
+    `fetch_min_bytes`, `fetch_max_wait_ms`: the broker answers once it has this many bytes, or after this
+    time.
+    `fetch_max_bytes`, `max_partition_fetch_bytes`: bounds of one response.
+    `auto_offset_reset`: where to continue if a position is outside the log; "none" raises OffsetOutOfRange.
+    `client_rack`: the reader's rack; a broker may name a nearby replica to fetch from (KIP-392).
+    `fetch_sessions`: have brokers remember the partitions, so that requests only name changes (KIP-227). Idle
+    partitions cost nothing then. Do without for a reader that only makes a few requests.
 
-    Positions know the leader epoch of the record before them, so that a log that was truncated and written
-    again is noticed (KIP-320): "none" raises LogTruncated, else reading goes on where the logs part, with a
-    warning. Give the committed epoch with a committed offset; it is validated before anything is fetched.
+    Positions include the leader epoch of the record before them, so that a truncated and rewritten log is
+    noticed (KIP-320). Then "none" raises LogTruncated; otherwise reading continues where the logs diverge,
+    with a warning. Pass the committed epoch with a committed offset; it is validated before anything is
+    fetched.
     """
 
     def __init__(
@@ -83,46 +84,47 @@ class BatchFetcher:
         self._ready = self._director.ready
         self._is_committed = isolation_level == "read_committed"
         self._closed = False
-        self._told = ExitStack()
-        """Ends what metrics tell of this fetcher."""
+        self._registrations = ExitStack()
+        """Removes the fetcher's metrics at its close."""
         name, metrics = f"{client.client_id}-{self._director.lane}", client.metrics
-        self._told.callback(
+        self._registrations.callback(
             metrics.add_each("kafka.consumer", "consumer-fetch-manager-metrics", self._values, client_id=name)
         )
-        self._told.callback(metrics.add("millstream", "fetch-buffer", self.statistics, client_id=name))
+        self._registrations.callback(
+            metrics.add("millstream", "fetch-buffer", self.statistics, client_id=name)
+        )
 
     # --- assignment ---
 
     def assign(self, positions: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
-        """Fetch exactly these partitions; those kept at their present position lose nothing buffered."""
+        """Fetch exactly these partitions; those at an unchanged position keep their buffered batches."""
         for tp in [tp for tp in self._partitions if tp not in positions]:
             self.remove(tp)
         for tp, position in positions.items():
-            wanted = OffsetAndMetadata.of(position)
-            if tp not in self._partitions or self._partitions[tp].position != wanted.offset:
-                self.add(tp, wanted.offset, wanted.leader_epoch)
+            target = OffsetAndMetadata.of(position)
+            if tp not in self._partitions or self._partitions[tp].position != target.offset:
+                self.add(tp, target.offset, target.leader_epoch)
 
     def add(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        """Fetch this partition too, from `offset` (-2 earliest, -1 latest), before which there is a record of
-        `leader_epoch`.
+        """Fetch this partition too, from `offset` (-2 earliest, -1 latest) on.
+
+        The record before `offset` is of `leader_epoch`.
         """
         assert not self._closed, "add to a closed fetcher"
         self._buffer.add(tp, offset, leader_epoch)
         self._director.look_up()
 
     def remove(self, tp: TopicPartition) -> None:
-        """Stop fetching the partition and drop what is buffered of it."""
+        """Stop fetching the partition and drop its buffered batches."""
         self._buffer.remove(tp)
 
     def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        """Go on from `offset` as `add` does; what is buffered of the partition is dropped."""
+        """Continue at `offset` as `add` does, and drop the partition's buffered batches."""
         self._buffer.seek(tp, offset, leader_epoch)
         self._director.look_up()
 
     def pause(self, tps: Iterable[TopicPartition]) -> None:
-        """Hand out nothing of these partitions until `resume`; what is buffered is kept while there is
-        room.
-        """
+        """Return nothing of these partitions until `resume`; buffered batches stay while there is room."""
         for tp in tps:
             self._partitions[tp].pause()
 
@@ -133,47 +135,50 @@ class BatchFetcher:
         self._ready.set()
 
     def paused(self) -> set[TopicPartition]:
-        """The partitions paused now."""
-        return {tp for tp, held in self._partitions.items() if held.paused}
+        """Return the partitions that are paused now."""
+        return {tp for tp, position in self._partitions.items() if position.paused}
 
     def failures(self) -> dict[TopicPartition, MillstreamError]:
-        """The errors `fetch` has raised of partitions that wait for a `seek`."""
-        return {tp: held.raised for tp, held in self._partitions.items() if held.raised is not None}
+        """Return the errors that `fetch` has raised for partitions that wait for a `seek`."""
+        return {
+            tp: position.raised for tp, position in self._partitions.items() if position.raised is not None
+        }
 
     def position(self, tp: TopicPartition) -> int:
-        """The next offset `fetch` will hand out (-2/-1 while it is still looked up)."""
+        """Return the next offset that `fetch` will return (-2 or -1 while it is being looked up)."""
         return self._partitions[tp].position
 
     def leader_epoch(self, tp: TopicPartition, offset: int) -> int:
-        """The leader epoch of the record before `offset`, to be committed with it; -1 if it was not read."""
-        held = self._partitions.get(tp)
-        return NO_EPOCH if held is None else held.epochs.before(offset)
+        """Return the leader epoch of the record before `offset`, to be committed with it; -1 if it was not
+        read.
+        """
+        position = self._partitions.get(tp)
+        return NO_EPOCH if position is None else position.epochs.before(offset)
 
     def lag(self, tp: TopicPartition) -> int | None:
-        """Records of the log that `fetch` has not handed out yet, as of the last answer: up to the last
-        stable offset with read_committed, else up to the high watermark. None: not known yet.
+        """Return how many records `fetch` has not returned yet, as of the last response; None if unknown.
+
+        They are counted up to the last stable offset with read_committed, else up to the high watermark.
         """
-        held = self._partitions[tp]
-        end = held.last_stable_offset if self._is_committed else held.high_watermark
-        return None if end < 0 or held.position < 0 else max(end - held.position, 0)
+        position = self._partitions[tp]
+        end = position.last_stable_offset if self._is_committed else position.high_watermark
+        return None if end < 0 or position.position < 0 else max(end - position.position, 0)
 
     def high_watermark(self, tp: TopicPartition) -> int:
-        """Where the log ends for read_uncommitted, as a broker told last, with records or without; -1: not
-        known yet.
-        """
+        """Return the log's end for read_uncommitted, as of a broker's last response; -1 if unknown."""
         return self._partitions[tp].high_watermark
 
     def last_stable_offset(self, tp: TopicPartition) -> int:
-        """Where the log ends for read_committed; as `high_watermark`."""
+        """Return the log's end for read_committed; see `high_watermark`."""
         return self._partitions[tp].last_stable_offset
 
     def log_start_offset(self, tp: TopicPartition) -> int:
-        """Where the log begins; as `high_watermark`. -1 always before Fetch v5."""
+        """Return the log's start; see `high_watermark`. Always -1 before Fetch v5."""
         return self._partitions[tp].log_start_offset
 
     @property
     def assignment(self) -> set[TopicPartition]:
-        """The partitions fetched now, paused ones included."""
+        """The assigned partitions, including paused ones."""
         return set(self._partitions)
 
     # --- fetching ---
@@ -185,35 +190,34 @@ class BatchFetcher:
         max_bytes: int = FETCH_BYTES,
         max_records: int = FETCH_RECORDS,
     ) -> list[Fetched]:
-        """What is buffered, up to about `max_bytes` as they came and `max_records`, but at least one batch;
-        an empty list once `timeout_ms` is over.
+        """Return buffered batches, at least one, up to about `max_bytes` (compressed) and `max_records`.
 
-        Raises, once for each time it happens: OffsetOutOfRange or LogTruncated with `auto_offset_reset`
-        none, and KafkaError for what retrying does not mend, a topic that stays unknown among it. The
-        partition then waits for a `seek`; others go on.
+        Returns an empty list once `timeout_ms` is over. Raises OffsetOutOfRange or LogTruncated with
+        `auto_offset_reset` none. Raises KafkaError if a retry does not help, such as for a topic that stays
+        unknown. Each error is raised once. Its partition then waits for a `seek`; others continue.
         """
         self._raise_error()
-        if taken := self._take(max_bytes, max_records):
-            return taken
+        if batches := self._take(max_bytes, max_records):
+            return batches
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 while True:
                     self._ready.clear()
                     await self._ready.wait()
                     self._raise_error()
-                    if taken := self._take(max_bytes, max_records):
-                        return taken
+                    if batches := self._take(max_bytes, max_records):
+                        return batches
         except TimeoutError:
             return []
 
     def fail(self, error: BaseException) -> None:
-        """Let every `fetch` from now on raise `error`."""
+        """Have every `fetch` raise `error` from now on."""
         self._director.fail(error)
 
     async def close(self) -> None:
         """Stop fetching and drop the buffer."""
         self._closed = True
-        self._told.close()
+        self._registrations.close()
         self._buffer.clear()
         await self._director.close()
 
@@ -224,8 +228,9 @@ class BatchFetcher:
         await self.close()
 
     def statistics(self) -> dict[str, int]:
-        """buffered_bytes and their bound, reserved_bytes (asked for and not yet there, within the same
-        bound), partitions, requests_sent.
+        """Return buffered_bytes with their bound, reserved_bytes, partitions and requests_sent.
+
+        Reserved bytes have been requested and have not arrived; they count for the same bound.
         """
         return {
             "buffered_bytes": self._buffer.buffered_bytes,
@@ -236,7 +241,7 @@ class BatchFetcher:
         }
 
     def _values(self) -> Iterator[tuple[Mapping[str, str], Values]]:
-        """The fetcher's own, then each partition's."""
+        """Yield the fetcher's own values, then each partition's."""
         lags = {tp: self.lag(tp) for tp in self._partitions}
         yield {}, self._director.metrics.values(lag_max=max((lag or 0 for lag in lags.values()), default=0))
         for tp, lag in lags.items():
@@ -244,10 +249,10 @@ class BatchFetcher:
                 yield {"topic": tp.topic, "partition": str(tp.partition)}, {"records-lag": lag}
 
     def _take(self, max_bytes: int, max_records: int) -> list[Fetched]:
-        taken = self._buffer.take(max_bytes, max_records)
-        for fetched in taken:
-            self._director.metrics.came(fetched.record_count, len(fetched.buffer))
-        return taken
+        batches = self._buffer.take(max_bytes, max_records)
+        for fetched in batches:
+            self._director.metrics.record(fetched.record_count, len(fetched.buffer))
+        return batches
 
     def _raise_error(self) -> None:
         if (error := self._director.failure or self._buffer.take_error()) is not None:

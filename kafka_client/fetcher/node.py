@@ -1,4 +1,4 @@
-"""Long-polling one broker for the partitions it leads."""
+"""The fetch loop of one broker: long polls for the partitions that are fetched from it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ from kafka_client.wire.fetched import FetchedResponse, PartitionRecords, decode_
 from kafka_client.wire.messages.fetch import FetchRequest
 
 HELD_BACK_WAIT_MS = 50
-"""How long a broker may wait for data while partitions of it are left out because their buffer is full:
-once that is processed they shall not wait for a quiet partition's long poll."""
+"""The longest wait of a broker for data while some of its partitions are left out because their buffer is
+full.
+
+Once that buffer is processed, they must not wait for the long poll of other partitions.
+"""
 
 _OTHER_TOPIC = (ErrorCode.INCONSISTENT_TOPIC_ID, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-"""The topic was made again under another id."""
+"""The topic was created again with another id."""
 _NO_SUCH_SESSION = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """What is asked of every broker; see `BatchFetcher`."""
+    """The settings of fetch requests; see `BatchFetcher`."""
 
     isolation_level: IsolationLevel
     fetch_min_bytes: int
@@ -47,32 +50,34 @@ class FetchSettings:
 
 
 class FetchDirector(Protocol):
-    """Takes what a broker's answers mean for a partition."""
+    """The receiver of what a broker's responses mean for a partition."""
 
     def made_ready(self) -> None:
-        """Something can be handed out, or raised."""
+        """Wake `fetch`: batches can be returned, or an error raised."""
 
     def look_up(self) -> None:
-        """A partition lost its leader."""
+        """Start a lookup: a partition lost its leader."""
 
-    def out_of_range(self, held: FetchPosition) -> None:
-        """The broker has no such offset: look up where to go on, or what to say."""
+    def out_of_range(self, position: FetchPosition) -> None:
+        """Look up where to continue, or the error to raise: the broker does not have the offset."""
 
-    def unreadable(self, held: FetchPosition) -> None:
-        """The broker cannot read its log at this offset: find the next one it can read."""
+    def unreadable(self, position: FetchPosition) -> None:
+        """Look up the next readable offset: the broker cannot read its log at this one."""
 
-    def diverged(self, held: FetchPosition, epoch: int, end_offset: int) -> None:
-        """The leader's log is not the one that was read: `epoch`, the last of ours it has, ends there."""
+    def diverged(self, position: FetchPosition, epoch: int, end_offset: int) -> None:
+        """Handle a leader's log that diverges: it has `epoch`, the last common one, up to `end_offset`."""
 
-    def prefers(self, held: FetchPosition, replica: int) -> bool:
-        """The leader would have the partition fetched from this replica; whether that can be done."""
+    def prefers(self, position: FetchPosition, replica: int) -> bool:
+        """Fetch a partition from the replica that its leader prefers; return False if that is not
+        possible.
+        """
 
 
 class NodeFetch:
-    """Asks one broker again and again, one request at a time, while there is room in the buffer.
+    """Sends fetch requests to one broker, one at a time, while there is room in the buffer.
 
-    What a turn costs goes by the partitions that changed or are answered for, not by how many there are,
-    unless the broker keeps no sessions.
+    The cost of a request depends on the partitions that changed or have records, not on their total number,
+    unless the broker has no sessions.
     """
 
     def __init__(
@@ -95,26 +100,26 @@ class NodeFetch:
         self._metrics = metrics
         self._woken = asyncio.Event()
         self._backoff = client.backoff()
-        self._wanted = WantedPartitions(node, buffer, settings.max_partition_fetch_bytes)
+        self._pending = WantedPartitions(node, buffer, settings.max_partition_fetch_bytes)
         self._session: FetchSession[FetchPosition] = FetchSession(
             is_wanted=settings.fetch_sessions, partition_max_bytes=settings.max_partition_fetch_bytes
         )
         buffer.watchers[node] = self
 
     def wake(self) -> None:
-        """Something changed: look again for partitions to ask for."""
+        """Check again which partitions to request: something has changed."""
         self._woken.set()
 
     def note(self, tp: TopicPartition) -> None:
-        """The partition changed, and is or was fetched here."""
-        self._wanted.changed[tp] = None
+        """Note that a partition which is or was fetched here has changed."""
+        self._pending.changed[tp] = None
         self._woken.set()
 
     async def run(self) -> None:
         """Fetch for ever."""
         while True:
             self._woken.clear()
-            self._wanted.update(_now())
+            self._pending.update(_now())
             room = self._room()
             if room <= 0:
                 await self._wait()
@@ -128,7 +133,7 @@ class NodeFetch:
                 self._buffer.release(room)
 
     async def close(self) -> None:
-        """Have the broker drop the session, if it answers; call it when `run` has ended."""
+        """Have the broker drop the session, if it answers; call it after `run` has ended."""
         if self._session.id == NO_SESSION or self._session.is_full:
             return
         request = FetchRequest(session_id=self._session.id, session_epoch=CLOSING_EPOCH)
@@ -136,19 +141,19 @@ class NodeFetch:
             # Not on the lane's connection, where a request may wait for data.
             await self._client.request(request, node=self._node)
         except MillstreamError:
-            pass  # A broker drops what is not used.
+            pass  # The broker drops unused sessions.
 
-    # --- asking ---
+    # --- requests ---
 
     def _room(self) -> int:
-        """Bytes to ask for now. No broker may ask for so much that others find no room."""
+        """Return the bytes to request now: no broker may take so many that others get none."""
         settings, buffer = self._settings, self._buffer
-        wanted = len(self._wanted.partitions)
-        if not wanted:
+        count = len(self._pending.partitions)
+        if not count:
             buffer.asking.discard(self._node)
             return 0
         buffer.asking.add(self._node)
-        most = min(settings.fetch_max_bytes, wanted * settings.max_partition_fetch_bytes)
+        most = min(settings.fetch_max_bytes, count * settings.max_partition_fetch_bytes)
         room = min(most, buffer.free_bytes(), max(buffer.max_bytes // len(buffer.asking), 1))
         if room <= 0:
             buffer.wait_for_room(self.wake)
@@ -156,16 +161,16 @@ class NodeFetch:
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout_at(self._wanted.due_at()):
+            async with asyncio.timeout_at(self._pending.due_at()):
                 await self._woken.wait()
         except TimeoutError:
             pass
 
     async def _fetch(self, room: int) -> None:
         connection = await self._client.connection(self._node, lane=self._lane)
-        if self._wanted.changed:  # Connecting took time.
-            self._wanted.update(_now())
-        if not self._wanted.partitions:
+        if self._pending.changed:  # Connecting took time.
+            self._pending.update(_now())
+        if not self._pending.partitions:
             return
         version = self._version(connection)
         request = self._request(version, room)
@@ -187,15 +192,15 @@ class NodeFetch:
         version = highest_common(
             FetchRequest.API_KEY, FetchRequest.VERSIONS, connection.versions, connection.name
         )
-        return min(version, TOPIC_IDS - 1) if self._wanted.without_id else version
+        return min(version, TOPIC_IDS - 1) if self._pending.without_id else version
 
     def _request(self, version: int, room: int) -> FetchRequest:
-        settings, session, wanted = self._settings, self._session, self._wanted
-        changes = session.changes(wanted.partitions, wanted.touched, by_topic_ids=version >= TOPIC_IDS)
-        wanted.touched.clear()
+        settings, session, pending = self._settings, self._session, self._pending
+        changes = session.changes(pending.partitions, pending.touched, by_topic_ids=version >= TOPIC_IDS)
+        pending.touched.clear()
         wait_ms = settings.fetch_max_wait_ms
         return FetchRequest(
-            max_wait_ms=min(wait_ms, HELD_BACK_WAIT_MS) if wanted.held_back else wait_ms,
+            max_wait_ms=min(wait_ms, HELD_BACK_WAIT_MS) if pending.held_back else wait_ms,
             min_bytes=settings.fetch_min_bytes,
             max_bytes=room,
             isolation_level=ISOLATION[settings.isolation_level],
@@ -206,7 +211,7 @@ class NodeFetch:
             rack_id=settings.client_rack,
         )
 
-    # --- hearing ---
+    # --- responses ---
 
     def _take(self, response: FetchedResponse, broker: str) -> None:
         session = self._session
@@ -214,109 +219,112 @@ class NodeFetch:
         session.answered(response.session_id, response.error_code)
         if response.error_code:
             if response.error_code in _NO_SUCH_SESSION and not was_full:
-                return  # Everything is said again at once; nothing was lost.
+                return  # The next request names everything; nothing was lost.
             raise error_for(response.error_code, f"Fetch from {broker}")
         failed, count, fits = False, 0, True
         for topic, partitions in response.topics:
-            for came in partitions:
-                asked = session.find(topic, came.partition)
-                if asked is None:
+            for answer in partitions:
+                requested = session.find(topic, answer.partition)
+                if requested is None:
                     fits = False
                     continue
                 count += 1
-                held = asked.held
-                if not came.error_code and came.diverging_end_offset < 0:
-                    # Also if it was taken away: told only once, they are its successor's.
-                    held.heard_ends(came.high_watermark, came.last_stable_offset, came.log_start_offset)
-                if self._buffer.partitions.get(held.tp) is not held:
-                    continue  # Taken away since.
-                if held.version == asked.version:  # Else it was sought since.
-                    failed |= self._take_partition(held, came)
-        if not fits or (was_full and count != len(session.asked)):
-            session.restart()  # The broker's session is not the one that was asked for.
+                position = requested.position
+                if not answer.error_code and answer.diverging_end_offset < 0:
+                    # Also if it was removed: they are sent only once, and its successor needs them.
+                    position.heard_ends(
+                        answer.high_watermark, answer.last_stable_offset, answer.log_start_offset
+                    )
+                if self._buffer.partitions.get(position.tp) is not position:
+                    continue  # Removed meanwhile.
+                if position.version == requested.version:  # Else there was a seek meanwhile.
+                    failed |= self._take_partition(position, answer)
+        if not fits or (was_full and count != len(session.requested)):
+            session.restart()  # The broker's session differs from the requested one.
         if not failed:
             self._backoff.reset()
 
-    def _take_partition(self, held: FetchPosition, came: PartitionRecords) -> bool:
-        """Take what came of one partition; whether it is an error."""
-        if came.error_code:
-            self._refused(held, came.error_code)
+    def _take_partition(self, position: FetchPosition, answer: PartitionRecords) -> bool:
+        """Handle one partition's response. Return True if it is an error."""
+        if answer.error_code:
+            self._refused(position, answer.error_code)
             return True
-        if came.diverging_end_offset >= 0:
-            self._director.diverged(held, came.diverging_epoch, came.diverging_end_offset)
+        if answer.diverging_end_offset >= 0:
+            self._director.diverged(position, answer.diverging_epoch, answer.diverging_end_offset)
             return False
-        self._store(held, came)
-        replica = came.preferred_read_replica
-        if replica not in (NO_NODE, self._node) and not self._director.prefers(held, replica):
-            held.back_off(_now() + self._backoff.next())
-            self._lose(held)
+        self._store(position, answer)
+        replica = answer.preferred_read_replica
+        if replica not in (NO_NODE, self._node) and not self._director.prefers(position, replica):
+            position.back_off(_now() + self._backoff.next())
+            self._lose(position)
             return True
         return False
 
-    def _store(self, held: FetchPosition, came: PartitionRecords) -> None:
-        found = whole_batches(came.records)
-        if not found.size:
-            if len(came.records):
-                error = f"{held.tp}: {len(came.records)} bytes at {held.fetch_offset} hold no whole batch"
-                held.park(error_for(ErrorCode.MESSAGE_TOO_LARGE, error))
+    def _store(self, position: FetchPosition, answer: PartitionRecords) -> None:
+        measured = whole_batches(answer.records)
+        if not measured.size:
+            if len(answer.records):
+                size, offset = len(answer.records), position.fetch_offset
+                error = f"{position.tp}: {size} bytes at {offset} hold no whole batch"
+                position.park(error_for(ErrorCode.MESSAGE_TOO_LARGE, error))
                 self._director.made_ready()
             return
-        self._wanted.served(held.tp)
-        held.put(
+        self._pending.served(position.tp)
+        position.put(
             Fetched(
-                held.tp,
-                held.fetch_offset,
-                found.next_offset,
-                owned(came.records[: found.size]),
-                record_count=found.record_count,
-                leader_epoch=found.leader_epoch,
-                high_watermark=came.high_watermark,
-                last_stable_offset=came.last_stable_offset,
-                log_start_offset=came.log_start_offset,
-                aborted=tuple(came.aborted),
-                topic_id=held.topic_id,
+                position.tp,
+                position.fetch_offset,
+                measured.next_offset,
+                owned(answer.records[: measured.size]),
+                record_count=measured.record_count,
+                leader_epoch=measured.leader_epoch,
+                high_watermark=answer.high_watermark,
+                last_stable_offset=answer.last_stable_offset,
+                log_start_offset=answer.log_start_offset,
+                aborted=tuple(answer.aborted),
+                topic_id=position.topic_id,
                 committed_only=self._settings.isolation_level == "read_committed",
             )
         )
-        if not held.paused:
+        if not position.paused:
             self._director.made_ready()
 
-    def _refused(self, held: FetchPosition, code: int) -> None:
-        """One partition's error."""
-        error = error_for(code, f"fetching {held.tp} at {held.fetch_offset}")
+    def _refused(self, position: FetchPosition, code: int) -> None:
+        """Handle one partition's error."""
+        error = error_for(code, f"fetching {position.tp} at {position.fetch_offset}")
         if isinstance(error, OffsetOutOfRange):
-            if held.replica == self._node:
-                held.read_from_leader()  # A replica may be behind, or ahead of what is known here.
+            if position.replica == self._node:
+                position.read_from_leader()  # A replica may be behind, or ahead of the high watermark here.
             else:
-                self._director.out_of_range(held)
+                self._director.out_of_range(position)
             return
         if code == ErrorCode.CORRUPT_MESSAGE:
-            self._director.unreadable(held)
+            self._director.unreadable(position)
             return
         if not is_retriable(error):
-            held.park(error)
+            position.park(error)
             self._director.made_ready()
             return
-        held.back_off(_now() + self._backoff.next())
-        if isinstance(error, StaleMetadata) or error.code in _OTHER_TOPIC or held.replica == self._node:
-            self._lose(held)
+        position.back_off(_now() + self._backoff.next())
+        if isinstance(error, StaleMetadata) or error.code in _OTHER_TOPIC or position.replica == self._node:
+            self._lose(position)
 
     def _failed(self, error: MillstreamError) -> None:
-        """The whole request failed."""
+        """Handle the failure of a whole request."""
         self._session.restart()
         retry_at = _now() + self._backoff.next()
-        for held in list(self._wanted.partitions.values()):
-            if self._buffer.partitions.get(held.tp) is not held:
+        for position in list(self._pending.partitions.values()):
+            if self._buffer.partitions.get(position.tp) is not position:
                 continue
             if is_retriable(error):
-                held.back_off(retry_at)
-                self._lose(held)
+                position.back_off(retry_at)
+                self._lose(position)
             else:
-                held.park(error)
+                position.park(error)
                 self._director.made_ready()
 
-    def _lose(self, held: FetchPosition) -> None:
-        held.lose_leader()
+    def _lose(self, position: FetchPosition) -> None:
+        position.lose_leader()
         self._client.invalidate_metadata()
         self._director.look_up()
 

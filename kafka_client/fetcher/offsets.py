@@ -1,4 +1,4 @@
-"""Finding offsets: a partition's start, its end, or the first record of a time (ListOffsets)."""
+"""Lookups of offsets: a partition's start, its end, or the first record of a time (ListOffsets)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ISOLATION: Mapping[str, int] = {"read_uncommitted": 0, "read_committed": 1}
 
 @dataclass(frozen=True, slots=True)
 class ListedOffset:
-    """An offset found by `list_offsets`; offset -1 when no record is that young."""
+    """An offset from `list_offsets`; -1 if no record is that late."""
 
     offset: int
     timestamp: int = -1
@@ -38,48 +38,49 @@ class ListedOffset:
 
 async def list_offsets(
     client: Client,
-    wanted: Mapping[TopicPartition, int],
+    timestamps: Mapping[TopicPartition, int],
     *,
     isolation_level: IsolationLevel = "read_uncommitted",
     timeout_ms: int | None = None,
 ) -> dict[TopicPartition, ListedOffset]:
-    """For each partition the offset of a timestamp in ms, or of LATEST, EARLIEST, MAX_TIMESTAMP.
+    """Return for each partition the offset of a timestamp in ms, or of LATEST, EARLIEST, MAX_TIMESTAMP.
 
-    With read_committed LATEST is the last stable offset. Retries what may mend; errors name the partition.
+    With read_committed LATEST is the last stable offset. Retriable errors are retried; errors name the
+    partition.
     """
-    found: dict[TopicPartition, ListedOffset] = {}
+    offsets: dict[TopicPartition, ListedOffset] = {}
 
     async def attempt() -> None:
-        missing = [tp for tp in wanted if tp not in found]
+        missing = [tp for tp in timestamps if tp not in offsets]
         nodes = await by_leader(client, missing)
         await all_or_first_error(
-            _ask(client, node, {tp: wanted[tp] for tp in tps}, ISOLATION[isolation_level], found)
+            _ask(client, node, {tp: timestamps[tp] for tp in tps}, ISOLATION[isolation_level], offsets)
             for node, tps in nodes.items()
         )
 
     await client.retrying(attempt, timeout_ms=timeout_ms)
-    return found
+    return offsets
 
 
 async def by_leader(client: Client, tps: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-    """The partitions grouped by the node that leads them."""
-    wanted = list(tps)
-    await client.metadata({tp.topic for tp in wanted})
+    """Group the partitions by their leader's node id."""
+    partitions = list(tps)
+    await client.metadata({tp.topic for tp in partitions})
     nodes: dict[int, list[TopicPartition]] = defaultdict(list)
-    for tp in wanted:
+    for tp in partitions:
         nodes[await client.leader(tp)].append(tp)
     return nodes
 
 
 async def all_or_first_error(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run the calls side by side to their ends, then raise the first one's error, if there is any."""
+    """Run the calls concurrently to their ends, then raise the first one's error, if there is any."""
     for outcome in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
 
 
 def by_topic(tps: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partition numbers grouped by topic."""
+    """Group partition numbers by topic."""
     topics: dict[str, list[int]] = defaultdict(list)
     for tp in tps:
         topics[tp.topic].append(tp.partition)
@@ -89,20 +90,20 @@ def by_topic(tps: Iterable[TopicPartition]) -> dict[str, list[int]]:
 async def _ask(
     client: Client,
     node: int,
-    wanted: Mapping[TopicPartition, int],
+    timestamps: Mapping[TopicPartition, int],
     isolation: int,
-    found: dict[TopicPartition, ListedOffset],
+    offsets: dict[TopicPartition, ListedOffset],
 ) -> None:
-    """Ask one leader; what it knows goes to `found`, then the first of its errors is raised."""
+    """Ask one leader; add its answers to `offsets`, then raise the first of its errors."""
     topics = [
         ListOffsetsTopic(
             name=topic,
             partitions=[
-                ListOffsetsPartition(partition_index=p, timestamp=wanted[TopicPartition(topic, p)])
+                ListOffsetsPartition(partition_index=p, timestamp=timestamps[TopicPartition(topic, p)])
                 for p in partitions
             ],
         )
-        for topic, partitions in by_topic(wanted).items()
+        for topic, partitions in by_topic(timestamps).items()
     ]
     request = ListOffsetsRequest(
         replica_id=-1, isolation_level=isolation, topics=topics, timeout_ms=client.request_timeout_ms
@@ -113,7 +114,7 @@ async def _ask(
         for p in topic.partitions:
             tp = TopicPartition(topic.name, p.partition_index)
             if not p.error_code:
-                found[tp] = ListedOffset(p.offset, p.timestamp, p.leader_epoch)
+                offsets[tp] = ListedOffset(p.offset, p.timestamp, p.leader_epoch)
             elif error is None:
                 error = error_for(p.error_code, f"offset of {tp}")
     if error is not None:

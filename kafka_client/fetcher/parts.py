@@ -39,9 +39,9 @@ class Batches(Protocol):
 
 
 class Part(NamedTuple):
-    """Some records of one partition in offset order, and the offset at which the next part begins.
+    """The next records of one partition in offset order, and the offset at which the next part starts.
 
-    `timestamp_type`: 0 create time, 1 log append time, as the last batch has it.
+    `timestamp_type`: 0 create time, 1 log append time, from the last batch.
     """
 
     records: list[Record]

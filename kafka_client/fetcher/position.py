@@ -1,4 +1,4 @@
-"""Where fetching of one partition stands, and what is buffered of it."""
+"""The position of fetching in one partition, and its buffered batches."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ NO_OFFSET = -1
 
 
 class PositionWatcher(Protocol):
-    """Hears of every change of a position, so that nobody has to look through all of them."""
+    """The receiver of every change of a position, so that nothing has to iterate over all positions."""
 
-    def changed(self, held: FetchPosition) -> None:
-        """Something of the position is not as it was."""
+    def changed(self, position: FetchPosition) -> None:
+        """Handle a change of the position."""
 
 
 class FetchPosition:
-    """One assigned partition.
+    """The position in one assigned partition.
 
-    `position` is what the user gets next, `fetch_offset` what is asked of the broker next; between them
-    lies what is buffered. Negative ones are still to be looked up (-1 latest, -2 earliest). `version` grows
-    with every seek: a response to a question of an older version is stale. A parked partition is not
-    fetched until a seek; its `error` is raised once. `not_before`: end of a backoff, in the loop's time.
-    `node` leads the partition; `replica` is fetched from in its place until `replica_until` (KIP-392).
-    `leader_epoch`: the leader's, as metadata has it; `epochs`: those of the records read. `unvalidated`: the
-    leader's has changed, and whether its log still has what was read is to be asked before more is fetched.
-    `high_watermark`, `last_stable_offset`, `log_start_offset`: as they were told last (-1: not known).
+    `position` is what the user gets next, `fetch_offset` what is requested next; the offsets between them are
+    buffered. Negative ones must still be looked up (-1 latest, -2 earliest). `version` grows with every seek:
+    a response to a request of an older version is stale. A parked partition is not fetched until a seek; its
+    `error` is raised once. `not_before`: the end of a backoff, in the loop's time.
 
-    State is changed by methods, which tell the watcher; readers may look at it any time. `counted_bytes`,
-    `listed_in` and `listed_at` are the watcher's notes.
+    `node` is the leader. `replica` is fetched from instead until `replica_until` (KIP-392). `leader_epoch`:
+    the leader's, from metadata; `epochs`: those of the records read. `unvalidated`: the leader's epoch has
+    changed, and its log must be compared with the records read before more is fetched. `high_watermark`,
+    `last_stable_offset`, `log_start_offset`: from the last response (-1: unknown).
+
+    State is only changed by methods, which notify the watcher. `counted_bytes`, `listed_in` and `listed_at`
+    belong to the watcher.
     """
 
     own_log_start = -1
-    """It is no follower's."""
+    """The log start offset of a reader that is no follower."""
 
     __slots__ = (
         "_watcher",
@@ -101,27 +102,27 @@ class FetchPosition:
 
     @property
     def needs_offset(self) -> bool:
-        """Whether the offset has to be looked up before anything can be fetched."""
+        """True if the offset must be looked up before anything can be fetched."""
         return self.fetch_offset < 0 and not self.parked
 
     @property
     def homeless(self) -> bool:
-        """Whether the leader has to be found."""
+        """True if the leader must be looked up."""
         return self.node == NO_NODE and not self.parked
 
     @property
     def needs_validation(self) -> bool:
-        """Whether the leader has to be asked if its log has what was read."""
+        """True if the leader's log must be compared with the records read."""
         return self.unvalidated and not self.parked and self.node != NO_NODE
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether anything has to be found out before the partition can be fetched."""
+        """True if anything must be looked up before the partition can be fetched."""
         return not self.parked and (self.node == NO_NODE or self.fetch_offset < 0 or self.unvalidated)
 
     @property
     def is_fetchable(self) -> bool:
-        """Whether more may be asked of `source`, apart from a backoff and from room in the buffer."""
+        """True if more may be requested from `source`, apart from a backoff and room in the buffer."""
         return not (self.paused or self.parked or self.unvalidated) and self.fetch_offset >= 0
 
     @property
@@ -131,13 +132,13 @@ class FetchPosition:
 
     @property
     def fetch_epoch(self) -> int:
-        """The leader epoch of the record before `fetch_offset`, -1 if it is not known."""
+        """The leader epoch of the record before `fetch_offset`, -1 if it is unknown."""
         return self.epochs.before(self.fetch_offset)
 
-    # --- what is found out ---
+    # --- lookups ---
 
     def found_leader(self, node: int, leader_epoch: int, topic_id: bytes) -> None:
-        """Who leads, and in which epoch. A topic made anew under its name has nothing of what was read."""
+        """Set the leader and its epoch. A topic that was created again has none of the records read."""
         if topic_id != self.topic_id and any(self.topic_id):
             self.epochs.begin(self.fetch_offset, NO_EPOCH)
             self._forget_ends()
@@ -147,12 +148,12 @@ class FetchPosition:
         self._watcher.changed(self)
 
     def lose_leader(self) -> None:
-        """Have the leader found anew."""
+        """Have the leader looked up again."""
         self.node = self.replica = NO_NODE
         self._watcher.changed(self)
 
     def read_from(self, replica: int, until: float) -> None:
-        """Fetch from this replica in place of the leader for so long (KIP-392)."""
+        """Fetch from this replica instead of the leader until then (KIP-392)."""
         self.replica, self.replica_until = replica, until
         self._watcher.changed(self)
 
@@ -162,12 +163,12 @@ class FetchPosition:
         self._watcher.changed(self)
 
     def back_off(self, until: float) -> None:
-        """Ask for nothing more until then."""
+        """Request nothing more until then."""
         self.not_before = until
         self._watcher.changed(self)
 
     def found_offset(self, offset: int) -> None:
-        """The offset looked up."""
+        """Set the offset that was looked up."""
         self.fetch_offset = offset
         self.epochs.jump(offset)
         self.unvalidated = False
@@ -176,7 +177,7 @@ class FetchPosition:
         self._watcher.changed(self)
 
     def find_offset(self, reset_offset: int) -> None:
-        """Have fetching go on where the log begins or ends."""
+        """Have an offset looked up, the log's start or end, at which to continue."""
         self.unvalidated = False
         self.fetch_offset = reset_offset
         if not self.buffered:
@@ -184,15 +185,16 @@ class FetchPosition:
         self._watcher.changed(self)
 
     def validated(self) -> None:
-        """The leader's log has what was read."""
+        """Record that the leader's log has the records read."""
         self.unvalidated = False
         self._watcher.changed(self)
 
     def diverges_at(self, epoch: int, end_offset: int) -> int:
-        """From where on the leader's log, in which `epoch` ends at `end_offset`, is not what was read.
+        """Return the offset from which on the leader's log differs from the records read; -1: from an unknown
+        one.
 
-        `epoch` is the largest the leader has that is not above `fetch_epoch`; so what was read of later ones
-        is not there. -1: it has none at all.
+        `epoch` is the leader's largest epoch that is not above `fetch_epoch`, and ends at `end_offset`. So
+        records of later epochs that were read are not in its log.
         """
         if epoch < 0 or end_offset < 0:
             return -1
@@ -200,39 +202,39 @@ class FetchPosition:
         return end_offset if first_gone is None else min(end_offset, first_gone)
 
     def park(self, error: MillstreamError | None) -> None:
-        """Fetch no more until a seek; the user gets `error` once what is buffered is handed out."""
+        """Stop fetching until a seek; the user gets `error` after the buffered batches."""
         self.parked = True
         self.error = error
         self._watcher.changed(self)
 
     def passed_over(self, fetched: Fetched) -> None:
-        """Go on behind offsets that the broker cannot read; what is buffered says so."""
+        """Continue after offsets that the broker cannot read; a buffered entry says so."""
         self.parked = False
         self.put(fetched)
 
     def raise_error(self) -> MillstreamError | None:
-        """The error to be raised now; it is given once."""
+        """Return the error to raise now; each is returned once."""
         self.raised, self.error = self.error, None
         self._watcher.changed(self)
         return self.raised
 
-    # --- what comes and goes ---
+    # --- batches ---
 
     def heard_ends(self, high_watermark: int, last_stable_offset: int, log_start_offset: int) -> None:
-        """How far the log reaches, as a broker says; nobody has to act on it."""
+        """Set the log's range from a broker's response, without notifying the watcher."""
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
 
     def succeed(self, before: FetchPosition) -> None:
-        """The partition was removed and added again: how far it reaches was told, and is told only once."""
+        """Take the log's range from the partition's removed position: the broker only sends it once."""
         self.heard_ends(before.high_watermark, before.last_stable_offset, before.log_start_offset)
 
     def _forget_ends(self) -> None:
         self.high_watermark = self.last_stable_offset = self.log_start_offset = NO_OFFSET
 
     def put(self, fetched: Fetched) -> None:
-        """Buffer what came; fetching goes on behind it."""
+        """Buffer fetched batches; fetching continues after them."""
         self.buffered.append(fetched)
         self.buffered_bytes += len(fetched.buffer)
         self.fetch_offset = fetched.next_offset
@@ -240,7 +242,7 @@ class FetchPosition:
         self._watcher.changed(self)
 
     def take(self, max_bytes: int, max_records: int) -> tuple[Fetched, bool]:
-        """Hand out the oldest of what is buffered, and whether it was cut between batches to fit."""
+        """Return the oldest buffered batches, and True if they were split to fit."""
         fetched, rest = self.buffered.popleft().cut(max_bytes, max_records)
         if rest is not None:
             self.buffered.appendleft(rest)
@@ -250,7 +252,7 @@ class FetchPosition:
         return fetched, rest is not None
 
     def pause(self) -> None:
-        """Hand out nothing and ask for nothing more."""
+        """Return nothing and request nothing more."""
         self.paused = True
         self._watcher.changed(self)
 
@@ -260,13 +262,13 @@ class FetchPosition:
         self._watcher.changed(self)
 
     def drop_buffered(self, version: int) -> None:
-        """Forget what is buffered, to fetch it again; answers on their way are stale."""
+        """Drop buffered batches, to fetch them again; responses to earlier requests are stale."""
         self._drop()
         self.version = version
         self._watcher.changed(self)
 
     def seek(self, offset: int, epoch: int, version: int) -> None:
-        """Start anew at `offset`; the record before it was of leader epoch `epoch` (-1: not known)."""
+        """Start again at `offset`; the record before it is of leader epoch `epoch` (-1: unknown)."""
         self._drop()
         self.version = version
         self.position = self.fetch_offset = offset

@@ -1,4 +1,4 @@
-"""Which partitions one broker is asked for next, found out from what has changed."""
+"""The partitions to request next from one broker, updated from what has changed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kafka_client.wire import NO_UUID
 
 
 class WantedPartitions:
-    """`partitions` are to be asked for, in the order of asking; `touched` have changed, came or went since
-    the caller cleared it.
+    """The `partitions` to request, in their order; `touched` have changed since the caller cleared it.
 
-    Those whose buffer is full (`held_back`) are looked at in every turn: they are at most as many as the
-    buffer has shares. Those in a backoff, or read from a replica for some time, when that is over.
+    Partitions whose buffer is full (`held_back`) are checked every time: there are at most as many as the
+    buffer has shares. Partitions in a backoff, or read from a replica for a time, are checked when that is
+    over.
     """
 
     def __init__(self, node: int, buffer: FetchBuffer, share_least: int) -> None:
@@ -24,26 +24,28 @@ class WantedPartitions:
         self.touched: dict[TopicPartition, None] = {}
         self.held_back: dict[TopicPartition, None] = {}
         self.without_id: set[TopicPartition] = set()
-        """Those whose topic has no id: Fetch 13 cannot name them."""
+        """Partitions whose topic has no id: Fetch 13 cannot name them."""
         self._node = node
         self._buffer = buffer
         self._share_least = share_least
         self.changed: dict[TopicPartition, None] = {}
-        """Those to be looked at by `update`; whoever hears of a change adds them."""
+        """Partitions for `update` to check; every change is added here."""
         self._due: list[tuple[float, TopicPartition]] = []
         self._due_at: dict[TopicPartition, float] = {}
-        for tp, held in buffer.partitions.items():
-            if held.source == node:
+        for tp, position in buffer.partitions.items():
+            if position.source == node:
                 self.changed[tp] = None
 
     def served(self, tp: TopicPartition) -> None:
-        """The partition got records: without a session a broker fills its answer in the order asked."""
-        held = self.partitions.pop(tp, None)
-        if held is not None:
-            self.partitions[tp] = held
+        """Move a partition with records to the end: without a session a broker fills its response in
+        request order.
+        """
+        position = self.partitions.pop(tp, None)
+        if position is not None:
+            self.partitions[tp] = position
 
     def update(self, now: float) -> None:
-        """Look at what has changed, at what is due, and at what was held back."""
+        """Check partitions that have changed, that are due, and that were held back."""
         while self._due and self._due[0][0] <= now:
             when, tp = heappop(self._due)
             if self._due_at.get(tp) == when:
@@ -60,34 +62,34 @@ class WantedPartitions:
                 self._look_at(tp, now, share)
 
     def due_at(self) -> float | None:
-        """When to look again though nothing changes; None: never."""
+        """Return the time of the next check if nothing changes; None: never."""
         return self._due[0][0] if self._due else None
 
     def _look_at(self, tp: TopicPartition, now: float, share: int) -> None:
-        held = self._buffer.partitions.get(tp)
+        position = self._buffer.partitions.get(tp)
         if self.held_back:
             self.held_back.pop(tp, None)
-        if held is not None and held.replica == self._node and held.replica_until <= now:
-            held.read_from_leader()
-        if held is None or held.source != self._node or not held.is_fetchable:
+        if position is not None and position.replica == self._node and position.replica_until <= now:
+            position.read_from_leader()
+        if position is None or position.source != self._node or not position.is_fetchable:
             self._leave_out(tp)
             self._due_at.pop(tp, None)
             return
-        if held.not_before > now:
+        if position.not_before > now:
             self._leave_out(tp)
-            self._look_again(tp, held.not_before)
-        elif held.buffered_bytes >= share:
+            self._look_again(tp, position.not_before)
+        elif position.buffered_bytes >= share:
             self._leave_out(tp)
             self.held_back[tp] = None
         else:
-            self.partitions[tp] = held
+            self.partitions[tp] = position
             self.touched[tp] = None
-            if held.topic_id in (b"", NO_UUID):
+            if position.topic_id in (b"", NO_UUID):
                 self.without_id.add(tp)
             elif self.without_id:
                 self.without_id.discard(tp)
-            if held.replica != NO_NODE:
-                self._look_again(tp, held.replica_until)
+            if position.replica != NO_NODE:
+                self._look_again(tp, position.replica_until)
 
     def _leave_out(self, tp: TopicPartition) -> None:
         if self.partitions.pop(tp, None) is not None:

@@ -1,14 +1,15 @@
-"""What one broker remembers of what it was asked for (KIP-227), so that a request only says what changed.
+"""A fetch session: the partitions that one broker remembers (KIP-227), so that a request only names changes.
 
     id, epoch   the next request
-    0,  0       says everything, and asks for a session
-    n,  0       the same, and has the broker drop session n
-    n,  1…      says what changed, what came and what is to be forgotten
+    0,  0       names everything, and opens a session
+    n,  0       names everything, opens a session, and has the broker drop session n
+    n,  1…      names changed, added and removed partitions
     n,  -1      drops the session
-    0,  -1      says everything, and wants no session
+    0,  -1      names everything, without a session
 
-A session whose state may differ from the broker's (no answer, an error, an answer that does not fit) is never
-gone on with: everything is said again. As Kafka's FetchSessionHandler. Sending and receiving are `node`'s.
+The state may differ from the broker's after no response, an error, or a response that does not match. Then
+the session is not continued: everything is named again. Kafka's FetchSessionHandler does the same. `node`
+sends and receives.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ NO_SESSION = 0
 OPENING_EPOCH = 0
 CLOSING_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
-NOTHING_SAID = -1
-"""In place of an offset."""
+NO_OFFSET = -1
+"""In place of an offset: the partition must be named again."""
 
 
 class Position(Protocol):
-    """Where fetching of a partition stands: a consumer's position, or a follower's replica."""
+    """A position in a partition: a consumer's position, or a follower's replica."""
 
     @property
     def fetch_offset(self) -> int: ...
@@ -40,30 +41,28 @@ class Position(Protocol):
 
     @property
     def fetch_epoch(self) -> int:
-        """The leader epoch of the record before; -1 if it is not known."""
+        """The leader epoch of the record before; -1 if it is unknown."""
 
     @property
     def topic_id(self) -> bytes: ...
 
     @property
     def version(self) -> int:
-        """An answer to a question of an older one is stale."""
+        """The version: a response to a request of an older one is stale."""
 
     @property
     def own_log_start(self) -> int:
-        """Where a follower's own log begins; a consumer has none: -1."""
+        """The start of a follower's own log; -1 for a consumer."""
 
     def succeed(self, before: Self, /) -> None:
-        """It takes the place of another one of the same partition, of which the broker has said what it says
-        only once.
-        """
+        """Take over from the partition's previous position what the broker only sends once."""
 
 
 P = TypeVar("P", bound=Position)
 
 
-class Asked(NamedTuple, Generic[P]):
-    """What was said of a partition; `version` is the position's at that time."""
+class RequestedPartition(NamedTuple, Generic[P]):
+    """The request for a partition; `version` is the position's at that time."""
 
     fetch_offset: int
     leader_epoch: int
@@ -71,123 +70,137 @@ class Asked(NamedTuple, Generic[P]):
     own_log_start: int
     topic_id: bytes
     version: int
-    held: P
+    position: P
 
     @classmethod
-    def of(cls, held: P) -> Asked[P]:
-        """What is to be said now."""
-        return Asked(
-            held.fetch_offset,
-            held.leader_epoch,
-            held.fetch_epoch,
-            held.own_log_start,
-            held.topic_id,
-            held.version,
-            held,
+    def of(cls, position: P) -> RequestedPartition[P]:
+        """Return the request for the current state of `position`."""
+        return RequestedPartition(
+            position.fetch_offset,
+            position.leader_epoch,
+            position.fetch_epoch,
+            position.own_log_start,
+            position.topic_id,
+            position.version,
+            position,
         )
 
 
 class Changes(NamedTuple):
-    """What a request has to say."""
+    """The partitions to name in a request."""
 
     topics: list[FetchTopic]
     forgotten: list[ForgottenTopic]
 
 
 class FetchSession(Generic[P]):
-    """`asked` is what the broker answers for, the next request's changes included once they are made."""
+    """A fetch session; `requested` are its partitions, including those of the next request once `changes`
+    made it.
+    """
 
     def __init__(self, *, is_wanted: bool, partition_max_bytes: int) -> None:
         self.id = NO_SESSION
         self._first_epoch = OPENING_EPOCH if is_wanted else CLOSING_EPOCH
         self.epoch = self._first_epoch
-        self.asked: dict[TopicPartition, Asked[P]] = {}
+        self.requested: dict[TopicPartition, RequestedPartition[P]] = {}
         self._by_topic_ids = False
         self._names: dict[bytes, str] = {}
         self._partition_max_bytes = partition_max_bytes
 
     @property
     def is_full(self) -> bool:
-        """Whether the next request says everything."""
+        """True if the next request names everything."""
         return self.epoch <= OPENING_EPOCH
 
-    # --- asking ---
+    # --- requests ---
 
     def changes(
         self,
-        wanted: Mapping[TopicPartition, P],
+        positions: Mapping[TopicPartition, P],
         touched: Iterable[TopicPartition],
         *,
         by_topic_ids: bool,
     ) -> Changes:
-        """What the next request says, where `wanted` is asked for and nothing but `touched` has changed."""
+        """Return what the next request names, if `positions` are to be fetched and only `touched` have
+        changed.
+        """
         if by_topic_ids != self._by_topic_ids:
             self._by_topic_ids = by_topic_ids
             self.restart()
         if self.is_full:
-            self.asked, self._names = {}, {}
-            touched = wanted
+            self.requested, self._names = {}, {}
+            touched = positions
         topics: dict[tuple[str, bytes], FetchTopic] = {}
         forgotten: dict[tuple[str, bytes], ForgottenTopic] = {}
         for tp in touched:
-            held, before = wanted.get(tp), self.asked.get(tp)
-            now = None if held is None else Asked.of(held)
+            position, before = positions.get(tp), self.requested.get(tp)
+            now = None if position is None else RequestedPartition.of(position)
             if before is not None and (now is None or (by_topic_ids and before.topic_id != now.topic_id)):
                 self._forget(tp, before, forgotten)
                 before = None
             if now is None:
                 continue
-            self.asked[tp] = now
+            self.requested[tp] = now
             if before is None or before[:4] != now[:4]:
                 self._ask(tp, now, topics)
-            if before is not None and before.held is not now.held:
-                now.held.succeed(before.held)
+            if before is not None and before.position is not now.position:
+                now.position.succeed(before.position)
         return Changes(list(topics.values()), list(forgotten.values()))
 
-    def _ask(self, tp: TopicPartition, asked: Asked[P], topics: dict[tuple[str, bytes], FetchTopic]) -> None:
-        key = (tp.topic, asked.topic_id)
+    def _ask(
+        self,
+        tp: TopicPartition,
+        requested: RequestedPartition[P],
+        topics: dict[tuple[str, bytes], FetchTopic],
+    ) -> None:
+        key = (tp.topic, requested.topic_id)
         topic = topics.get(key)
         if topic is None:
-            topic = topics[key] = FetchTopic(topic=tp.topic, topic_id=asked.topic_id, partitions=[])
-            self._names[asked.topic_id] = tp.topic
+            topic = topics[key] = FetchTopic(topic=tp.topic, topic_id=requested.topic_id, partitions=[])
+            self._names[requested.topic_id] = tp.topic
         topic.partitions.append(
             FetchPartition(
                 partition=tp.partition,
-                current_leader_epoch=asked.leader_epoch,
-                fetch_offset=asked.fetch_offset,
-                last_fetched_epoch=asked.fetch_epoch,
-                log_start_offset=asked.own_log_start,
+                current_leader_epoch=requested.leader_epoch,
+                fetch_offset=requested.fetch_offset,
+                last_fetched_epoch=requested.fetch_epoch,
+                log_start_offset=requested.own_log_start,
                 partition_max_bytes=self._partition_max_bytes,
             )
         )
 
     def _forget(
-        self, tp: TopicPartition, asked: Asked[P], forgotten: dict[tuple[str, bytes], ForgottenTopic]
+        self,
+        tp: TopicPartition,
+        requested: RequestedPartition[P],
+        forgotten: dict[tuple[str, bytes], ForgottenTopic],
     ) -> None:
-        del self.asked[tp]
-        key = (tp.topic, asked.topic_id)
+        del self.requested[tp]
+        key = (tp.topic, requested.topic_id)
         topic = forgotten.get(key)
         if topic is None:
-            topic = forgotten[key] = ForgottenTopic(topic=tp.topic, topic_id=asked.topic_id, partitions=[])
+            topic = forgotten[key] = ForgottenTopic(
+                topic=tp.topic, topic_id=requested.topic_id, partitions=[]
+            )
         topic.partitions.append(tp.partition)
 
     def repeat(self, tp: TopicPartition) -> None:
-        """The broker has refused the partition: where it is asked for again all is said of it again."""
-        asked = self.asked.get(tp)
-        if asked is not None:
-            self.asked[tp] = asked._replace(fetch_offset=NOTHING_SAID)
+        """Have the partition named again if it is requested again: the broker has refused it."""
+        requested = self.requested.get(tp)
+        if requested is not None:
+            self.requested[tp] = requested._replace(fetch_offset=NO_OFFSET)
 
-    # --- hearing ---
+    # --- responses ---
 
-    def find(self, topic: Topic, partition: int) -> Asked[P] | None:
-        """What was asked of a partition that is answered for; None: nothing."""
+    def find(self, topic: Topic, partition: int) -> RequestedPartition[P] | None:
+        """Return the request for an answered partition; None if there is none."""
         if isinstance(topic, str):
-            return self.asked.get(TopicPartition(topic, partition))
-        asked = self.asked.get(TopicPartition(self._names.get(topic, ""), partition))
-        return asked if asked is not None and asked.topic_id == topic else None
+            return self.requested.get(TopicPartition(topic, partition))
+        requested = self.requested.get(TopicPartition(self._names.get(topic, ""), partition))
+        return requested if requested is not None and requested.topic_id == topic else None
 
     def answered(self, session_id: int, error_code: int = ErrorCode.NONE) -> None:
-        """The broker's word on the session. With an error it names none."""
+        """Update the session from a response. With an error it has no session id."""
         if error_code and error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self.restart()
         elif error_code or not session_id or self._first_epoch == CLOSING_EPOCH:
@@ -198,5 +211,5 @@ class FetchSession(Generic[P]):
             self.epoch = self.epoch + 1 if self.epoch < EPOCH_MAX else OPENING_EPOCH + 1
 
     def restart(self) -> None:
-        """Say everything next time, and have the broker drop the session there was."""
+        """Name everything in the next request, and have the broker drop the current session."""
         self.epoch = self._first_epoch

@@ -1,7 +1,7 @@
-"""Positions validated against a new leader's log before anything is fetched from it (KIP-320).
+"""Validation of positions against a new leader's log before anything is fetched from it (KIP-320).
 
-A leader epoch that grew says that another broker leads, or the same one after it lost something. Since Fetch
-12 a broker compares the epoch of what was read last by itself; this is for those that do not.
+A leader epoch that grew means that another broker leads, or the same one after it lost records. Since Fetch
+12 a broker compares the epoch of the last record read itself; this is for older brokers.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from kafka_client.topic_partition import TopicPartition
 
 
 class TruncationHandler(Protocol):
-    """Decides what becomes of a position in a log that was truncated."""
+    """The handler of positions in a log that was truncated."""
 
-    def diverged(self, held: FetchPosition, epoch: int, end_offset: int) -> None:
-        """The leader's log is not the one that was read: `epoch`, the last of ours it has, ends there."""
+    def diverged(self, position: FetchPosition, epoch: int, end_offset: int) -> None:
+        """Handle a leader's log that diverges: it has `epoch`, the last common one, up to `end_offset`."""
 
     def made_ready(self) -> None:
-        """Something can be handed out, or raised."""
+        """Wake `fetch`: batches can be returned, or an error raised."""
 
 
 async def validate_positions(
@@ -32,22 +32,26 @@ async def validate_positions(
     partitions: Mapping[TopicPartition, FetchPosition],
     handler: TruncationHandler,
 ) -> None:
-    """Ask every leader about these positions, as far as they are among `partitions` still.
+    """Compare these positions with their leaders' logs, as far as they are still in `partitions`.
 
-    Raises the last retriable error, with the leaders concerned to be found anew.
+    Raises the last retriable error, with the leaders concerned to be looked up again.
     """
     by_node: dict[int, list[FetchPosition]] = {}
-    for held in unvalidated:
-        if held.fetch_offset >= 0:
-            by_node.setdefault(held.node, []).append(held)
+    for position in unvalidated:
+        if position.fetch_offset >= 0:
+            by_node.setdefault(position.node, []).append(position)
     failure: MillstreamError | None = None
     for node, positions in by_node.items():
-        versions = [held.version for held in positions]
-        told = await _ask(client, node, positions)
-        for held, version in zip(positions, versions, strict=True):
-            if partitions.get(held.tp) is held and held.version == version and held.unvalidated:
-                answer = told.get(held.tp, EpochEnd(-1, -1))
-                failure = _take_answer(held, answer, handler) or failure
+        versions = [position.version for position in positions]
+        ends = await _ask(client, node, positions)
+        for position, version in zip(positions, versions, strict=True):
+            if (
+                partitions.get(position.tp) is position
+                and position.version == version
+                and position.unvalidated
+            ):
+                answer = ends.get(position.tp, EpochEnd(-1, -1))
+                failure = _take_answer(position, answer, handler) or failure
     if failure is not None:
         raise failure
 
@@ -55,28 +59,30 @@ async def validate_positions(
 async def _ask(
     client: Client, node: int, positions: list[FetchPosition]
 ) -> Mapping[TopicPartition, EpochEnd | MillstreamError]:
-    asked = {held.tp: AskedEpoch(held.fetch_epoch, held.leader_epoch) for held in positions}
+    requests = {
+        position.tp: AskedEpoch(position.fetch_epoch, position.leader_epoch) for position in positions
+    }
     try:
-        return await epoch_ends(client, node, asked)
+        return await epoch_ends(client, node, requests)
     except MillstreamError as error:
-        return dict.fromkeys(asked, error)
+        return dict.fromkeys(requests, error)
 
 
 def _take_answer(
-    held: FetchPosition, answer: EpochEnd | MillstreamError, handler: TruncationHandler
+    position: FetchPosition, answer: EpochEnd | MillstreamError, handler: TruncationHandler
 ) -> MillstreamError | None:
-    """What the leader said of one position; returns what time may mend."""
+    """Handle the leader's answer for one position; return a retriable error, or None."""
     if isinstance(answer, EpochEnd):
-        if 0 <= held.diverges_at(*answer) < held.fetch_offset or answer.end_offset < 0:
-            handler.diverged(held, *answer)
+        if 0 <= position.diverges_at(*answer) < position.fetch_offset or answer.end_offset < 0:
+            handler.diverged(position, *answer)
         else:
-            held.validated()
+            position.validated()
     elif isinstance(answer, KafkaError) and answer.code == ErrorCode.UNSUPPORTED_VERSION:
-        held.validated()  # A broker from before KIP-320.
+        position.validated()  # The broker is older than KIP-320.
     elif is_retriable(answer):
-        held.lose_leader()
+        position.lose_leader()
         return answer
     else:
-        held.park(answer)
+        position.park(answer)
         handler.made_ready()
     return None

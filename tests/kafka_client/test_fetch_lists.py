@@ -129,7 +129,7 @@ class Life:
         assert set(self.buffer.ready) == {
             tp for tp, held in every.items() if held.buffered and not held.paused
         }
-        assert set(self.buffer.kept) == {tp for tp, held in every.items() if held.buffered and held.paused}
+        assert set(self.buffer.paused) == {tp for tp, held in every.items() if held.buffered and held.paused}
         assert set(self.buffer.failed) == {
             tp for tp, held in every.items() if held.error and not held.buffered
         }

@@ -378,11 +378,11 @@ class ReplicaFetcher:
                     fits = False
                     continue
                 count += 1
-                following = asked.held
+                following = asked.position
                 if self.following.get(following.tp) is following and following.version == asked.version:
                     fetch = Fetch(asked.fetch_offset, asked.fetch_epoch, asked.leader_epoch)
                     self._take_partition(following, fetch, came)
-        if not fits or (was_full and count != len(session.asked)):
+        if not fits or (was_full and count != len(session.requested)):
             session.restart()  # the leader's session is not the one that was asked for
         if response.session_id == NO_SESSION and not was_full:
             session.restart()
