@@ -1,30 +1,30 @@
-"""The error tree every package shares, and Kafka's error codes.
+"""The tree of errors that all packages share, and Kafka's error codes.
 
     MillstreamError
-    ├── ConfigError               a setting is wrong: names key, value and what is allowed
+    ├── ConfigError               a setting is wrong: has key, value and what is allowed
     ├── MalformedMessage          bytes on the wire do not parse: close the connection
-    ├── CorruptRecordBatch        a record batch does not hold together or its CRC is wrong
-    │   └── UnreadableBatch       a reader met one in a log: stop, or go on after the offsets it names
-    ├── ConnectionClosed          the peer went away: reconnect and retry
-    ├── RequestTimedOut           no answer in time: retry
-    ├── AuthenticationFailed      client and broker do not let each other in: mend the settings
-    │   └── TlsFailed             the same of TLS: certificates, versions, a listener without it
-    └── KafkaError                a broker's answer, with its error code
-        ├── RetriableError        try again after a backoff
-        │   └── StaleMetadata     refresh metadata first, then try again
+    ├── CorruptRecordBatch        a record batch is inconsistent or its CRC is wrong
+    │   └── UnreadableBatch       a reader met one in a log: stop, or go on after its offsets
+    ├── ConnectionClosed          the connection was closed: reconnect and retry
+    ├── RequestTimedOut           no response in time: retry
+    ├── AuthenticationFailed      client or broker refused the login: correct the settings
+    │   └── TlsFailed             the TLS handshake failed: certificates, versions, a listener without TLS
+    └── KafkaError                a broker's error code
+        ├── RetriableError        retry after a backoff
+        │   └── StaleMetadata     refresh metadata first, then retry
         ├── RebalanceNeeded       join the group again
         ├── OffsetOutOfRange      choose another position
         │   └── LogTruncated      records that were read are no longer in the log: choose another position
-        ├── RecordsRefused        leave out or mend the records it names, and produce the others again
-        ├── Fenced                somebody newer took our place: stop
+        ├── RecordsRefused        leave out or correct the records it names, and produce the others again
+        ├── Fenced                a newer instance took over: stop
         └── TransactionError      a transactional producer cannot go on as it is
             ├── AbortableTransactionError     abort, then go on with the next transaction
             │   └── TransactionRebalanced     abort, and join the group again (also a RebalanceNeeded)
-            └── FatalTransactionError         close the producer; another one may begin anew
+            └── FatalTransactionError         close the producer; a new one may start
                 └── ProducerFenced            a newer one has the transactional id: stop (also a Fenced)
 
-A class says what the caller does next; the code and the text say what happened.
-Codes are those of Kafka's protocol guide.
+The class of an error says what the caller has to do; its code and text say what happened. Codes are those of
+Kafka's protocol guide.
 """
 
 from __future__ import annotations
@@ -216,13 +216,13 @@ _RETRIABLE = frozenset(
 
 
 class MillstreamError(Exception):
-    """Root of every error Millstream raises on purpose."""
+    """Root of every error that Millstream raises on purpose."""
 
 
 class ConfigError(MillstreamError):
     """A setting that cannot be used.
 
-    `key` and `value` are as the user gave them; `allowed` says what would do.
+    `key` and `value` are as the user wrote them; `allowed` says which values are allowed.
     """
 
     def __init__(self, key: str, value: object, allowed: str) -> None:
@@ -236,18 +236,18 @@ class ConfigError(MillstreamError):
 
 
 class MalformedMessage(MillstreamError):
-    """Bytes from a peer that are not the message they claim to be."""
+    """Bytes from a peer that do not form the expected message."""
 
 
 class CorruptRecordBatch(MillstreamError):
-    """A record batch whose lengths, magic, counts or CRC do not hold together."""
+    """A record batch whose lengths, magic, counts or CRC are inconsistent."""
 
 
 class UnreadableBatch(CorruptRecordBatch):
-    """A batch in a log that no reader can read, because a disk or another program damaged it.
+    """A batch in a log that cannot be read, because a disk or another program damaged it.
 
-    It holds the offsets `first_offset` to `last_offset` of a partition, and `record_count` records, as its
-    header says. Stop, or go on at `last_offset + 1` without its records.
+    By its header it has the offsets `first_offset` to `last_offset` of a partition, and `record_count`
+    records. Stop, or go on at `last_offset + 1` without its records.
     """
 
     def __init__(
@@ -274,18 +274,18 @@ class UnreadableBatch(CorruptRecordBatch):
 
 
 class ConnectionClosed(MillstreamError):
-    """The connection to a broker ended, or could not be made."""
+    """A connection to a broker that was closed, or could not be opened."""
 
 
 class RequestTimedOut(MillstreamError):
-    """A broker did not answer within the request's time."""
+    """A request that a broker did not answer in time."""
 
 
 class AuthenticationFailed(MillstreamError):
-    """A broker refuses our credentials, or we refuse its: mend the settings; a retry would not help.
+    """A refused login, by the broker or by this client: correct the settings; a retry does not help.
 
-    `mechanism`, `user` and `broker` (host:port) are empty where they are not known. The text holds no secret.
-    Kafka's AuthenticationException.
+    `mechanism`, `user` and `broker` (host:port) are empty if unknown. The text contains no secret. Kafka's
+    AuthenticationException.
     """
 
     def __init__(self, reason: str, mechanism: str = "", user: str = "", broker: str = "") -> None:
@@ -303,14 +303,14 @@ class AuthenticationFailed(MillstreamError):
 
 
 class TlsFailed(AuthenticationFailed):
-    """TLS does not come about: a certificate is refused, or only one side speaks TLS."""
+    """A failed TLS handshake: a certificate is refused, or only one side uses TLS."""
 
     def __str__(self) -> str:
         return f"TLS with {self.broker}: {self.reason}"
 
 
 class KafkaError(MillstreamError):
-    """An error code answered by a broker, or to be answered by ours."""
+    """An error code from a broker, or one that our broker answers with."""
 
     def __init__(self, code: int, message: str = "") -> None:
         super().__init__(code, message)
@@ -321,7 +321,7 @@ class KafkaError(MillstreamError):
 
     @property
     def retriable(self) -> bool:
-        """Whether Kafka marks the code as one that may go away by itself."""
+        """True if Kafka marks the code as retriable."""
         return self.code in _RETRIABLE
 
     def __str__(self) -> str:
@@ -329,25 +329,25 @@ class KafkaError(MillstreamError):
 
 
 class RetriableError(KafkaError):
-    """Try again after a backoff."""
+    """An error after which to retry, after a backoff."""
 
 
 BROKER_AWAY = (ConnectionClosed, RequestTimedOut, RetriableError)
-"""What a broker's restart looks like to those who wait for it."""
+"""Errors of a broker that is restarting."""
 
 
 class StaleMetadata(RetriableError):
-    """The leader or coordinator moved: refresh metadata, then try again."""
+    """A leader or coordinator that has moved: refresh metadata, then retry."""
 
 
 class RebalanceNeeded(KafkaError):
-    """The group's generation is over for this member: join again."""
+    """The end of the group's generation for this member: join again."""
 
 
 class OffsetOutOfRange(KafkaError):
-    """The position is outside the log.
+    """A position outside the log.
 
-    `topic`, `partition`, `offset`, `start` and `end` say how far; -1 where it is not known.
+    `topic`, `partition`, `offset`, `start` and `end` say how far; -1 if unknown.
     """
 
     def __init__(
@@ -370,9 +370,9 @@ class OffsetOutOfRange(KafkaError):
 
 
 class RecordsRefused(KafkaError):
-    """A batch was refused because of some of its records (KIP-467).
+    """A batch that was refused because of some of its records (KIP-467).
 
-    `record_errors` are (index in the batch, what is wrong with the record), by index.
+    `record_errors` are (index in the batch, the record's error), by index.
     """
 
     def __init__(self, code: int, message: str, record_errors: Sequence[tuple[int, str | None]]) -> None:
@@ -380,7 +380,7 @@ class RecordsRefused(KafkaError):
         self.record_errors = record_errors
 
     def of(self, start: int, end: int) -> KafkaError:
-        """What to tell whoever sent the records from `start` to before `end` of the batch."""
+        """Return the error for the sender of the records from `start` to before `end` of the batch."""
         mine = [(index, text) for index, text in self.record_errors if start <= index < end]
         if mine:
             index, text = mine[0]
@@ -389,11 +389,11 @@ class RecordsRefused(KafkaError):
 
 
 class LogTruncated(OffsetOutOfRange):
-    """The log lost records that were read (KIP-320): other records stand, or will stand, at their offsets.
+    """A log that lost records which were read (KIP-320): other records have, or will have, their offsets.
 
     `offset` and `leader_epoch` are the position and the epoch of the record before it. From
-    `diverging_offset` on the log is another one than the one that was read; the record before it is of
-    `diverging_epoch`. Both are -1 when the broker does not know. Kafka's LogTruncationException.
+    `diverging_offset` on the log differs from the one that was read; the record before it is of
+    `diverging_epoch`. Both are -1 if the broker does not know. Kafka's LogTruncationException.
     """
 
     def __init__(
@@ -412,35 +412,39 @@ class LogTruncated(OffsetOutOfRange):
 
 
 class Fenced(KafkaError):
-    """A newer instance or epoch took over: stop, do not retry."""
+    """A newer instance or epoch that took over: stop, do not retry."""
 
 
 class TransactionError(KafkaError):
-    """Nothing but what the class says helps a transactional producer on.
+    """An error of a transactional producer, which can only go on as its class says.
 
-    `code` is the broker's; of what no broker said, such as a delivery timeout, the nearest one.
+    `code` is the broker's; for errors without a broker, such as a delivery timeout, the nearest code.
     """
 
 
 class AbortableTransactionError(TransactionError):
-    """The transaction cannot be committed: abort it, and go on with the next.
+    """A transaction that cannot be committed: abort it, and go on with the next.
 
-    Until then every other call raises it again. What KIP-1050 calls abortable.
+    Until then every other call raises it again. KIP-1050 calls it abortable.
     """
 
 
 class TransactionRebalanced(AbortableTransactionError, RebalanceNeeded):
-    """The group's coordinator refused the transaction's offsets, since the member's generation is over
-    (KIP-447): abort, and join the group again. Kafka's CommitFailedException.
+    """Offsets of the transaction that the group's coordinator refused: the member's generation is over
+    (KIP-447).
+
+    Abort, and join the group again. Kafka's CommitFailedException.
     """
 
 
 class FatalTransactionError(TransactionError):
-    """The producer is of no use any more: every call raises it again. Close it; a new one recovers the id."""
+    """A producer that cannot be used any more: every call raises it again. Close it; a new one recovers
+    the id.
+    """
 
 
 class ProducerFenced(FatalTransactionError, Fenced):
-    """A newer producer with this transactional id has begun, or the coordinator gave up on this one: stop."""
+    """A newer producer with this transactional id, or the coordinator has given up on this producer: stop."""
 
 
 _STALE = frozenset(
@@ -477,19 +481,19 @@ _FENCED = frozenset(
 
 
 def error_for(code: int, message: str = "") -> KafkaError:
-    """The exception for an error code from the wire; an unknown code becomes UNKNOWN_SERVER_ERROR."""
+    """Return the exception for an error code from the wire; an unknown code becomes UNKNOWN_SERVER_ERROR."""
     try:
-        known = ErrorCode(code)
+        error_code = ErrorCode(code)
     except ValueError:
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"unknown error code {code}")
-    if known is ErrorCode.OFFSET_OUT_OF_RANGE:
-        return OffsetOutOfRange(known, message)
-    if known in _STALE:
-        return StaleMetadata(known, message)
-    if known in _REBALANCE:
-        return RebalanceNeeded(known, message)
-    if known in _FENCED:
-        return Fenced(known, message)
-    if known in _RETRIABLE:
-        return RetriableError(known, message)
-    return KafkaError(known, message)
+    if error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
+        return OffsetOutOfRange(error_code, message)
+    if error_code in _STALE:
+        return StaleMetadata(error_code, message)
+    if error_code in _REBALANCE:
+        return RebalanceNeeded(error_code, message)
+    if error_code in _FENCED:
+        return Fenced(error_code, message)
+    if error_code in _RETRIABLE:
+        return RetriableError(error_code, message)
+    return KafkaError(error_code, message)

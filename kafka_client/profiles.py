@@ -1,9 +1,9 @@
-"""Named clusters: a properties file each, with Kafka's keys, in the user's folder of settings.
+"""Named clusters: a properties file each, with Kafka's keys, in the user's settings folder.
 
     $XDG_CONFIG_HOME/millstream/profiles/NAME.properties   bootstrap.servers and the client's other keys
-    $XDG_CONFIG_HOME/millstream/default-profile            the name of the one taken without --profile
+    $XDG_CONFIG_HOME/millstream/default-profile            the name of the profile used without --profile
 
-Files are for their owner's eyes alone, since passwords stand in them.
+Files are only readable by their owner, since they contain passwords.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ _SUFFIX = ".properties"
 SERVERS = "bootstrap.servers"
 """The key of a cluster's addresses."""
 SERVERS_VARIABLE = "KAFKA_BOOTSTRAP_SERVERS"
-"""The environment's variable with addresses, taken where nothing else names a cluster."""
+"""The environment variable with addresses, used if nothing else names a cluster."""
 DEFAULT_SERVERS = "localhost:9092"
-"""Where logd listens if nothing else is said."""
+"""The default address of logd."""
 
 
 def settings_folder() -> Path:
-    """Where the user's settings of Millstream are: XDG's folder."""
+    """Return the folder of the user's Millstream settings, by XDG's rules."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "millstream"
 
 
 def profile_path(name: str) -> Path:
-    """The file of a profile, whether it is there or not; ConfigError for what cannot be a profile's name."""
+    """Return the path of a profile's file, which need not exist; raises ConfigError for an invalid name."""
     if not _NAME.fullmatch(name):
         raise ConfigError("--profile", name, "a name has letters, digits, '.', '_' and '-', 64 at most")
     return settings_folder() / "profiles" / f"{name}{_SUFFIX}"
 
 
 def known_profiles() -> list[str]:
-    """Names of all profiles, sorted."""
+    """Return the names of all profiles, sorted."""
     return sorted(path.name.removesuffix(_SUFFIX) for path in settings_folder().glob(f"profiles/*{_SUFFIX}"))
 
 
 def read_profile(name: str) -> dict[str, str]:
-    """A profile's keys; ConfigError where there is no such one."""
+    """Return a profile's keys; raises ConfigError if it does not exist."""
     from kafka_client.java_properties import read_properties
 
     path = profile_path(name)
     if not path.exists():
-        known = ", ".join(known_profiles()) or "none yet: millstream profile set"
-        raise ConfigError("--profile", name, f"there is no such profile (known: {known})")
+        names = ", ".join(known_profiles()) or "none yet: millstream profile set"
+        raise ConfigError("--profile", name, f"there is no such profile (known: {names})")
     return read_properties(path, "--profile")
 
 
 def write_profile(name: str, properties: Mapping[str, str]) -> None:
-    """Write a profile whole, for its owner's eyes alone."""
+    """Write a profile's file, readable only by its owner."""
     import tempfile
 
     from kafka_client.java_properties import format_properties
@@ -72,14 +72,16 @@ def write_profile(name: str, properties: Mapping[str, str]) -> None:
 
 
 def delete_profile(name: str) -> None:
-    """Delete a profile; if it was the default, there is none any more."""
+    """Delete a profile; if it was the default, there is no default any more."""
     profile_path(name).unlink(missing_ok=True)
     if _made_default() == name:
         make_default(None)
 
 
 def default_profile() -> str | None:
-    """The profile taken where none is named: of MILLSTREAM_PROFILE, or the one made the default."""
+    """Return the profile that is used if none is named: MILLSTREAM_PROFILE's, or the default; None without
+    one.
+    """
     if named := os.environ.get("MILLSTREAM_PROFILE"):
         return named
     return _made_default()
@@ -93,7 +95,7 @@ def _made_default() -> str | None:
 
 
 def make_default(name: str | None) -> None:
-    """Have `name` taken where no profile is named; None for no profile."""
+    """Make `name` the default profile; None for no default."""
     path = settings_folder() / "default-profile"
     if name is None:
         path.unlink(missing_ok=True)

@@ -1,14 +1,14 @@
 """Kafka's client keys as arguments of `Client`, `BatchProducer`, `TransactionalProducer`, `Consumer` and
 `BatchFetcher`.
 
-The one reading for connect, streams, mirror, the Spark source and the commands. A place says under which
-prefixes its keys may stand; the later prefix wins:
+Connect, streams, mirror, the Spark source and the commands all read keys by this module. A caller names the
+prefixes of its keys; later prefixes take precedence:
 
-    given = ClientProperties.layered(properties, "", "consumer.")
-    Client(servers, **given.client()), Consumer(client, **given.consumer())
-    given.tell_rest(OWN_KEYS)       # what is left has no effect, and is not passed over silently
+    keys = ClientProperties.layered(properties, "", "consumer.")
+    Client(servers, **keys.client()), Consumer(client, **keys.consumer())
+    keys.tell_rest(OWN_KEYS)       # logs keys without effect
 
-What the keys of TLS and SASL mean is left to `kafka_client.security`.
+`kafka_client.security` reads the keys of TLS and SASL.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from kafka_client.security.settings import SecuritySettings
 _log = logging.getLogger(__name__)
 
 Table = Mapping[str, tuple[str, Callable[[str], Any]]]
-"""Kafka's key → the argument's name, and what reads its value: ValueError says what is allowed."""
+"""Kafka's key → the argument's name, and the parser of its value, which raises ValueError with what is
+allowed.
+"""
 
 
 def _whole(text: str) -> int:
@@ -94,7 +96,7 @@ TRANSACTIONAL: Table = {
     "transactional.id": ("transactional_id", str),
     "transaction.timeout.ms": ("transaction_timeout_ms", _whole),
 }
-"""Of a transactional producer, besides those of `PRODUCER`; a plain one has no use for them."""
+"""Keys of a transactional producer, besides those of `PRODUCER`; a plain one has no use for them."""
 FETCHER: Table = {
     "isolation.level": ("isolation_level", _one_of("read_committed", "read_uncommitted")),
     "fetch.min.bytes": ("fetch_min_bytes", _whole),
@@ -128,7 +130,7 @@ _JAVAS = """
     value.serializer
 """
 OF_JAVA = frozenset(_JAVAS.split())
-"""Keys of Kafka's Java clients that mean nothing here."""
+"""Keys of Kafka's Java clients without effect here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +142,14 @@ class ClientProperties:
 
     @classmethod
     def layered(cls, properties: Mapping[str, object], *prefixes: str) -> Self:
-        """The keys under each of the prefixes ("": as they are), a later prefix over those before it."""
+        """Return the keys under each prefix ("": all keys); a later prefix overrides earlier ones."""
         return cls.of(*((prefix, properties) for prefix in prefixes))
 
     @classmethod
     def of(cls, *layers: tuple[str, Mapping[str, object]]) -> Self:
-        """The keys under each layer's prefix in its properties, a later layer over those before it."""
+        """Return the keys under each layer's prefix in its properties; a later layer overrides earlier
+        ones.
+        """
         values: dict[str, str] = {}
         written: dict[str, str] = {}
         for prefix, properties in layers:
@@ -158,18 +162,20 @@ class ClientProperties:
         return cls(values, written)
 
     def arguments(self, table: Table) -> dict[str, Any]:
-        """The table's keys that are given, as arguments; ConfigError names key, value and what is allowed."""
-        found = {}
+        """Return the table's keys that are set, as arguments; raises ConfigError with key, value and what
+        is allowed.
+        """
+        arguments: dict[str, Any] = {}
         for key, (name, parse) in table.items():
             if key in self.values:
                 try:
-                    found[name] = parse(self.values[key].strip())
+                    arguments[name] = parse(self.values[key].strip())
                 except ValueError as error:
                     raise ConfigError(self.written[key], self.values[key], str(error)) from None
-        return found
+        return arguments
 
     def client(self) -> dict[str, Any]:
-        """Arguments of `Client`; `security` among them if a key of TLS or SASL is given."""
+        """Return arguments of `Client`, with `security` if a key of TLS or SASL is set."""
         arguments = self.arguments(CLIENT)
         if any(map(is_security_key, self.values)):
             protocol = "security.protocol"
@@ -180,43 +186,43 @@ class ClientProperties:
         return arguments
 
     def producer(self) -> dict[str, Any]:
-        """Arguments of `BatchProducer`."""
+        """Return arguments of `BatchProducer`."""
         return self.arguments(PRODUCER)
 
     def transactional_producer(self) -> dict[str, Any]:
-        """Arguments of `TransactionalProducer`.
+        """Return arguments of `TransactionalProducer`.
 
-        ConfigError without a `transactional.id`, and for `acks` and `enable.idempotence` that a transaction
-        cannot have, as in Kafka's producer.
+        Raises ConfigError without a `transactional.id`, and for `acks` and `enable.idempotence` that a
+        transaction cannot have, as in Kafka's producer.
         """
-        given = self.arguments({**PRODUCER, **TRANSACTIONAL})
-        if not given.get("transactional_id"):
+        arguments = self.arguments({**PRODUCER, **TRANSACTIONAL})
+        if not arguments.get("transactional_id"):
             key = "transactional.id"
             raise ConfigError(self.written.get(key, key), self.values.get(key, ""), "must not be empty")
         for key, needed, must in (("acks", -1, "all"), ("enable.idempotence", True, "true")):
-            if given.pop(PRODUCER[key][0], needed) != needed:
+            if arguments.pop(PRODUCER[key][0], needed) != needed:
                 raise ConfigError(self.written[key], self.values[key], f"must be {must} for transactions")
-        return given
+        return arguments
 
     def consumer(self) -> dict[str, Any]:
-        """Arguments of `Consumer`."""
+        """Return arguments of `Consumer`."""
         return self.arguments(CONSUMER)
 
     def fetcher(self) -> dict[str, Any]:
-        """Arguments of `BatchFetcher`."""
+        """Return arguments of `BatchFetcher`."""
         return self.arguments(FETCHER)
 
     def tell_rest(self, effective: Collection[str]) -> None:
-        """Name those without effect: Java's own, and those of transactions where there are none, in one line
-        of the log, unknown ones with the nearest known.
+        """Log keys without effect: known ones in one line, unknown ones with the nearest known key.
 
-        `effective`: the keys that the place acts on besides those of TLS and SASL.
+        Known ones are those of Java's clients, and those of transactions for a plain producer. `effective`:
+        the keys that the caller uses, besides those of TLS and SASL.
         """
         rest = {key for key in self.values if key not in effective and not is_security_key(key)}
-        known = OF_JAVA | TRANSACTIONAL.keys()
-        if useless := sorted(self.written[key] for key in rest & known):
+        without_effect = OF_JAVA | TRANSACTIONAL.keys()
+        if useless := sorted(self.written[key] for key in rest & without_effect):
             _log.warning("without effect here: %s", ", ".join(useless))
-        for key in sorted(rest - known):
+        for key in sorted(rest - without_effect):
             near = nearest(key, effective)
             _log.warning(
                 "%s is not known and has no effect%s", self.written[key], f"; {near}?" if near else ""
@@ -226,9 +232,10 @@ class ClientProperties:
 def one_client(
     properties: Mapping[str, object], prefixes: Iterable[str], roles: Iterable[str]
 ) -> ClientProperties:
-    """The keys of the client that serves all `roles` (prefixes, such as `consumer.`) where Kafka has several.
+    """Return the keys of the client that serves all `roles` (prefixes such as `consumer.`), where Kafka has
+    several.
 
-    A role's key must be as the shared one under `prefixes`: ConfigError otherwise.
+    A role's key must equal the shared one under `prefixes`: raises ConfigError otherwise.
     """
     shared = ClientProperties.layered(properties, *prefixes)
     own = ClientProperties.layered(properties, *roles)
@@ -239,18 +246,20 @@ def one_client(
     return shared
 
 
-def nearest(key: str, known: Iterable[str], *, cutoff: float = 0.8) -> str | None:
-    """The known key that `key` may be a typing error of. `cutoff`: how alike they must be, from 0 to 1."""
-    return next(iter(difflib.get_close_matches(key, list(known), 1, cutoff)), None)
+def nearest(key: str, keys: Iterable[str], *, cutoff: float = 0.8) -> str | None:
+    """Return the key that `key` may be a typing error of, None if none is alike. `cutoff`: the likeness, 0
+    to 1.
+    """
+    return next(iter(difflib.get_close_matches(key, list(keys), 1, cutoff)), None)
 
 
 def read_command_config(path: Path | None) -> dict[str, Any]:
-    """Arguments of `Client` from the file of a command's `--command-config`, as Kafka's tools take it.
+    """Return arguments of `Client` from the file of a command's `--command-config`, as in Kafka's tools.
 
-    ConfigError for a file that cannot be read, and for a value that cannot be used.
+    Raises ConfigError for a file that cannot be read, and for a value that cannot be used.
     """
     if path is None:
         return {}
-    given = ClientProperties.layered(read_properties(path, "--command-config"), "")
-    given.tell_rest((*CLIENT, "bootstrap.servers"))
-    return given.client()
+    properties = ClientProperties.layered(read_properties(path, "--command-config"), "")
+    properties.tell_rest((*CLIENT, "bootstrap.servers"))
+    return properties.client()

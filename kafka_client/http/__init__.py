@@ -1,7 +1,7 @@
-"""What HTTP views share: a server in the running event loop, errors as JSON, metrics for Prometheus.
+"""The base of HTTP views: a server in the running event loop, errors as JSON, metrics for Prometheus.
 
-Views themselves belong to their packages. Starlette and uvicorn are the extra `http`: import this room's
-modules where a view is started, after `check_installed`.
+The views themselves belong to their packages. Starlette and uvicorn are the extra `http`: import the modules
+of this package where a view is started, after `check_installed`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from kafka_client.errors import MillstreamError
 
 
 def check_installed(setting: str) -> None:
-    """MillstreamError if what serves HTTP is not installed; ``setting`` is what asks for it."""
+    """Raise MillstreamError if the HTTP packages are not installed; ``setting`` is what needs them."""
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

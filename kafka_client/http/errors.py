@@ -14,7 +14,7 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
 def error_response(status: int, message: str) -> Response:
-    """The response to a request that failed."""
+    """Return the response to a failed request."""
     return JSONResponse({"error_code": status, "message": message}, status)
 
 
@@ -27,9 +27,9 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _our_error(request: Request, error: Exception) -> Response:
-    """A defect: its text is for the log, where uvicorn puts it, not for whoever asks."""
+    """Answer after a defect; uvicorn logs the error, so that the client does not see its text."""
     return error_response(500, f"{request.method} {request.url.path} failed: the log says why")
 
 
 EXCEPTION_HANDLERS: dict[Any, Handler] = {HTTPException: _http_error, Exception: _our_error}
-"""For Starlette's ``exception_handlers``; a view adds those of its own errors."""
+"""Handlers for Starlette's ``exception_handlers``; a view adds those of its own errors."""

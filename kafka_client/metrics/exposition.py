@@ -1,4 +1,4 @@
-"""Metrics as Prometheus reads them, by the names that its JMX exporter gives Kafka's.
+"""Metrics in Prometheus' format, by the names that its JMX exporter gives Kafka's metrics.
 
 `kafka.producer:type=producer-metrics,client-id=c1` `record-send-total` becomes
 `kafka_producer_producer_metrics_record_send_total{client_id="c1"}`.
@@ -19,17 +19,17 @@ _NOT_IN_A_NAME = re.compile(r"[^a-z0-9_]")
 
 
 class MetricsCollector(Collector):
-    """A registry's metrics for prometheus-client: `CollectorRegistry.register` takes it."""
+    """A collector of a registry's metrics for prometheus-client's `CollectorRegistry.register`."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: there are other metrics each time."""
+        """Return nothing: the metrics differ each time."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """The metrics as they are now, one family per name."""
+        """Return the current metrics, one family per name."""
         families: dict[str, Metric] = {}
         for name, value in self._metrics.read():
             sample = full_name(name)
@@ -41,14 +41,14 @@ class MetricsCollector(Collector):
 
 
 def exposition(metrics: Metrics) -> bytes:
-    """What an HTTP view answers: Prometheus' text format, version 0.0.4."""
+    """Return the metrics in Prometheus' text format, version 0.0.4, for an HTTP view."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(MetricsCollector(metrics))
     return generate_latest(registry)
 
 
 def full_name(name: MetricName) -> str:
-    """The metric's name in Prometheus, with `_total` where it only grows."""
+    """Return the metric's name in Prometheus, with `_total` if it only grows."""
     return _label(f"{name.domain}_{name.type}_{name.name}")
 
 

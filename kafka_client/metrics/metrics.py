@@ -15,20 +15,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 Values: TypeAlias = Mapping[str, float]
-"""Metrics by name, in the units their names say."""
+"""Metrics by name, in the units of their names."""
 Read: TypeAlias = Callable[[], Iterable[tuple[Mapping[str, str], Values]]]
-"""The group's metrics as they are now, by the tags that tell those of one partition or node from another's.
+"""Returns a group's current metrics, with tags that distinguish partitions or nodes.
 
-Called in the event loop of the owner: it must not wait.
+It is called in the owner's event loop, and must not block.
 """
 
 TOTAL = "-total"
 FALLING = frozenset(("input-buffer-bytes-total", "cache-size-bytes-total", "restore-remaining-records-total"))
-"""What Kafka names a total although it falls as well as it grows."""
+"""Metrics that Kafka calls a total although they also fall."""
 
 
 class MetricName(NamedTuple):
-    """One metric: where it belongs, its name, and its tags, sorted by key."""
+    """A metric's name: its domain and type, its name in them, and its tags, sorted by key."""
 
     domain: str
     type: str
@@ -37,7 +37,7 @@ class MetricName(NamedTuple):
 
     @property
     def only_grows(self) -> bool:
-        """Whether it counts, rather than measures."""
+        """True if the metric counts, rather than measures."""
         return self.name.endswith(TOTAL) and self.name not in FALLING
 
     def __str__(self) -> str:
@@ -55,25 +55,26 @@ class Group(NamedTuple):
 
 
 class Metrics:
-    """Groups of metrics. For one event loop, in which all of it is called."""
+    """The groups of metrics. All methods are called in one event loop."""
 
     def __init__(self) -> None:
         self.numbers = itertools.count(1)
-        """For the names of those that tell: unlike in the whole registry."""
+        """Numbers for the names of metrics' owners, unique in the registry."""
         self._groups: dict[int, Group] = {}
         self._number = 0
         self._alike: dict[object, set[int]] = {}
-        """The numbers of groups whose owners have one name, by that."""
+        """The numbers of groups with the same domain, type and tags."""
 
     def add(self, domain: str, type: str, read: Callable[[], Values], **tags: str) -> Callable[[], None]:
-        """Metrics that have these tags alone (`client_id` for Kafka's `client-id`); see `add_each`."""
+        """Add metrics that all have these tags (`client_id` for Kafka's `client-id`); see `add_each`."""
         return self.add_each(domain, type, lambda: [({}, read())], **tags)
 
     def add_each(self, domain: str, type: str, read: Read, **tags: str) -> Callable[[], None]:
-        """Metrics of which `read` tells further tags: a partition's, a node's.
+        """Add metrics with further tags from `read`, such as a partition or a node.
 
-        Call what is returned when their owner ends; more than once does no harm. A second one with the same
-        tags, as of two workers in one process, has the tag `number`, too: no metric is there twice.
+        Returns a function that removes them when their owner ends; more than one call does no harm. A second
+        group with the same tags, such as of two workers in one process, also gets the tag `number`. So no
+        metric exists twice.
         """
         self._number += 1
         number = self._number
@@ -91,10 +92,10 @@ class Metrics:
         return remove
 
     def _take_place(self, alike: object) -> int:
-        """The first number that none of those alike has."""
-        taken = self._alike.setdefault(alike, set())
-        place = next(number for number in itertools.count(1) if number not in taken)
-        taken.add(place)
+        """Return the first number that no group with the same key has."""
+        used = self._alike.setdefault(alike, set())
+        place = next(number for number in itertools.count(1) if number not in used)
+        used.add(place)
         return place
 
     def _give_place_back(self, alike: object, place: int) -> None:
@@ -103,7 +104,7 @@ class Metrics:
             del self._alike[alike]
 
     def read(self) -> Iterator[tuple[MetricName, float]]:
-        """Every metric as it is now."""
+        """Yield every metric with its current value."""
         for group in list(self._groups.values()):
             for tags, values in group.read():
                 own = tuple(sorted({**group.tags, **tags}.items()))
@@ -111,10 +112,12 @@ class Metrics:
                     yield MetricName(group.domain, group.type, name, own), value
 
     def values(self, type: str, **tags: str) -> dict[str, float]:
-        """Metrics of a type by name, of those that have at least these tags; numbers of several are added."""
-        wanted = {(key.replace("_", "-"), value) for key, value in tags.items()}
-        found: dict[str, float] = {}
+        """Return the metrics of a type by name, from groups with at least these tags; equal names are
+        added up.
+        """
+        required = {(key.replace("_", "-"), value) for key, value in tags.items()}
+        sums: dict[str, float] = {}
         for metric, value in self.read():
-            if metric.type == type and wanted.issubset(metric.tags):
-                found[metric.name] = found.get(metric.name, 0) + value
-        return found
+            if metric.type == type and required.issubset(metric.tags):
+                sums[metric.name] = sums.get(metric.name, 0) + value
+        return sums

@@ -1,4 +1,4 @@
-"""Tokens by OAuth's client credentials (RFC 6749, 4.4), from a URL (KIP-768)."""
+"""OAuth tokens by client credentials (RFC 6749, 4.4), from a URL (KIP-768)."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ MAX_ANSWER_BYTES = 1_048_576
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """Who asks which endpoint for tokens."""
+    """A token source: the credentials of a client, and the endpoint that issues its tokens."""
 
     url: str
     client_id: str
     client_secret: Secret
     scope: str = ""
     extensions: tuple[tuple[str, str], ...] = ()
-    """SASL extensions sent along with each token."""
+    """SASL extensions that are sent with each token."""
     tls: TlsSettings | None = None
-    """Of the endpoint, where it is not one of the system's authorities that vouches for it."""
+    """Trust settings of the endpoint, if the system's authorities do not certify it."""
     clock: Callable[[], float] = field(default=time.time, repr=False, compare=False)
 
     def __call__(self) -> Token:
-        """A new token. Blocks; AuthenticationFailed if it is refused, ConnectionClosed if nobody answers."""
+        """Return a new token. Blocks. Raises AuthenticationFailed if it is refused, ConnectionClosed if no
+        server answers.
+        """
         answer = self._ask()
         try:
             value = answer["access_token"]
@@ -51,7 +53,7 @@ class ClientCredentials:
         return Token(value=token.value, expires_at=expires_at, extensions=dict(self.extensions))
 
     def _ask(self) -> Any:
-        # Every client imports this module, and hardly one of them asks an endpoint: HTTP is slow to import.
+        # Imported on use: HTTP is slow to import, and most clients use no endpoint.
         import http.client
         import urllib.error
         import urllib.parse
@@ -70,7 +72,7 @@ class ClientCredentials:
             },
         )
         context = ssl.create_default_context() if self.tls is None else make_context(self.tls)
-        # A redirect would hand the secret on to somebody else.
+        # A redirect would send the secret to another server.
         opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _no_redirect())
         try:
             with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
@@ -111,13 +113,13 @@ def _no_redirect() -> urllib.request.HTTPRedirectHandler:
 
 
 def _reason(error: urllib.error.HTTPError) -> str:
-    """The error's code and words of RFC 6749, 5.2."""
+    """Return the error's code and description as in RFC 6749, 5.2; empty without one."""
     from http.client import HTTPException
 
     try:
-        told = json.loads(error.read(MAX_ANSWER_BYTES))
-        return f", {told['error']}" + (
-            f": {told['error_description']}" if "error_description" in told else ""
+        body = json.loads(error.read(MAX_ANSWER_BYTES))
+        return f", {body['error']}" + (
+            f": {body['error_description']}" if "error_description" in body else ""
         )
     except (ValueError, KeyError, TypeError, OSError, HTTPException):
         return ""

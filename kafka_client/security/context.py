@@ -1,4 +1,4 @@
-"""Settings of TLS as the `ssl.SSLContext` a client's connections are made with."""
+"""The `ssl.SSLContext` of a client's connections, made from TLS settings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from kafka_client.security.tls import TlsSettings
 
 
 def make_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Read the stores and make the context; ConfigError for what cannot be used. Blocks for the files."""
+    """Read the stores and return the context; raises ConfigError for unusable settings. Blocks for the
+    files.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.check_hostname
     context.minimum_version = settings.minimum_version
     context.maximum_version = settings.maximum_version
-    # Java trusts every certificate in a truststore, also one that is no self-signed authority.
+    # Java trusts every certificate in a truststore, even if it is no self-signed authority.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _trust(context, settings)
     _show(context, settings)
@@ -46,12 +48,12 @@ def _show(context: ssl.SSLContext, settings: TlsSettings) -> None:
     password = settings.key_password
     if settings.keystore is not None:
         key, shown = "ssl.keystore.location", str(settings.keystore.location)
-        found = read_store(settings.keystore, "keystore")
-        assert found.key is not None
-        pem = found.key.reveal()
-        if found.certificates != pem:
-            # Of PKCS12; the key came out of it without a password.
-            pem, password = pem + found.certificates, None
+        stored = read_store(settings.keystore, "keystore")
+        assert stored.key is not None
+        pem = stored.key.reveal()
+        if stored.certificates != pem:
+            # From PKCS12: the key in it is already decrypted.
+            pem, password = pem + stored.certificates, None
     elif settings.keystore_key is not None:
         key, shown = "ssl.keystore.key", HIDDEN
         pem = settings.keystore_key.reveal().strip() + "\n" + settings.keystore_certificate_chain
@@ -72,15 +74,18 @@ def _unusable(key: str, shown: str, pem: str, password: Secret | None) -> Config
 
 
 def _load(context: ssl.SSLContext, pem: str, password: Secret | None) -> None:
-    # Without a password given, Python would ask for one at the terminal.
-    given = "" if password is None else password.reveal()
+    # Without a password, Python would prompt for one at the terminal.
+    text = "" if password is None else password.reveal()
     with _file_of(pem) as path:
-        context.load_cert_chain(path, password=lambda: given)
+        context.load_cert_chain(path, password=lambda: text)
 
 
 @contextlib.contextmanager
 def _file_of(pem: str) -> Iterator[str]:
-    """`ssl` takes keys from files only: one in memory where there is such a thing, else one only for us."""
+    """Yield the path of a file with the key, since `ssl` only reads files.
+
+    The file is in memory if the system can do that, else it is readable only by this user.
+    """
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("key", os.MFD_CLOEXEC)
         try:

@@ -2,8 +2,7 @@
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";
 
-The text holds passwords: an error of this module says what is wrong, and quotes nothing of it but the names
-of the module and of options.
+The text contains passwords: errors of this module only quote the names of the login module and of options.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _FLAGS = ("required", "requisite", "sufficient", "optional")
 
 
 class JaasError(ValueError):
-    """The configuration cannot be read; the text says why, and quotes no value."""
+    """An unreadable configuration; the text says why, and quotes no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class JaasEntry:
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """The only entry of `text`; JaasError if it cannot be read or has several."""
+    """Return the only entry of `text`; raises JaasError if it cannot be read or has several."""
     tokens = list(_tokens(text))
     if not tokens or tokens[-1] != (";", True):
         raise JaasError("must end with a semicolon")
@@ -63,20 +62,20 @@ def parse_jaas(text: str) -> JaasEntry:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """(text, whether it is a mark) of each token."""
+    """Yield the text of each token, and True if it is a mark."""
     pos = 0
     while pos < len(text):
-        found = _TOKEN.match(text, pos)
-        if found is None:
+        token = _TOKEN.match(text, pos)
+        if token is None:
             raise JaasError("has a quote that does not end")
-        pos = found.end()
-        kind, value = found.lastgroup, found.group(found.lastgroup or 0)
+        pos = token.end()
+        kind, value = token.lastgroup, token.group(token.lastgroup or 0)
         if kind in ("double", "single"):
             yield _ESCAPE.sub(_unescaped, value), False
         elif kind != "skip":
             yield value, kind == "mark"
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    escaped = found.group(1)
+def _unescaped(match: re.Match[str]) -> str:
+    escaped = match.group(1)
     return chr(int(escaped, 8)) if escaped.isdecimal() else _CONTROLS.get(escaped, escaped)

@@ -1,7 +1,7 @@
 """Files of certificates and keys, PEM and PKCS12, as PEM for Python's `ssl`.
 
-JKS is Java's own format: refused, with the command that converts it. A store of type JKS (Kafka's default)
-may be a PKCS12 file, as with Java's own JKS type, or PEM.
+JKS is Java's own format: it is refused, with the command that converts it. A store of type JKS (Kafka's
+default) may be a PKCS12 file, as with Java's own JKS type, or PEM.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ _JCEKS_MAGIC = bytes.fromhex("cececece")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What was in a store, in PEM."""
+    """The content of a store, in PEM."""
 
     certificates: str
-    """The key's chain first, leaf before issuers; then the others."""
+    """The key's certificate chain first, leaf before issuers, then other certificates."""
     key: Secret | None = None
 
 
 def read_store(store: Store, which: str) -> Stored:
-    """The store's content; `which` is `truststore` or `keystore`. ConfigError if it cannot be had."""
+    """Return the store's content; `which` is `truststore` or `keystore`. Raises ConfigError if it cannot
+    be read.
+    """
     location = f"ssl.{which}.location"
     try:
         data = store.location.read_bytes()
@@ -54,7 +56,7 @@ def read_store(store: Store, which: str) -> Stored:
 def _read_pem(data: bytes, store: Store, which: str) -> Stored:
     text = data.decode("utf-8", "replace")
     if which == "keystore":
-        # The file is key and chain in one, which is what OpenSSL takes.
+        # OpenSSL reads key and chain from one file.
         return Stored(certificates=text, key=Secret(text))
     if "-----BEGIN CERTIFICATE-----" not in text and "-----BEGIN TRUSTED CERTIFICATE-----" not in text:
         raise ConfigError(f"ssl.{which}.location", store.location, "has no certificate in it")
@@ -73,7 +75,7 @@ def _read_pkcs12(data: bytes, store: Store, which: str) -> Stored:
         ) from None
     password = None if store.password is None else store.password.reveal().encode()
     try:
-        found: Any = pkcs12.load_pkcs12(data, password)
+        content: Any = pkcs12.load_pkcs12(data, password)
     except ValueError:
         if password is None:
             raise ConfigError(f"ssl.{which}.password", "", "is needed for a PKCS12 file") from None
@@ -82,18 +84,18 @@ def _read_pkcs12(data: bytes, store: Store, which: str) -> Stored:
             HIDDEN,
             f"does not open {store.location}, or that is not a PKCS12 file",
         ) from None
-    listed = [found.cert] if found.cert is not None else []
+    listed = [content.cert] if content.cert is not None else []
     pem = "".join(
         each.certificate.public_bytes(serialization.Encoding.PEM).decode()
-        for each in (*listed, *found.additional_certs)
+        for each in (*listed, *content.additional_certs)
     )
     if not pem:
         raise ConfigError(f"ssl.{which}.location", store.location, "has no certificate in it")
     if which == "truststore":
         return Stored(certificates=pem)
-    if found.key is None:
+    if content.key is None:
         raise ConfigError(f"ssl.{which}.location", store.location, "has no private key in it")
-    key = found.key.private_bytes(
+    key = content.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return Stored(certificates=pem, key=Secret(key.decode()))

@@ -1,4 +1,4 @@
-"""Kafka's security keys: which there are, and reading them so that no secret gets into an error."""
+"""Kafka's security keys, and a reader of them that keeps secrets out of errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN = """
     sasl.oauthbearer.scope sasl.oauthbearer.client.id sasl.oauthbearer.client.credentials.client.id
 """
 SECURITY_KEYS = SECRETS | frozenset(_SHOWN.split())
-"""Keys with an effect here: those of Java's clients, and librdkafka's short ones of SASL."""
+"""Keys with an effect here: those of Java's clients, and librdkafka's short SASL keys."""
 
 _IDLE = """
     security.providers ssl.provider ssl.keymanager.algorithm ssl.trustmanager.algorithm
@@ -39,19 +39,20 @@ _IDLE = """
     sasl.oauthbearer.method
 """
 WITHOUT_EFFECT = frozenset(_IDLE.split())
-"""Keys of Java's clients and of librdkafka that mean nothing here, and whose absence weakens nothing."""
+"""Keys of Java's clients and librdkafka without effect here; ignoring them weakens nothing."""
 
 PREFIXES = ("security.", "ssl.", "sasl.")
 
 
 def is_security_key(key: str) -> bool:
-    """Whether the key is one for `SecuritySettings.from_properties`, known or misspelt."""
+    """Return True for keys of `SecuritySettings.from_properties`, known or misspelt."""
     return key.startswith(PREFIXES)
 
 
 class SecurityKeys:
-    """The security keys among `properties`; errors and logs name a key as it is in `written`, else after
-    `prefix`.
+    """The security keys in `properties`.
+
+    Errors and logs name a key as in `written`, or with `prefix`.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class SecurityKeys:
         self._written = written or {}
 
     def check_names(self) -> None:
-        """ConfigError for an unknown key: passed over, it would weaken what it was meant to strengthen.
+        """Raise ConfigError for an unknown key: ignoring it would weaken what it was meant to strengthen.
 
         Keys without effect are named in one line of the log.
         """
@@ -82,26 +83,26 @@ class SecurityKeys:
             _log.warning("without effect here: %s", ", ".join(idle))
 
     def has(self, key: str) -> bool:
-        """Whether the key is given and not empty."""
+        """Return True if the key is set and not empty."""
         return bool(self._values.get(key))
 
     def text(self, key: str, default: str = "") -> str:
-        """The value; the default where it is not given."""
+        """Return the value, or the default if it is not set."""
         return self._values.get(key, default)
 
     def secret(self, key: str) -> Secret | None:
-        """The value hidden; None where it is not given or empty."""
+        """Return the value, hidden; None if it is not set or empty."""
         return Secret(self._values[key]) if self.has(key) else None
 
     def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
-        """One of `choices`, in any case; ConfigError otherwise."""
+        """Return the value, which must be one of `choices` in any case; raises ConfigError."""
         value = self.text(key) or default
         if value.upper() not in (choice.upper() for choice in choices):
             raise self.wrong(key, "one of " + ", ".join(choices))
         return next(choice for choice in choices if choice.upper() == value.upper())
 
     def wrong(self, key: str, allowed: str) -> ConfigError:
-        """The error for a key's value, which it shows only if it is no secret."""
+        """Return the error for a key's value, which is shown unless it is a secret."""
         shown = HIDDEN if key in SECRETS and self.has(key) else self.text(key)
         return ConfigError(self._name(key), shown, allowed)
 

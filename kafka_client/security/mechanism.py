@@ -1,4 +1,4 @@
-"""What a SASL mechanism is to whoever logs in a connection."""
+"""The interface of a SASL mechanism to the login of a connection."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ from typing import Protocol
 
 
 class Exchange(Protocol):
-    """One login: `first` once, then `respond` to each answer of the broker until it returns None.
+    """A login exchange: call `first` once, then `respond` with each response of the broker until it returns
+    None.
 
-    Raises AuthenticationFailed when the broker's answer shows that it is not to be trusted.
+    Raises AuthenticationFailed if the broker's response shows that it cannot be trusted.
     """
 
     def first(self) -> bytes:
-        """The client's first message."""
+        """Return the client's first message."""
         ...
 
     async def respond(self, challenge: bytes) -> bytes | None:
-        """The next message; None when the broker's answer was the last one and is right."""
+        """Return the next message; None if the broker's response was the last one and is valid."""
         ...
 
 
 class Mechanism(Protocol):
-    """Makes exchanges, for one client's connections."""
+    """A SASL mechanism, which starts exchanges for one client's connections."""
 
     @property
     def name(self) -> str:
-        """As SaslHandshake names it."""
+        """The name for SaslHandshake."""
         ...
 
     @property
     def user(self) -> str:
-        """Who logs in, for messages; empty where only the token says."""
+        """The user's name for error texts; empty if only the token has it."""
         ...
 
     async def begin(self) -> Exchange:
-        """A new exchange. Raises AuthenticationFailed or, where trying again may help, ConnectionClosed."""
+        """Return a new exchange. Raises AuthenticationFailed, or ConnectionClosed if a retry may help."""
         ...

@@ -1,4 +1,4 @@
-"""SASL OAUTHBEARER (RFC 7628, KIP-255): a bearer token, from wherever the client has it."""
+"""SASL OAUTHBEARER (RFC 7628, KIP-255): a bearer token from the client's token source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OAuthBearer:
     user: str = ""
 
     async def begin(self) -> Exchange:
-        """One message. Raises what the token's source raises."""
+        """Start an exchange of one message. Raises what the token's source raises."""
         token = await self.tokens.get()
         if not _TOKEN.fullmatch(token.value.reveal()):
             raise AuthenticationFailed(
@@ -44,6 +44,6 @@ class _OAuthBearerExchange:
     async def respond(self, challenge: bytes) -> bytes | None:
         if not challenge:
             return None
-        # What is wrong with the token, as JSON; the broker fails the login once it has this answer.
+        # The challenge is the token's error as JSON; the broker ends the login after this response.
         self._tokens.forget()
         return _SEPARATOR.encode()

@@ -1,4 +1,4 @@
-"""SASL PLAIN (RFC 4616): user and password as they are, which is for TLS only."""
+"""SASL PLAIN (RFC 4616): user and password in plain text, which is only for TLS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Plain:
     name: str = "PLAIN"
 
     async def begin(self) -> Exchange:
-        """One message, no challenge."""
+        """Start an exchange of one message, without a challenge."""
         return _PlainExchange(self)
 
 

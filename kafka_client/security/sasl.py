@@ -1,4 +1,4 @@
-"""Settings of SASL, by Kafka's `sasl.*` keys, and the mechanism they stand for."""
+"""SASL settings by Kafka's `sasl.*` keys, and the mechanism that they choose."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXTENSION = re.compile(r"extension_([A-Za-z]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslSettings:
-    """Who logs in, and how."""
+    """The mechanism, user and credentials of a SASL login."""
 
     mechanism: str
     """PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."""
@@ -39,10 +39,10 @@ class SaslSettings:
     token_auth: bool = False
     """SCRAM: the user is a delegation token's id, the password its HMAC."""
     token: TokenSource | None = field(default=None, repr=False)
-    """OAUTHBEARER: where tokens come from."""
+    """OAUTHBEARER: the source of tokens."""
 
     def new_mechanism(self) -> Mechanism:
-        """The mechanism, for one client; its connections share a token."""
+        """Return the mechanism for one client; its connections share a token."""
         if self.mechanism == "PLAIN":
             return Plain(self.username, self.password)
         if self.mechanism in HASHES:
@@ -53,7 +53,10 @@ class SaslSettings:
 
 
 def parse_sasl(keys: SecurityKeys, token: TokenSource | None = None) -> SaslSettings:
-    """The `sasl.*` keys; ConfigError for the first that cannot be used. `token`: instead of a URL's."""
+    """Return the settings of the `sasl.*` keys. `token` replaces a URL's tokens.
+
+    Raises ConfigError for the first key that cannot be used.
+    """
     name = (
         "sasl.mechanisms"
         if keys.has("sasl.mechanisms") and not keys.has("sasl.mechanism")
@@ -123,9 +126,9 @@ def _client_credentials(keys: SecurityKeys, options: Mapping[str, str]) -> Clien
         client_secret=Secret(secret),
         scope=options.get("scope") or keys.text("sasl.oauthbearer.scope"),
         extensions=tuple(
-            (found.group(1), value)
+            (match.group(1), value)
             for name, value in options.items()
-            if (found := _EXTENSION.fullmatch(name))
+            if (match := _EXTENSION.fullmatch(name))
         ),
         tls=parse_tls(SecurityKeys(ssl_options, "sasl.jaas.config: ")) if ssl_options else None,
     )

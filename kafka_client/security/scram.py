@@ -1,11 +1,11 @@
-"""SASL SCRAM-SHA-256 and -512 (RFC 5802, RFC 7677), without SASLprep, as Kafka has it.
+"""SASL SCRAM-SHA-256 and -512 (RFC 5802, RFC 7677), without SASLprep, as in Kafka.
 
     client-first   n,,n=USER,r=NONCE
     server-first   r=NONCE+MORE,s=SALT,i=ITERATIONS
     client-final   c=biws,r=NONCE+MORE,p=PROOF
     server-final   v=SIGNATURE   or   e=ERROR
 
-The broker proves with its signature that it knows the password too: one that does not is not logged in to.
+The broker's signature proves that it knows the password too; otherwise the login fails.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from kafka_client.security.secret import Secret
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MIN_ITERATIONS = 4096
-"""Fewer would make the password easy to guess for whoever listens; Kafka's minimum."""
+"""Fewer iterations would make the password easy to guess for an eavesdropper; Kafka's minimum."""
 MAX_ITERATIONS = 10_000_000
-"""More is nobody's setting, but would keep us computing."""
+"""A bound against a broker that keeps the client computing; no real setting is higher."""
 
 _GS2_HEADER = "n,,"
 
 
 def new_nonce() -> str:
-    """A nonce of 192 bits, printable and without commas."""
+    """Return a nonce of 192 bits, printable and without commas."""
     return secrets.token_urlsafe(24)
 
 
@@ -45,16 +45,16 @@ class Scram:
     user: str
     password: Secret
     token_auth: bool = False
-    """The user is the id of a delegation token, the password its HMAC (KIP-48)."""
+    """True if the user is a delegation token's id, and the password its HMAC (KIP-48)."""
     nonce: Callable[[], str] = field(default=new_nonce, repr=False)
 
     async def begin(self) -> Exchange:
-        """Two messages each."""
+        """Start an exchange of two messages from each side."""
         return ScramExchange(self)
 
 
 class ScramExchange:
-    """One login by SCRAM."""
+    """A login by SCRAM."""
 
     def __init__(self, mechanism: Scram) -> None:
         self._mechanism = mechanism
@@ -65,11 +65,11 @@ class ScramExchange:
         self._signature = b""
 
     def first(self) -> bytes:
-        """client-first-message."""
+        """Return the client-first-message."""
         return (_GS2_HEADER + self._first).encode()
 
     async def respond(self, challenge: bytes) -> bytes | None:
-        """client-final-message; None once the server's signature is right."""
+        """Return the client-final-message; None once the server's signature is verified."""
         if self._signature:
             self._check_signature(challenge)
             return None
@@ -126,7 +126,7 @@ class ScramExchange:
 
 
 def _fields(message: str) -> dict[str, str]:
-    """`a=1,b=2` by name."""
+    """Return the fields of `a=1,b=2` by name."""
     return {name: value for name, _, value in (part.partition("=") for part in message.split(","))}
 
 

@@ -1,4 +1,4 @@
-"""A password, key or token that does not show itself."""
+"""A password, key or token that is not shown in logs and errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ HIDDEN = "[hidden]"
 
 
 class Secret:
-    """A secret text. What prints, logs or formats it shows `[hidden]`; `reveal` gives the text."""
+    """A secret text. Printing, logging and formatting show `[hidden]`; `reveal` returns the text."""
 
     __slots__ = ("_text",)
 
@@ -14,7 +14,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself."""
+        """Return the text itself."""
         return self._text
 
     def __repr__(self) -> str:

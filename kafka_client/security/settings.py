@@ -1,4 +1,4 @@
-"""A client's security: which protocol, whom to trust, who it is. By Kafka's keys."""
+"""A client's security settings by Kafka's keys: protocol, trust and credentials."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecuritySettings:
-    """What `Client(security=...)` takes. No secret of it shows in `repr`."""
+    """The security settings of `Client(security=...)`. `repr` shows no secret."""
 
     protocol: SecurityProtocol = "PLAINTEXT"
     tls: TlsSettings = field(default_factory=TlsSettings)
-    """Used where the protocol ends with SSL."""
+    """The TLS settings, used if the protocol ends with SSL."""
     sasl: SaslSettings | None = None
-    """Needed where the protocol begins with SASL."""
+    """The SASL settings, needed if the protocol begins with SASL."""
 
     def __post_init__(self) -> None:
         if self.uses_sasl and self.sasl is None:
@@ -34,12 +34,12 @@ class SecuritySettings:
 
     @property
     def uses_tls(self) -> bool:
-        """Whether connections are TLS."""
+        """True if connections use TLS."""
         return self.protocol.endswith("SSL")
 
     @property
     def uses_sasl(self) -> bool:
-        """Whether connections log in by SASL."""
+        """True if connections log in by SASL."""
         return self.protocol.startswith("SASL")
 
     @classmethod
@@ -51,13 +51,13 @@ class SecuritySettings:
         written: Mapping[str, str] | None = None,
         token: TokenSource | None = None,
     ) -> Self:
-        """Read `security.protocol`, `ssl.*` and `sasl.*`; other keys are somebody else's.
+        """Read `security.protocol`, `ssl.*` and `sasl.*`; other keys are ignored.
 
-        For errors: `written` has keys as the user wrote them, `prefix` is what stands before the others.
-        `token`: where OAUTHBEARER has its tokens from, instead of a URL.
-        ConfigError names key and remedy, and never a secret.
+        Errors name keys as in `written`, or with `prefix`. `token`: the source of OAUTHBEARER's tokens,
+        instead of a URL. Raises ConfigError with key and remedy, never with a secret.
         """
-        # Most clusters have no SASL, and its mechanisms are a third of what a client takes to import.
+        # Imported on use: its mechanisms are a third of a client's import time, and most clusters have no
+        # SASL.
         from kafka_client.security.sasl import parse_sasl
 
         keys = SecurityKeys(properties, prefix, written)

@@ -1,4 +1,4 @@
-"""Settings of TLS, by Kafka's `ssl.*` keys. What is in the files is left to `key_store`."""
+"""TLS settings by Kafka's `ssl.*` keys. `key_store` reads the files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_client.security.secret import Secret
 StoreType = Literal["PEM", "PKCS12", "JKS"]
 STORE_TYPES = ("PEM", "PKCS12", "JKS")
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-"""Older ones are not offered: RFC 8996 deprecates them."""
+"""TLS versions by name. Older ones are not offered: RFC 8996 deprecates them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,31 +22,36 @@ class Store:
 
     location: Path
     type: StoreType
-    """JKS, Kafka's default, is what Java takes: a PKCS12 file too."""
+    """The type of the file. JKS, Kafka's default, includes PKCS12 files, as in Java."""
     password: Secret | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """Whom to trust, and what to show of oneself. Without a truststore, the system's authorities."""
+    """The trusted certificates, and the client's own. Without a truststore the system's authorities are
+    trusted.
+    """
 
     truststore: Store | None = None
     truststore_certificates: str = ""
-    """PEM, instead of a truststore."""
+    """Trusted certificates in PEM, instead of a truststore."""
     keystore: Store | None = None
     keystore_key: Secret | None = None
-    """PEM (PKCS #8), with `keystore_certificate_chain` instead of a keystore."""
+    """The key in PEM (PKCS #8), with `keystore_certificate_chain` instead of a keystore."""
     keystore_certificate_chain: str = ""
     key_password: Secret | None = None
-    """Of the key in a PEM file or text."""
+    """The password of the key in a PEM file or text."""
     check_hostname: bool = True
-    """Whether the certificate must name the host: `ssl.endpoint.identification.algorithm` is `https`."""
+    """True if the certificate must name the host: `ssl.endpoint.identification.algorithm` is `https`."""
     minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
     maximum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
 
 
 def parse_tls(keys: SecurityKeys) -> TlsSettings:
-    """The `ssl.*` keys; ConfigError for the first that cannot be used. Files are not opened yet."""
+    """Return the settings of the `ssl.*` keys; files are not opened yet.
+
+    Raises ConfigError for the first key that cannot be used.
+    """
     identification = keys.text("ssl.endpoint.identification.algorithm", "https")
     if identification.lower() not in ("https", ""):
         raise keys.wrong("ssl.endpoint.identification.algorithm", "https, or empty for no check of the name")

@@ -1,4 +1,4 @@
-"""OAuth bearer tokens: what one is, and keeping one until shortly before it expires."""
+"""OAuth bearer tokens, and a cache that keeps one until shortly before it expires."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Union
 from kafka_client.security.secret import Secret
 
 FRESH_FACTOR = 0.8
-"""A token is used for this part of its life; Kafka's `sasl.login.refresh.window.factor`."""
+"""A token is used for this part of its lifetime; Kafka's `sasl.login.refresh.window.factor`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,22 +23,22 @@ class Token:
 
     value: Secret
     expires_at: float | None = None
-    """Seconds since the epoch; None if it is not known, and then the token is not kept."""
+    """Seconds since the epoch; None if unknown: such a token is not cached."""
     extensions: Mapping[str, str] = field(default_factory=dict)
     """SASL extensions (KIP-342)."""
 
     @classmethod
     def of(cls, text: str) -> Token:
-        """A token from its text; a JWT says itself when it expires."""
+        """Return a token of this text; a JWT contains its expiry."""
         return cls(value=Secret(text), expires_at=_expiry(text))
 
 
 TokenSource = Callable[[], Union["Token", str, Awaitable["Token"], Awaitable[str]]]
-"""Gives a new token: a function, called in a thread, or a coroutine function."""
+"""Returns a new token: a function, called in a thread, or a coroutine function."""
 
 
 class TokenCache:
-    """The tokens of one source, kept while they are fresh; who asks meanwhile waits for the same one."""
+    """The current token of one source, kept while it is fresh; concurrent callers share one request."""
 
     def __init__(self, source: TokenSource, clock: Callable[[], float] = time.time) -> None:
         self._source = source
@@ -48,7 +48,7 @@ class TokenCache:
         self._stale_at = 0.0
 
     async def get(self) -> Token:
-        """A token that is fresh; raises what the source raises."""
+        """Return a fresh token; raises what the source raises."""
         async with self._lock:
             if self._token is None or self._clock() >= self._stale_at:
                 self._token = await self._ask()
@@ -58,21 +58,21 @@ class TokenCache:
             return self._token
 
     def forget(self) -> None:
-        """The broker refused the token: ask for a new one next time."""
+        """Drop a token that the broker refused: the next `get` requests a new one."""
         self._token = None
 
     async def _ask(self) -> Token:
         if inspect.iscoroutinefunction(self._source):
-            given: Any = await self._source()
+            result: Any = await self._source()
         else:
-            given = await asyncio.to_thread(self._source)
-            if inspect.isawaitable(given):
-                given = await given
-        return given if isinstance(given, Token) else Token.of(str(given))
+            result = await asyncio.to_thread(self._source)
+            if inspect.isawaitable(result):
+                result = await result
+        return result if isinstance(result, Token) else Token.of(str(result))
 
 
 def _expiry(text: str) -> float | None:
-    """The claim `exp` of a JWT, not verified; None if it has none, or the token is no JWT."""
+    """Return the claim `exp` of a JWT, not verified; None without it, or if the token is no JWT."""
     parts = text.split(".")
     if len(parts) != 3:
         return None
