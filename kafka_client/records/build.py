@@ -45,7 +45,7 @@ def build_batch(
     control: bool = False,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """One batch of `records`, which must not be empty, with offsets from `base_offset` on."""
+    """Return one batch of `records`, which must not be empty, with offsets from `base_offset` on."""
     if not records:
         raise ValueError("a batch needs a record")
     base_timestamp = records[0][0]
@@ -78,10 +78,10 @@ def rebuild_batch(
     codec: Codec | None = None,
     level: int | None = None,
 ) -> bytes:
-    """The batch of `header` with only `records` of its own left, their offsets and its ends kept.
+    """Return the batch of `header` with only `records` of its own left; offsets and its ends stay.
 
-    For compaction, where no record may be left at all, and for another `codec`. The base timestamp
-    stays what it was; the max timestamp follows the records unless it is the log append time.
+    It is used for compaction, where no record may be left at all, and for another `codec`. The base timestamp
+    stays. The max timestamp follows the records unless it is the log append time.
     """
     codec = header.codec if codec is None else codec
     body: bytes | bytearray = encode_kept(records, header.base_offset, header.base_timestamp)
@@ -113,14 +113,14 @@ def restamp(
     leader_epoch: int = NO_LEADER_EPOCH,
     transactional: bool = False,
 ) -> bytes:
-    """The whole batch of `header`, which `batch` begins with, as if another producer had built it.
+    """Return the batch that starts with `header`, as if another producer had built it.
 
-    For passing batches on to another cluster: records stay compressed, the CRC is new. The transactional, the
-    timestamp-type and the delete-horizon bit are cleared. The delete horizon (KIP-534) was the other cluster
-    cleaner's to set; the base timestamp that says it stays, since the records' times are counted from it
-    (Kafka's MemoryRecordsBuilder), and means nothing else any more. The caller keeps back what a broker would
-    refuse (control batches, compacted batches: rebuild those) and rebuilds batches of log append time
-    where readers shall see that time further on.
+    It is used to forward batches to another cluster: records stay compressed, the CRC is new. The
+    transactional, the timestamp-type and the delete-horizon bit are cleared. The delete horizon (KIP-534)
+    belongs to the other cluster's cleaner. Its base timestamp stays, since the records' times are relative to
+    it (Kafka's MemoryRecordsBuilder), and has no other meaning then. The caller must not pass batches that a
+    broker would refuse (control batches, compacted batches: rebuild those). It rebuilds batches of log append
+    time if readers are to see that time.
     """
     attributes = header.attributes & ~(TRANSACTIONAL_BIT | APPEND_TIME_BIT | DELETE_HORIZON_BIT)
     return seal(

@@ -1,12 +1,11 @@
 """Kafka's record compression: five codecs over cramjam and zlib, reading bounded by a limit.
 
-A batch's compressed bytes come from whoever produced it, so nothing in them is believed. They are
-decompressed in pieces (`pieces`), and a batch is refused at the piece that passes the limit. Declared
-content sizes are never allocated.
+A batch's compressed bytes come from its producer and are not trusted. They are decompressed in pieces
+(`pieces`), and a batch is refused at the piece that exceeds the limit. Declared content sizes are never
+allocated.
 
-Two framings need care. Java writes snappy in xerial's framing and readers must take raw snappy as
-well (librdkafka writes either); lz4 has to be written with independent blocks, Java refuses
-linked ones.
+Two framings need care. Java writes snappy in xerial's framing, and readers must accept raw snappy as well
+(librdkafka writes either). lz4 must be written with independent blocks, since Java refuses linked ones.
 
     xerial snappy:  82 'SNAPPY' 00 │ version i32 │ compatible i32 │ (length i32 │ raw snappy block)*
     lz4 frame:      04 22 4D 18 │ flags │ block size │ [content size u64] │ checksum │ (size u32 │ block)* │ 0
@@ -43,14 +42,14 @@ _SNAPPY_RATIO: Final = 22
 """The largest expansion of a snappy element: 3 bytes of it can copy 64."""
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_INDEPENDENT_BIT: Final = 0x20
-"""Of a frame's flags."""
+"""A bit of a frame's flags."""
 _LZ4_RATIO: Final = 255
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _FOLLOWING_STEP: Final = 16 * 1024
-"""Bytes passed on at once after the first frame: what a frame leaves is copied, and frames may be tiny."""
+"""Bytes passed on at once after the first frame: the rest of a frame is copied, and frames may be tiny."""
 _PARTS_MIN: Final = 16
 _PART_BYTES: Final = 1024
-"""One more frame or block is allowed for each so many bytes of the limit; Java's hold 32 KB and more."""
+"""Bytes of the limit for which one more frame or block is allowed; Java's hold 32 KB and more."""
 _I32 = struct.Struct(">i")
 _U32_LE = struct.Struct("<I")
 _U64_LE = struct.Struct("<Q")
@@ -67,16 +66,16 @@ class Codec(IntEnum):
 
     @classmethod
     def named(cls, name: str) -> Codec:
-        """The codec Kafka's settings call `name` (`none`, `gzip`, `snappy`, `lz4`, `zstd`); ValueError."""
+        """Return the codec with Kafka's name (`none`, `gzip`, `snappy`, `lz4`, `zstd`); raises ValueError."""
         try:
             return cls[name.upper()]
         except KeyError:
-            known = ", ".join(codec.name.lower() for codec in cls)
-            raise ValueError(f"no compression codec {name!r}, only {known}") from None
+            names = ", ".join(codec.name.lower() for codec in cls)
+            raise ValueError(f"no compression codec {name!r}, only {names}") from None
 
 
 FRAME_HEADER_SIZE: Final = 5
-"""Bytes `check_frame` wants to see: magic and, of lz4, flags."""
+"""The bytes that `check_frame` needs: magic and, for lz4, flags."""
 _LZ4 = Codec.LZ4.value
 _MAGIC: Final = {Codec.GZIP.value: b"\x1f\x8b", _LZ4: _LZ4_MAGIC, Codec.ZSTD.value: _ZSTD_MAGIC}
 """Snappy's raw blocks begin with their length."""
@@ -342,7 +341,7 @@ class _Lz4Frame:
     def __init__(self, data: memoryview, start: int) -> None:
         self._data, self._start = data, start
         self._flags = flags = data[start + 4]
-        # 4 to 7 stand for 64 KB to 4 MB; less is an error, which the header's check or cramjam reports.
+        # 4 to 7 are 64 KB to 4 MB; less is an error, which the header's check or cramjam reports.
         self._block_max = 1 << (8 + 2 * (data[start + 5] >> 4 & 7))
         # Magic 4, flags 1, block size 1, optional content size 8 and dictionary id 4, checksum 1.
         pos = start + 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
@@ -377,7 +376,7 @@ class _Lz4Frame:
         if flags >> 6 != 1 or flags & 0x02 or not 1 << 16 <= self._block_max <= 1 << 22:
             raise CorruptRecordBatch(f"an lz4 frame with flags {flags:#04x}")
         content = Xxh32() if flags & 0x04 else None
-        held = 0
+        size_read = 0
         room = bytearray(min(self._block_max, self.bound))
         while size := _U32_LE.unpack_from(data, pos)[0]:
             pos += 4
@@ -396,10 +395,10 @@ class _Lz4Frame:
                 raise CorruptRecordBatch(f"an lz4 block of {len(piece)} bytes")
             if content is not None:
                 content.update(piece)
-            held += len(piece)
+            size_read += len(piece)
             yield piece
-        if flags & 0x08 and _U64_LE.unpack_from(data, self._start + 6)[0] != held:
-            raise CorruptRecordBatch(f"an lz4 frame does not hold the {held} bytes its header says")
+        if flags & 0x08 and _U64_LE.unpack_from(data, self._start + 6)[0] != size_read:
+            raise CorruptRecordBatch(f"an lz4 frame does not hold the {size_read} bytes its header says")
         if content is not None and content.digest() != _U32_LE.unpack_from(data, pos + 4)[0]:
             raise CorruptRecordBatch("an lz4 frame's content does not match its checksum")
 

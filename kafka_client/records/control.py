@@ -39,14 +39,14 @@ def parse_end_marker(value: bytes | None) -> int:
 
 
 class Marker(NamedTuple):
-    """What ends a transaction."""
+    """The marker that ends a transaction."""
 
     commit: bool
     coordinator_epoch: int
 
 
 def parse_marker(batch: Buffer) -> Marker:
-    """The marker in a control batch; CorruptRecordBatch if it holds none."""
+    """Return the marker in a control batch; raises CorruptRecordBatch if it has none."""
     records = decode_records(batch)
     if not records:
         raise CorruptRecordBatch("a control batch without a record")
@@ -60,7 +60,9 @@ def parse_marker(batch: Buffer) -> Marker:
 def build_marker(
     commit: bool, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, timestamp_ms: int
 ) -> bytes:
-    """The control batch a log appends to end a producer's transaction: `build_end_marker` without a place."""
+    """Return the control batch that ends a producer's transaction, before it has an offset; see
+    `build_end_marker`.
+    """
     return build_end_marker(
         COMMIT if commit else ABORT,
         timestamp_ms=timestamp_ms,
@@ -80,7 +82,9 @@ def build_end_marker(
     base_offset: int = 0,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """The control batch that commits (`kind` COMMIT) or aborts a producer's transaction in a partition."""
+    """Return the control batch that commits (`kind` COMMIT) or aborts a producer's transaction in a
+    partition.
+    """
     return build_batch(
         [(timestamp_ms, _KEY.pack(0, kind), _VALUE.pack(0, coordinator_epoch), ())],
         base_offset=base_offset,

@@ -18,7 +18,7 @@ _EXTENSION: Final = f"{_PACKAGE}._crc32c"
 
 
 def _extension() -> Any:
-    """The extension's module; ImportError where this version of the package has it elsewhere."""
+    """Return the extension's module; raises ImportError if this version of the package has it elsewhere."""
     if _EXTENSION in sys.modules:
         return sys.modules[_EXTENSION]
     package = importlib.util.find_spec(_PACKAGE)

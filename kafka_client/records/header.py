@@ -197,9 +197,9 @@ def check_crc(buffer: Buffer, pos: int, header: BatchHeader) -> None:
     size = LOG_OVERHEAD + header.batch_length
     if len(buffer) - pos < size:
         raise CorruptRecordBatch(f"batch of {size} bytes cut off after {len(buffer) - pos}")
-    found = crc32c(memoryview(buffer)[pos + CRC_START : pos + size])
-    if found != header.crc:
-        raise CorruptRecordBatch(f"batch CRC is {found:#010x}, its header says {header.crc:#010x}")
+    computed = crc32c(memoryview(buffer)[pos + CRC_START : pos + size])
+    if computed != header.crc:
+        raise CorruptRecordBatch(f"batch CRC is {computed:#010x}, its header says {header.crc:#010x}")
 
 
 def assign_offset(batch: bytearray | memoryview, base_offset: int, leader_epoch: int, pos: int = 0) -> None:

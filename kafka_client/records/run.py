@@ -47,13 +47,15 @@ class Run(NamedTuple):
 def check_run(
     batches: Buffer, *, due: int, epoch: int, epoch_max: int, may_begin_before: bool = False
 ) -> Run:
-    """The whole batches in `batches`, for a log that ends at `due` in leader epoch `epoch` (-1 none).
+    """Check the batches that a follower fetched; return the whole ones.
 
-    A part of a batch at the end, where the answer was cut, is left out, as is one whose length says so. The
-    first batch `may_begin_before` what is due if the log is empty: the leader's may begin inside of a batch.
-    Raises CorruptRecordBatch, before anything is allocated by what a header says: for what no batch can be, a
-    wrong CRC, offsets that go back, a leader epoch that falls (KIP-101) or is larger than `epoch_max`, the
-    leader's, and a control batch of a producer that holds no marker.
+    The log ends at `due` in leader epoch `epoch` (-1: none). A partial batch at the end, where the response
+    was cut, is left out, as is one whose length says so. If the log is empty, the first batch
+    `may_begin_before` `due`, since the leader's log may start inside a batch.
+
+    Raises CorruptRecordBatch, before anything is allocated by a header's values. Reasons are invalid batches,
+    a wrong CRC, falling offsets, and a leader epoch that falls (KIP-101) or is larger than `epoch_max`, the
+    leader's. Another is a producer's control batch without a marker.
     """
     view = memoryview(batches)
     headers: list[BatchHeader] = []

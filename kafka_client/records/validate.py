@@ -1,7 +1,7 @@
-"""What a broker checks of a batch a client produced, and the error codes it refuses it with.
+"""A broker's checks of a batch that a client produced, and the error codes of refused ones.
 
-`check_produced` reads the header and the CRC. `check_records` walks all records, decompressed in pieces, as
-Kafka's LogValidator does. Batches from a leader, as a follower fetches them, are `run`'s.
+`check_produced` reads the header and the CRC. `check_records` visits all records, decompressed in pieces, as
+Kafka's LogValidator does. `run` checks batches that a follower fetched from a leader.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kafka's API numbers, and from which version each API's messages are flexible (KIP-482)."""
+"""Kafka's API numbers, and the first version of each API with flexible messages (KIP-482)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class ApiKey(IntEnum):
 
 
 PRIVATE_FROM: Final = 10_000
-"""Keys from here on are Millstream's own."""
+"""Keys from this number on are Millstream's own."""
 
 FIRST_FLEXIBLE: Final[dict[int, int]] = {
     ApiKey.PRODUCE: 9,
@@ -206,9 +206,9 @@ FIRST_FLEXIBLE: Final[dict[int, int]] = {
     ApiKey.BROKER_REPORT: 0,
     ApiKey.BROKER_SHUTDOWN: 0,
 }
-"""First flexible version by API; from it on request headers are version 2."""
+"""The first flexible version by API; from it on request headers are version 2."""
 
 
 def is_flexible(api_key: int, version: int) -> bool:
-    """Whether that version of an API has compact lengths and tagged fields; False if it is unknown."""
+    """Return True if that version of an API has compact lengths and tagged fields; False if it is unknown."""
     return version >= FIRST_FLEXIBLE.get(api_key, NEVER)

@@ -1,4 +1,6 @@
-"""Messages to bytes and back: the encoder and decoder of a class and version, made at first use."""
+"""Conversion of messages to bytes and back: the encoder and decoder of each class and version, made at
+first use.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ _decoders: dict[tuple[type[Message], int], Callable[[bytes, int], tuple[Any, int
 
 
 def encoder(cls: type[M], version: int) -> Callable[[M], bytes]:
-    """The function that turns a `cls` into its bytes at `version`.
+    """Return the function that turns a `cls` into its bytes at `version`.
 
-    It raises ValueError, naming the field, where a value cannot travel at that version. A field the
-    version does not have is left out silently.
+    The function raises ValueError, naming the field, for a value that the version cannot express. Fields that
+    the version does not have are silently left out.
     """
     try:
         return _encoders[cls, version]
@@ -29,9 +31,11 @@ def encoder(cls: type[M], version: int) -> Callable[[M], bytes]:
 
 
 def decoder(cls: type[M], version: int) -> Callable[[bytes, int], tuple[M, int]]:
-    """The function that reads a `cls` at `version` from (bytes, position): (message, position after it).
+    """Return the function that reads a `cls` at `version` from (bytes, position): (message, position after
+    it).
 
-    It raises MalformedMessage, naming the field. What follows the message is the caller's to judge.
+    The function raises MalformedMessage, naming the field. Bytes after the message are for the caller to
+    check.
     """
     try:
         return _decoders[cls, version]
@@ -41,7 +45,7 @@ def decoder(cls: type[M], version: int) -> Callable[[bytes, int], tuple[M, int]]
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The bytes of `message` at `version`; see `encoder`."""
+    """Return the bytes of `message` at `version`; see `encoder`."""
     return encoder(type(message), version)(message)
 
 

@@ -50,7 +50,9 @@ _INT32 = struct.Struct(">i").unpack_from
 
 
 def compile_decoder(cls: type[M], version: int) -> Callable[[bytes, int], tuple[M, int]]:
-    """A function from (bytes, position) to (message, position after it); it raises MalformedMessage."""
+    """Return a function from (bytes, position) to (message, position after it); it raises
+    MalformedMessage.
+    """
     writer = _DecoderWriter(version, flexible=version >= cls.FLEXIBLE)
     source = writer.source
     labels: list[str] = []
@@ -68,8 +70,8 @@ def compile_decoder(cls: type[M], version: int) -> Callable[[bytes, int], tuple[
             source.line(f"return {result}, p")
         with source.block("except Failures as error:"):
             source.line("raise malformed(error) from None")
-    decode, found = source.compile("decode", f"{cls.__name__} v{version} decoder")
-    labels += found
+    decode, line_labels = source.compile("decode", f"{cls.__name__} v{version} decoder")
+    labels += line_labels
     return cast(Callable[[bytes, int], tuple[M, int]], decode)
 
 
@@ -93,7 +95,7 @@ class _DecoderWriter:
         }
 
     def struct(self, cls: type[Message], path: str) -> str:
-        """Read a struct; gives the expression that makes it."""
+        """Read a struct; return the expression that makes it."""
         fields = fields_of(cls, self.version)
         plain = [field for field in fields if field.tag is None]
         tagged = [field for field in fields if field.tag is not None]
@@ -120,7 +122,7 @@ class _DecoderWriter:
         return list(zip([field.name for field in run], names, strict=True))
 
     def value(self, field: Field, path: str) -> str:
-        """Read one field; gives the variable or expression that holds it."""
+        """Read one field; return the variable or expression that holds it."""
         label = path + field.name
         if isinstance(field.shape, Array):
             return self.array(field.shape.element, label, field.nullable)
@@ -133,7 +135,7 @@ class _DecoderWriter:
         return self.nullable_struct(field.shape, label, tagged=field.tag is not None)
 
     def nullable_struct(self, cls: type[Message], label: str, *, tagged: bool) -> str:
-        """A struct behind an int8: negative is null (KIP-893), in a tagged field 0 is null as well."""
+        """Read a struct after an int8: negative is null (KIP-893); in a tagged field 0 is null as well."""
         result = self.source.name("v")
         self.source.line("p += 1")
         with self.source.block("if b[p - 1] != 1:" if tagged else "if b[p - 1] > 127:", label):
@@ -143,7 +145,7 @@ class _DecoderWriter:
         return result
 
     def text_or_bytes(self, kind: Kind, label: str, nullable: bool) -> str:
-        """A string, bytes or records."""
+        """Read a string, bytes or records."""
         line, size = self.source.line, self.length(label, nullable, short=kind is Kind.STRING)
         result = self.source.name("v")
         read = "b[p:q].decode()" if kind is Kind.STRING else "b[p:q]"
@@ -157,7 +159,7 @@ class _DecoderWriter:
 
     @contextmanager
     def unless_null(self, size: str, result: str, nullable: bool) -> Iterator[None]:
-        """Statements added inside run unless `size` says null.
+        """Run the statements added inside unless `size` says null.
 
         A field that is not nullable needs no check here.
         """
@@ -170,7 +172,7 @@ class _DecoderWriter:
             yield
 
     def length(self, label: str, nullable: bool, *, short: bool) -> str:
-        """A length, -1 for null; gives its variable. Null is refused here where it may not be."""
+        """Read a length, -1 for null; return its variable. Null is refused if it is not allowed."""
         line, size = self.source.line, self.source.name("n")
         if self.flexible:
             self.uvarint(size, label)
@@ -195,7 +197,7 @@ class _DecoderWriter:
             self.source.line(f"{variable}, p = uvarint(b, p)", label)
 
     def array(self, element: Shape, label: str, nullable: bool) -> str:
-        """An array into a list."""
+        """Read an array into a list."""
         line, size = self.source.line, self.length(label, nullable, short=False)
         result = self.source.name("v")
         smallest = max(1, size_min(element, self.version, self.flexible))
@@ -219,7 +221,7 @@ class _DecoderWriter:
         return result
 
     def tags(self, tagged: Sequence[Field], label: str, path: str) -> list[tuple[str, str]]:
-        """The tagged fields after a struct; unknown ones are skipped."""
+        """Read the tagged fields after a struct; unknown ones are skipped."""
         line = self.source.line
         values = [(field.name, self.source.name("v")) for field in tagged]
         for field, (_, variable) in zip(tagged, values, strict=True):
@@ -251,7 +253,7 @@ class _DecoderWriter:
 
 @cache
 def _short_arrays(character: str) -> list[Callable[[bytes, int], tuple[Any, ...]]]:
-    """Unpackers of so many values."""
+    """Return unpackers of 0, 1, 2 … values."""
     return [struct.Struct(f">{count}{character}").unpack_from for count in range(SHORT_ARRAY)]
 
 

@@ -14,9 +14,8 @@ What comes out for a version of Metadata reads, in part, like this:
                 b'\\0',
             )
 
-Runs of fixed-size fields are one pack; parts are joined once. A value that cannot travel (a number
-out of range, null where the version has none) fails in the packing, and the traceback's line tells
-the field.
+Runs of fixed-size fields are one pack; parts are joined once. Values that cannot be encoded (a number out of
+range, null if the version has none) fail in the packing. The traceback's line then shows the field.
 """
 
 from __future__ import annotations
@@ -37,7 +36,9 @@ _FAILURES = (struct.error, TypeError, ValueError, AttributeError, OverflowError)
 
 
 def compile_encoder(cls: type[Message], version: int) -> Callable[[Message], bytes]:
-    """A function from a message to its bytes; ValueError names the field that cannot be written."""
+    """Return a function from a message to its bytes; its ValueError names the field that cannot be
+    written.
+    """
     writer = _EncoderWriter(version, flexible=version >= cls.FLEXIBLE)
     source = writer.source
     labels: list[str] = []
@@ -55,8 +56,8 @@ def compile_encoder(cls: type[Message], version: int) -> Callable[[Message], byt
             source.line("return b''.join(out)")
         with source.block("except Failures as error:"):
             source.line("raise unwritable(error) from error")
-    encode, found = source.compile("encode", f"{cls.__name__} v{version} encoder")
-    labels += found
+    encode, line_labels = source.compile("encode", f"{cls.__name__} v{version} encoder")
+    labels += line_labels
     return cast(Callable[[Message], bytes], encode)
 
 
@@ -91,7 +92,7 @@ class _EncoderWriter:
         self.pending.append((expression, label))
 
     def call(self, function: Callable[..., Any]) -> str:
-        """The name of a helper inside the generated code."""
+        """Return the name of a helper inside the generated code."""
         return self.source.constant(function, "F")
 
     def struct(self, cls: type[Message], variable: str, path: str) -> None:
@@ -213,7 +214,7 @@ _LENGTH: dict[tuple[bool, bool], Callable[[Any], bytes]] = {
 
 @cache
 def _fixed_array(kind: Kind, flexible: bool, nullable: bool) -> Callable[[Any], bytes]:
-    """A function from a sequence of fixed-size values to the whole array, its length in front."""
+    """Return a function from a sequence of fixed-size values to the whole array, with its length."""
     character, _ = FIXED[kind]
     prefix, extra = ("B", 1) if flexible else ("i", 0)
     short = [struct.Struct(f">{prefix}{count}{character}").pack for count in range(SHORT_ARRAY)]

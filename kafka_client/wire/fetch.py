@@ -1,10 +1,10 @@
-"""Fetch as a broker meets it, by hand: requests into light tuples, responses into chunks.
+"""The broker's codec of Fetch, written by hand: requests to light tuples, responses to chunks.
 
-A response is a list of bytes and file slices; the record bytes are in files and never pass through
-here, only their lengths do. Versions 4 to 18: log start offsets from 5, sessions from 7, leader
-epochs from 9, rack and preferred replica from 11, flexible from 12, topic ids in place of names
-from 13, the replica's id moved into a tagged field with 15. A client sends the compiled
-`kafka_client.wire.messages.fetch.FetchRequest` and reads the answer with `kafka_client.wire.fetched`.
+A response is a list of bytes and file slices; record bytes stay in files, and only their lengths are needed
+here. Versions 4 to 18 are supported. Version 5 adds log start offsets, 7 sessions, 9 leader epochs, 11 rack
+and preferred replica. Version 12 is flexible, 13 has topic ids instead of names, 15 moves the replica's id to
+a tagged field. A client sends the compiled `kafka_client.wire.messages.fetch.FetchRequest` and reads the
+response with `kafka_client.wire.fetched`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kafka_client.wire.primitives import (
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Topic: TypeAlias = str | bytes
-"""A topic's name, or its id from the first version with ids on."""
+"""A topic's name; its id from the first version with ids on."""
 
 
 class Slice(Protocol):
@@ -52,11 +52,11 @@ RACKS: Final = 11
 TOPIC_IDS: Final = 13
 """First version that names topics by their ids."""
 NODES: Final = 16
-"""First version that names the leaders' addresses (KIP-951)."""
+"""The first version with the leaders' addresses (KIP-951)."""
 READ_COMMITTED: Final = 1
-"""As an isolation level."""
+"""The isolation level of read_committed."""
 NO_REPLICA: Final = -1
-"""As a replica id: a consumer asks."""
+"""The replica id of a consumer's request."""
 
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -65,7 +65,7 @@ _FRAME = struct.Struct(">ii")
 
 
 class FetchPartition(NamedTuple):
-    """What is wanted of one partition; -1 where the version does not say."""
+    """The request for one partition; -1 for values that the version does not have."""
 
     partition: int
     current_leader_epoch: int
@@ -76,7 +76,7 @@ class FetchPartition(NamedTuple):
 
 
 class ReceivedFetch(NamedTuple):
-    """What a consumer or a follower asks for."""
+    """A fetch request of a consumer or a follower."""
 
     replica_id: int
     max_wait_ms: int
@@ -179,12 +179,12 @@ def _decode(view: memoryview, version: int) -> tuple[ReceivedFetch, int]:
     return request, pos
 
 
-_HEAD_4 = struct.Struct(">iiiib")  # replica id, max wait, min bytes, max bytes, isolation level
-_HEAD_7 = struct.Struct(">iiiibii")  # and session id, session epoch
-_HEAD_15 = struct.Struct(">iiibii")  # without the replica id
-_WANTED_4 = struct.Struct(">iqi")  # partition, offset, max bytes
-_WANTED_5 = struct.Struct(">iqqi")  # partition, offset, log start offset, max bytes
-_WANTED_9 = struct.Struct(">iiqqi")  # partition, leader epoch, offset, log start offset, max bytes
+_HEAD_4 = struct.Struct(">iiiib")  # Replica id, max wait, min bytes, max bytes, isolation level.
+_HEAD_7 = struct.Struct(">iiiibii")  # _HEAD_4, session id, session epoch.
+_HEAD_15 = struct.Struct(">iiibii")  # _HEAD_7 without the replica id.
+_WANTED_4 = struct.Struct(">iqi")  # Partition, offset, max bytes.
+_WANTED_5 = struct.Struct(">iqqi")  # Partition, offset, log start offset, max bytes.
+_WANTED_9 = struct.Struct(">iiqqi")  # Partition, leader epoch, offset, log start offset, max bytes.
 _WANTED_12 = struct.Struct(">iiqiqi")  # the fields of FetchPartition
 
 
@@ -285,8 +285,9 @@ def encode_fetch_response(
     session_id: int = 0,
     nodes: Sequence[NodeEndpoint] = (),
 ) -> list[bytes | S]:
-    """The whole response frame as chunks to be sent in order, its length in front. ``nodes`` are where the
-    leaders told are found, from version 16 on.
+    """Return the whole response frame as chunks to be sent in order, starting with its length.
+
+    ``nodes`` are the addresses of the leaders in the response, from version 16 on.
     """
     flexible = version >= FLEXIBLE
     if version >= 7:
@@ -335,7 +336,7 @@ def encode_fetch_response(
 
 
 def _encode_partition(pending: list[bytes], fetched: PartitionFetched[S], version: int) -> None:
-    """All of a partition's answer in front of its records."""
+    """Add the part of a partition's response before its records."""
     flexible = version >= FLEXIBLE
     if flexible and not fetched.aborted:
         aborted = 0 if fetched.aborted is None else 1  # null, or none
@@ -353,7 +354,7 @@ def _encode_partition(pending: list[bytes], fetched: PartitionFetched[S], versio
 
 
 def _removal_tags(fetched: PartitionFetched[S]) -> bytes:
-    """The tags of an answer that has a removal offset, and may have a divergence."""
+    """Return the tags of a response with a removal offset, and perhaps a divergence."""
     tail = _REMOVAL.pack(*_REMOVAL_TAG, fetched.removal_offset)
     if fetched.diverging is None:
         return b"\1" + tail

@@ -1,7 +1,7 @@
-"""A fetch response as a client reads it: the records stay where they were received, as memoryviews.
+"""A fetch response for a client: its records are memoryviews of the received buffer.
 
-The other side of `fetch`. The views hold the whole buffer; whoever keeps records for long copies
-them.
+It is the counterpart of `fetch`. The views keep the whole buffer in memory, so a caller copies records that
+it keeps for long.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EPOCH_END = struct.Struct(">iq")
 
 
 class PartitionRecords(NamedTuple):
-    """What came of one partition; -1 where the version or the broker does not say."""
+    """The response for one partition; -1 for values that the version or the broker does not send."""
 
     partition: int
     error_code: int
@@ -94,8 +94,8 @@ def _decode(view: memoryview, version: int, pos: int) -> FetchedResponse:
         count, pos = read_array(view, pos, _FETCHED_4.size + (2 if flexible else 8), flexible=flexible)
         partitions: list[PartitionRecords] = []
         for _ in range(count):
-            found, pos = _decode_partition(view, pos, version)
-            partitions.append(found)
+            partition, pos = _decode_partition(view, pos, version)
+            partitions.append(partition)
         if flexible:
             pos = skip_tags(view, pos)
         topics.append((topic, partitions))
@@ -127,7 +127,7 @@ def _decode_partition(view: memoryview, pos: int, version: int) -> tuple[Partiti
         pos += 1
     elif flexible:
         leader, diverging, removal_offset, pos = _decode_tags(view, pos)
-    found = PartitionRecords(
+    answer = PartitionRecords(
         partition,
         error_code,
         high_watermark,
@@ -140,7 +140,7 @@ def _decode_partition(view: memoryview, pos: int, version: int) -> tuple[Partiti
         *diverging,
         removal_offset,
     )
-    return found, pos
+    return answer, pos
 
 
 def _decode_aborted(view: memoryview, pos: int, flexible: bool) -> tuple[list[tuple[int, int]], int]:

@@ -1,6 +1,6 @@
 """Whole frames: an int32 length, then header and body.
 
-Cutting a stream into frames is left to whoever reads the stream; the largest it takes is a setting
+The reader of a stream splits it into frames; the largest allowed frame is a setting
 (`socket.request.max.bytes`).
 """
 
@@ -17,11 +17,11 @@ from kafka_client.wire.message import Message
 M = TypeVar("M", bound=Message)
 
 LENGTH = struct.Struct(">i")
-"""What precedes every request and response: the bytes that follow it."""
+"""The length field before every request and response: the number of bytes after it."""
 
 
 def encode_request(message: Message, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """`message` as one request frame."""
+    """Return `message` as one request frame."""
     header = encode_request_header(
         message.API_KEY, version, correlation_id, client_id, flexible=version >= message.FLEXIBLE
     )
@@ -29,7 +29,7 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
 
 
 def encode_response(message: Message, version: int, correlation_id: int) -> bytes:
-    """`message` as one response frame."""
+    """Return `message` as one response frame."""
     header = encode_response_header(message.API_KEY, correlation_id, flexible=version >= message.FLEXIBLE)
     return frame(header, encode(message, version))
 

@@ -59,7 +59,7 @@ def decode_request_header(buffer: bytes | bytearray | memoryview, pos: int = 0) 
 def encode_request_header(
     api_key: int, version: int, correlation_id: int, client_id: str | None, *, flexible: bool
 ) -> bytes:
-    """The header of a request: version 2 if the request is flexible, else 1."""
+    """Return the header of a request: version 2 if the request is flexible, else 1."""
     name = b"" if client_id is None else client_id.encode()
     size = -1 if client_id is None else len(name)
     return _REQUEST.pack(api_key, version, correlation_id, size) + name + (b"\0" if flexible else b"")
@@ -83,13 +83,13 @@ def decode_response_header(
 
 
 def encode_response_header(api_key: int, correlation_id: int, *, flexible: bool) -> bytes:
-    """The header of a response: version 1 if the response is flexible and not ApiVersions', else 0."""
+    """Return the header of a response: version 1 if the response is flexible and not ApiVersions', else 0."""
     header = _CORRELATION.pack(correlation_id)
     return header + b"\0" if flexible and api_key != ApiKey.API_VERSIONS else header
 
 
 def skip_tags(buffer: bytes | bytearray | memoryview, pos: int) -> int:
-    """The position after the tagged fields that begin at `pos`; MalformedMessage if they do not end."""
+    """Return the position after the tagged fields at `pos`; raises MalformedMessage if they do not end."""
     try:
         return primitives.skip_tags(memoryview(buffer), pos)
     except FAILURES as error:

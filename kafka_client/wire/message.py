@@ -25,7 +25,9 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 import msgspec
 
 NEVER: Final = 1 << 30
-"""As `FLEXIBLE`: no version of the message is flexible. As a last version: there is none yet."""
+"""A version that is never reached: `FLEXIBLE` of messages without flexible versions, or a field's last
+version.
+"""
 
 NO_UUID: Final = bytes(16)
 """Kafka's zero uuid: no topic id."""

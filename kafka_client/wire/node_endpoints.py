@@ -1,5 +1,6 @@
-"""The brokers named beside errors of Produce (10+) and Fetch (16+), so that a client that asked the wrong one
-need not ask for metadata first (KIP-951): a tagged field at the end of the response.
+"""The addresses of leaders in error responses of Produce (10+) and Fetch (16+), in a tagged field at the end.
+
+A client that sent its request to the wrong broker need not request metadata first (KIP-951).
 
     tags │ tag 0 │ size │ count │ node id  host  port  rack  no tags │ …
 """
@@ -19,7 +20,7 @@ _INT32 = struct.Struct(">i")
 
 
 def node_endpoints_tag(nodes: Sequence[NodeEndpoint]) -> bytes:
-    """The tagged fields of such a response: none without nodes."""
+    """Return the tagged fields of such a response: none without nodes."""
     if not nodes:
         return b"\0"
     parts = [array_length(len(nodes), flexible=True)]

@@ -26,15 +26,15 @@ _NULL32 = b"\xff\xff\xff\xff"
 
 
 class Nonsense(Exception):
-    """What a length or a null says cannot be; the decoder adds message and field."""
+    """An impossible length or null; the decoder adds message and field."""
 
 
 FAILURES: Final = (IndexError, struct.error, UnicodeDecodeError, Nonsense)
-"""What reading garbage raises; to be translated into MalformedMessage."""
+"""The errors of reading invalid bytes, which are translated into MalformedMessage."""
 
 
 def uvarint(value: int) -> bytes:
-    """`value` as an unsigned varint."""
+    """Encode `value` as an unsigned varint."""
     if value < 128:
         return UVARINTS[value]
     out = bytearray()
@@ -102,7 +102,7 @@ def skip_tagged(buffer: bytes | memoryview, pos: int, count: int) -> int:
 
 
 def skip_tags(buffer: bytes | memoryview, pos: int) -> int:
-    """The position after the tagged fields, their count in front, at `pos`."""
+    """Return the position after the tagged fields at `pos`, whose count comes first."""
     if not buffer[pos]:
         return pos + 1
     count, pos = read_uvarint(buffer, pos)
@@ -110,7 +110,7 @@ def skip_tags(buffer: bytes | memoryview, pos: int) -> int:
 
 
 def read_count(view: memoryview, pos: int) -> tuple[int, int]:
-    """(compact length, -1 for null; position after it)."""
+    """Return (compact length, -1 for null; position after it)."""
     raw = view[pos]
     if raw < 128:
         return raw - 1, pos + 1
@@ -173,13 +173,13 @@ def read_uuid(view: memoryview, pos: int) -> tuple[bytes, int]:
 
 
 def string(value: str) -> bytes:
-    """A string with int16 length."""
+    """Encode a string with int16 length."""
     data = value.encode()
     return _INT16.pack(len(data)) + data
 
 
 def nullable_string(value: str | None) -> bytes:
-    """A string with int16 length, or null."""
+    """Encode a string with int16 length, or null."""
     if value is None:
         return _NULL16
     data = value.encode()
@@ -187,44 +187,44 @@ def nullable_string(value: str | None) -> bytes:
 
 
 def compact_string(value: str) -> bytes:
-    """A string with compact length."""
+    """Encode a string with compact length."""
     data = value.encode()
     size = len(data) + 1
     return (UVARINTS[size] if size < 128 else uvarint(size)) + data
 
 
 def nullable_compact_string(value: str | None) -> bytes:
-    """A string with compact length, or null."""
+    """Encode a string with compact length, or null."""
     return b"\0" if value is None else compact_string(value)
 
 
 def length(value: Sequence[Any]) -> bytes:
-    """The int32 length in front of bytes or an array."""
+    """Encode the int32 length of bytes or an array."""
     return _INT32.pack(len(value))
 
 
 def nullable_length(value: Sequence[Any] | None) -> bytes:
-    """The int32 length in front of bytes or an array, or null."""
+    """Encode the int32 length of bytes or an array, or null."""
     return _NULL32 if value is None else _INT32.pack(len(value))
 
 
 def compact_length(value: Sequence[Any]) -> bytes:
-    """The compact length in front of bytes or an array."""
+    """Encode the compact length of bytes or an array."""
     return uvarint(len(value) + 1)
 
 
 def nullable_compact_length(value: Sequence[Any] | None) -> bytes:
-    """The compact length in front of bytes or an array, or null."""
+    """Encode the compact length of bytes or an array, or null."""
     return b"\0" if value is None else uvarint(len(value) + 1)
 
 
 def array_length(count: int, flexible: bool) -> bytes:
-    """The length in front of `count` elements or bytes."""
+    """Encode the length of `count` elements or bytes."""
     return uvarint(count + 1) if flexible else _INT32.pack(count)
 
 
 def uuid(value: bytes) -> bytes:
-    """Sixteen raw bytes, checked, since `struct` would pad or cut them."""
+    """Return sixteen raw bytes, checked, since `struct` would pad or cut them."""
     if len(value) != 16:
         raise ValueError(f"a uuid of {len(value)} bytes")
     return value

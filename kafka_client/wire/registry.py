@@ -1,4 +1,4 @@
-"""From an API's number to its message classes, each module loaded when first asked for."""
+"""The message classes of an API by its number; each module is loaded at first use."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kafka_client.wire.message import Message
 
 
 def request_class(api_key: int) -> type[Message]:
-    """The request of an API; KeyError if there is no declaration of it."""
+    """Return the request class of an API; raises KeyError if it is not declared."""
     return _message_class(api_key, "Request")
 
 
 def response_class(api_key: int) -> type[Message]:
-    """The response of an API; KeyError if there is no declaration of it."""
+    """Return the response class of an API; raises KeyError if it is not declared."""
     return _message_class(api_key, "Response")
 
 
@@ -28,5 +28,5 @@ def _message_class(api_key: int, suffix: str) -> type[Message]:
     except (ValueError, ModuleNotFoundError):
         raise KeyError(api_key) from None
     words = "".join(word.capitalize() for word in name.split("_"))
-    found: type[Message] = getattr(module, words + suffix)
-    return found
+    message_class: type[Message] = getattr(module, words + suffix)
+    return message_class

@@ -1,7 +1,7 @@
-"""What a message class looks like at one version: the fields that are there and how they travel.
+"""The fields of a message class at one version, and their types.
 
-Read once from the annotations (the vocabulary of `message`); the code generators `encoder` and
-`decoder` work from nothing else.
+They are read once from the annotations (in the vocabulary of `message`). The code generators `encoder` and
+`decoder` use nothing else.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ Shape: TypeAlias = Kind | Array | type[Message]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field of a struct at one version."""
+    """A field of a struct at one version."""
 
     name: str
     shape: Shape
     nullable: bool
     tag: int | None
     default: Any
-    """What an absent tagged field reads as; immutable, or None where `make_default` is set."""
+    """The value of an absent tagged field; immutable, or None if `make_default` is set."""
     make_default: Any
-    """Makes the default where it is mutable (a list or a struct), else None."""
+    """Returns the default if it is mutable (a list or a struct), else None."""
 
     @classmethod
     def bare(cls, shape: Shape) -> Field:
-        """A value without a name: an array's element."""
+        """Return a field without a name: an array's element."""
         return cls(name="", shape=shape, nullable=False, tag=None, default=None, make_default=None)
 
     @property
@@ -68,7 +68,7 @@ class Field:
 
 @cache
 def fields_of(cls: type[Message], version: int) -> tuple[Field, ...]:
-    """The fields `cls` has at `version`, in the order they travel; tagged ones last, by tag."""
+    """Return the fields of `cls` at `version`, in the order of the wire; tagged ones last, by tag."""
     hints = get_type_hints(cls, include_extras=True)
     plain: list[Field] = []
     tagged: list[Field] = []
@@ -93,7 +93,9 @@ def fields_of(cls: type[Message], version: int) -> tuple[Field, ...]:
 
 
 def size_min(shape: Shape, version: int, flexible: bool) -> int:
-    """The fewest bytes a value of `shape` takes: what a lying array length is measured against."""
+    """Return the fewest bytes that a value of `shape` takes, to check an array's length against the bytes
+    left.
+    """
     if isinstance(shape, Kind):
         if shape in FIXED:
             return FIXED[shape][1]

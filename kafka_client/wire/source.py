@@ -35,21 +35,21 @@ class Source:
         self._depth -= 1
 
     def name(self, stem: str) -> str:
-        """A variable name not used yet."""
+        """Return an unused variable name."""
         self._names += 1
         return f"{stem}{self._names}"
 
     def constant(self, value: Any, stem: str = "C") -> str:
-        """The name `value` has inside the function."""
-        for name, known in self.constants.items():
-            if known is value:
+        """Return the name of `value` inside the function."""
+        for name, constant in self.constants.items():
+            if constant is value:
                 return name
         name = self.name(stem)
         self.constants[name] = value
         return name
 
     def compile(self, function: str, title: str) -> tuple[Callable[..., Any], list[str]]:
-        """The function of that name, and the label of every line (the first line is number 1)."""
+        """Return the function of that name, and the label of every line (the first line is number 1)."""
         namespace = dict(self.constants)
         exec(compile("\n".join(self._lines), f"<{title}>", "exec"), namespace)
         compiled: Callable[..., Any] = namespace[function]

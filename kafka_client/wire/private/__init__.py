@@ -1,5 +1,5 @@
-"""Messages between brokers of Millstream, and from its command to them: keys from 10000 on.
+"""Messages between Millstream's brokers, and from its commands to brokers: keys from 10000 on.
 
-ApiVersions never tells of them. They are declared like Kafka's, and every version that was ever released
-stays readable: brokers of two releases are beside each other while a cluster is upgraded.
+ApiVersions does not list them. They are declared like Kafka's. Every released version stays readable, since
+brokers of two releases run side by side while a cluster is upgraded.
 """

@@ -1,4 +1,4 @@
-"""BrokerReport: a broker tells the controller that it wants to stop, or that its log folders have failed."""
+"""BrokerReport: a broker reports to the controller its controlled shutdown, or failed log directories."""
 
 from typing import ClassVar
 
@@ -6,14 +6,14 @@ from kafka_client.wire.message import Boolean, Int16, Int32, Int64, Message, Str
 
 
 class ReportedTopic(Message):
-    """Part of both."""
+    """A topic's partitions in a report."""
 
     name: String = ""
     partitions: list[Int32] = []
 
 
 class BrokerReportRequest(Message):
-    """BrokerReport request, version 0. `offline`: the partitions that are in those log folders."""
+    """BrokerReport request, version 0. `offline`: the partitions in the failed log directories."""
 
     API_KEY: ClassVar[int] = 10_001
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
