@@ -16,7 +16,7 @@ from kafka_client.fetcher.fetch_metrics import FetchMetrics
 from kafka_client.fetcher.fetched import Fetched, owned, whole_batches
 from kafka_client.fetcher.offsets import ISOLATION, IsolationLevel
 from kafka_client.fetcher.position import FetchPosition
-from kafka_client.fetcher.requested_partitions import WantedPartitions
+from kafka_client.fetcher.requested_partitions import RequestedPartitions
 from kafka_client.fetcher.session import CLOSING_EPOCH, NO_SESSION, FetchSession
 from kafka_client.topic_partition import TopicPartition
 from kafka_client.wire import decode_response_header, encode_request
@@ -100,7 +100,7 @@ class NodeFetch:
         self._metrics = metrics
         self._woken = asyncio.Event()
         self._backoff = client.backoff()
-        self._pending = WantedPartitions(node, buffer, settings.max_partition_fetch_bytes)
+        self._pending = RequestedPartitions(node, buffer, settings.max_partition_fetch_bytes)
         self._session: FetchSession[FetchPosition] = FetchSession(
             is_wanted=settings.fetch_sessions, partition_max_bytes=settings.max_partition_fetch_bytes
         )

@@ -11,7 +11,7 @@ from kafka_client.topic_partition import TopicPartition
 from kafka_client.wire import NO_UUID
 
 
-class WantedPartitions:
+class RequestedPartitions:
     """The `partitions` to request, in their order; `touched` have changed since the caller cleared it.
 
     Partitions whose buffer is full (`held_back`) are checked every time: there are at most as many as the

@@ -317,7 +317,10 @@ class BrokerConfig(ReplicationConfig):
         I, 4_096, "Longest metadata of a committed offset, in characters."
     )
     group_initial_rebalance_delay_ms: int = setting(
-        I, 3_000, "How long the first rebalance of a new group waits for more members.", allowed=_NOT_NEGATIVE
+        I,
+        3_000,
+        "How long an empty group waits for more members after the first one joins.",
+        allowed=_NOT_NEGATIVE,
     )
     group_min_session_timeout_ms: int = setting(I, 6_000, "Shortest session timeout of a member.")
     group_max_session_timeout_ms: int = setting(I, 1_800_000, "Longest session timeout of a member.")

@@ -201,7 +201,7 @@ class TopicConfig(Settings):
     preallocate: bool = setting(
         Kind.BOOLEAN,
         False,
-        "Allocate a new segment's file at its full size.",
+        "Allocate room on the disk for a whole segment when it is started.",
         broker_keys=("log.preallocate",),
     )
     remote_log_copy_disable: bool = setting(

@@ -123,7 +123,8 @@ class AdminHandler:
     def _is_expired(self, group: Group, value: OffsetCommitValue, now_ms: int) -> bool:
         """Return True if the offset's retention is over.
 
-        Retention starts when the group became empty, or at the commit if the group has no protocol type.
+        Retention starts when the group became empty. It starts at the commit if the group has no protocol
+        type, or has members that do not subscribe to the topic.
         """
         since_ms = value.commit_timestamp
         if group.protocol_type is not None:

@@ -12,7 +12,7 @@ from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.fetcher.buffer import FetchBuffer
 from kafka_client.fetcher.fetched import Fetched
 from kafka_client.fetcher.position import FetchPosition
-from kafka_client.fetcher.requested_partitions import WantedPartitions
+from kafka_client.fetcher.requested_partitions import RequestedPartitions
 from kafka_client.records import build_batch
 from tests.support.depth import seeds
 
@@ -25,7 +25,7 @@ class Watcher:
     """Stands for a `NodeFetch`."""
 
     def __init__(self, node: int, buffer: FetchBuffer) -> None:
-        self.wanted = WantedPartitions(node, buffer, SHARE)
+        self.wanted = RequestedPartitions(node, buffer, SHARE)
         buffer.watchers[node] = self
 
     def note(self, tp: TopicPartition) -> None:
