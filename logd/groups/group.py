@@ -105,7 +105,9 @@ class Group:
             self.leader = next(iter(self.members), None)
 
     def replace_static(self, member: Member, new_member_id: str) -> None:
-        """Give a static member a new member id, after its instance came back; nothing else changes (KIP-345)."""
+        """Give a static member a new member id, after its instance came back; nothing else changes
+        (KIP-345).
+        """
         assert member.instance_id is not None
         del self.members[member.member_id]
         self.pending_syncs.discard(member.member_id)
@@ -167,7 +169,9 @@ class Group:
     # Protocols
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Return True if a member with these protocols fits into the group: at least one is supported by all."""
+        """Return True if a member with these protocols fits into the group: at least one is supported by
+        all.
+        """
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         if self.protocol_type != protocol_type:

@@ -23,7 +23,9 @@ SKIP_ASSIGNMENT_FROM: Final = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining:
-    """A JoinGroup request with its sender and version, and the member id for a member that needs a new one."""
+    """A JoinGroup request with its sender and version, and the member id for a member that needs a new
+    one.
+    """
 
     request: JoinGroupRequest
     version: int

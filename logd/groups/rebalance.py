@@ -147,7 +147,9 @@ class Rebalancer:
             self._wait_for_joins(group, now_ms)
 
     def maybe_complete(self, group: Group, now_ms: int) -> None:
-        """Complete the join phase if all members have joined; the first generation still waits for its delay."""
+        """Complete the join phase if all members have joined; the first generation still waits for its
+        delay.
+        """
         preparing = group.state is GroupState.PREPARING_REBALANCE
         if preparing and group.previous_state is not GroupState.EMPTY and group.all_joined:
             self.complete(group, now_ms)

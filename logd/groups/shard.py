@@ -68,7 +68,9 @@ class GroupShard:
                 self._rebalancer.prepare(group, "more members than group.max.size", now_ms)
 
     def unload(self, now_ms: int) -> list[Answer]:
-        """Answer all waiting requests with NOT_COORDINATOR: this broker no longer coordinates the partition."""
+        """Answer all waiting requests with NOT_COORDINATOR: this broker no longer coordinates the
+        partition.
+        """
         for group in self.store.groups.values():
             group.become(GroupState.DEAD, now_ms)
             for member in group.members.values():

@@ -42,7 +42,9 @@ class ProposalState(Enum):
 
 
 class InSync:
-    """The committed ISR ``isr``, in the controller's order, at ``partition_epoch``, and the current proposal."""
+    """The committed ISR ``isr``, in the controller's order, at ``partition_epoch``, and the current
+    proposal.
+    """
 
     __slots__ = ("isr", "maximal", "partition_epoch", "proposal", "state")
 

@@ -80,7 +80,9 @@ class PartitionState(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LeaderSettings:
-    """Settings of a `Leader`, in ms and brokers. They may be changed while running; call `Leader.tick` then."""
+    """Settings of a `Leader`, in ms and brokers. They may be changed while running; call `Leader.tick`
+    then.
+    """
 
     replica_lag_time_max_ms: int = 30_000
     """``replica.lag.time.max.ms``: a follower that has not caught up for this time leaves the ISR."""

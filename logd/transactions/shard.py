@@ -102,7 +102,9 @@ class TransactionShard:
     def verify_partitions(
         self, transactional_id: str, identity: ProducerIdentity, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Handle an AddPartitionsToTxn that only verifies; raises KafkaError as `membership.verified` does."""
+        """Handle an AddPartitionsToTxn that only verifies; raises KafkaError as `membership.verified`
+        does.
+        """
         return membership.verified(self._find(transactional_id, identity), identity, partitions)
 
     def end(
@@ -190,7 +192,9 @@ class TransactionShard:
         ]
 
     def forget(self, transactional_ids: Sequence[str], now_ms: int) -> None:
-        """Remove ids, at most `EXPIRED_PER_BATCH`, unless they have been used since `expired` returned them."""
+        """Remove ids, at most `EXPIRED_PER_BATCH`, unless they have been used since `expired` returned
+        them.
+        """
         transactions = self._store.transactions
         still = [
             one
