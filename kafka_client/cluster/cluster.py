@@ -274,6 +274,8 @@ class Client:
 
     async def topic(self, name: str, *, refresh: bool = False) -> TopicMetadata:
         """Return one topic's metadata; raises KafkaError UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
+        if not refresh and self._cache.is_fresh(name):
+            return self._cache.cluster.topics[name]  # no selection is built: a producer asks for each record
         return (await self.metadata([name], refresh=refresh)).topics[name]
 
     async def leader(self, tp: TopicPartition) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Self
@@ -15,7 +14,6 @@ from kafka_client.errors import (
     ConfigError,
     MillstreamError,
     OffsetOutOfRange,
-    RebalanceNeeded,
     UnreadableBatch,
 )
 from kafka_client.fetcher.epochs import NO_EPOCH
@@ -30,19 +28,17 @@ from kafka_client.fetcher.fetcher import (
 from kafka_client.fetcher.offsets import IsolationLevel
 from kafka_client.fetcher.parts import OnUnreadable
 from kafka_client.group.assignors import COOPERATIVE, Subscription
-from kafka_client.group.consumer_protocol import ConsumerProtocol, decode_assignment, partition_counts
+from kafka_client.group.auto_commit import AutoCommit
+from kafka_client.group.consumer_protocol import ConsumerProtocol, decode_assignment
 from kafka_client.group.consumer_record import ConsumerRecord
 from kafka_client.group.coordinator import commit_offsets, fetch_offsets
 from kafka_client.group.group import GroupMember
 from kafka_client.group.record_buffer import Deserializer, RecordBuffer
+from kafka_client.group.topic_watcher import TopicWatcher
 from kafka_client.producer.group_metadata import GroupMetadata
 from kafka_client.topic_partition import TopicPartition
 
 PartitionsCallback = Callable[[set[TopicPartition]], Awaitable[None] | None]
-
-_MISSING_TOPIC_CHECK_SECONDS = 1.0
-
-_log = logging.getLogger(__name__)
 
 
 class Consumer:
@@ -133,14 +129,13 @@ class Consumer:
             auto_offset_reset=auto_offset_reset,
             client_rack=client_rack,
         )
-        self._topic_check = topic_check_ms / 1000
-        self._topics: list[str] = []
-        self._pattern: re.Pattern[str] | None = None
+        self._watcher = TopicWatcher(
+            client, self._protocols, check_s=topic_check_ms / 1000, failed=self._fetcher.fail
+        )
         self._on_assigned: PartitionsCallback | None = None
         self._on_revoked: PartitionsCallback | None = None
         self._on_lost: PartitionsCallback | None = None
         self._member: GroupMember | None = None
-        self._watcher: asyncio.Task[None] | None = None
         self._owned: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
         self._closing = False
@@ -148,9 +143,11 @@ class Consumer:
         self._last: Sequence[ConsumerRecord] = ()
         """The records handed out last, which may still be in process."""
         self._in_callback = False
-        self._auto_commit_interval = auto_commit_interval_ms / 1000 if enable_auto_commit else None
-        self._auto_commit_at = 0.0
-        self._auto_committed: Mapping[TopicPartition, OffsetAndMetadata] = {}
+        self._auto_commit: AutoCommit | None = None
+        if enable_auto_commit:
+            self._auto_commit = AutoCommit(
+                auto_commit_interval_ms, self._group(), processed=self.processed_offsets, commit=self.commit
+            )
 
     # --- what to read ---
 
@@ -174,9 +171,7 @@ class Consumer:
         if self._group_id is None:
             raise ConfigError("group_id", None, "subscribe needs one; use assign without a group")
         self._on_assigned, self._on_revoked, self._on_lost = on_assigned, on_revoked, on_lost or on_revoked
-        self._pattern = topics if isinstance(topics, re.Pattern) else None
-        self._topics = [] if isinstance(topics, re.Pattern) else sorted(set(topics))
-        await self._match_pattern()
+        await self._watcher.subscribe(topics)
         if self._member is not None:
             self._member.request_rejoin()
             return
@@ -195,8 +190,7 @@ class Consumer:
             group_instance_id=self._group_instance_id,
             assigned_partitions=lambda: len(self._owned),
         )
-        self._watcher = asyncio.create_task(self._watch(), name=f"topics-{self._group_id}")
-        self._watcher.add_done_callback(self._watching_ended)
+        self._watcher.start(self._member)
         await self._member.start()
 
     async def assign(
@@ -265,7 +259,7 @@ class Consumer:
         Records of a partition are in offset order. Those returned before count as processed now.
 
         Raises UnreadableBatch, which names topic, partition and offsets, if a batch is damaged and there is
-        no `on_unreadable`. The position stays before the batch: `seek` behind it to go on. The same holds for
+        no `on_unreadable`. The position stays before the batch: `seek` past it to go on. The same holds for
         what a deserializer raises; a note on the error names the record. Raises OffsetOutOfRange or
         LogTruncated with `auto_offset_reset="none"`, KafkaError if retrying does not help, and what ended the
         group membership.
@@ -403,12 +397,10 @@ class Consumer:
 
     async def close(self) -> None:
         """Leave the group and stop fetching. Only `enable_auto_commit` commits before (processed offsets)."""
-        if not self._closing and self._auto_commit_interval is not None and not self._client.closed:
-            await self._auto_commit(is_last=True)
+        if not self._closing and self._auto_commit is not None and not self._client.closed:
+            await self._auto_commit.run(is_last=True)
         self._closing = True
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
+        await self._watcher.stop()
         try:
             if self._member is not None:
                 await self._member.close()
@@ -426,8 +418,8 @@ class Consumer:
     async def _begin_read(self) -> None:
         """Count what was handed out before as processed, and commit if an automatic commit is due."""
         self._last = ()
-        if self._auto_commit_interval is not None and _now() >= self._auto_commit_at:
-            await self._auto_commit()
+        if self._auto_commit is not None:
+            await self._auto_commit.run_if_due()
 
     def _next_record(self) -> ConsumerRecord | None:
         try:
@@ -438,7 +430,7 @@ class Consumer:
             raise
 
     def _next_records(self, max_records: int) -> list[ConsumerRecord]:
-        """Return what is buffered. An error behind some records is raised by the next call."""
+        """Return what is buffered. An error after some records is raised by the next call."""
         records: list[ConsumerRecord] = []
         try:
             while len(records) < max_records and (record := self._next_record()) is not None:
@@ -451,13 +443,13 @@ class Consumer:
     async def _fetch_records(self, deadline: float | None) -> bool:
         """Fetch until `deadline` (loop time) or a commit is due. Return True if anything was fetched."""
         due = deadline
-        if self._auto_commit_interval is not None:
-            due = self._auto_commit_at if due is None else min(due, self._auto_commit_at)
+        if self._auto_commit is not None:
+            due = self._auto_commit.due_at if due is None else min(due, self._auto_commit.due_at)
         timeout_ms = None if due is None else max(int((due - _now()) * 1000) + 1, 0)
         fetched = await self._fetcher.fetch(timeout_ms=timeout_ms)
         self._records.put(fetched)
-        if not fetched and self._auto_commit_interval is not None and _now() >= self._auto_commit_at:
-            await self._auto_commit()
+        if not fetched and self._auto_commit is not None:
+            await self._auto_commit.run_if_due()
         return bool(fetched)
 
     def _give_back(self, tps: Iterable[TopicPartition]) -> None:
@@ -473,26 +465,6 @@ class Consumer:
         self._records.drop(tp)
         self._last = [record for record in self._last if record.topic_partition != tp]
 
-    async def _auto_commit(self, *, is_last: bool = False) -> None:
-        """Commit processed offsets, if they have changed.
-
-        What a retry may mend waits for the next turn, and is logged. Raises other errors, unless it
-        `is_last`.
-        """
-        assert self._auto_commit_interval is not None
-        self._auto_commit_at = _now() + self._auto_commit_interval
-        offsets = self.processed_offsets()
-        if not offsets or offsets == self._auto_committed:
-            return
-        try:
-            await self.commit(offsets)
-        except MillstreamError as error:
-            if not (is_last or is_retriable(error) or isinstance(error, RebalanceNeeded)):
-                raise
-            _log.warning("group %s: could not commit offsets: %s", self._group_id, error)
-        else:
-            self._auto_committed = offsets
-
     # --- the group's side ---
 
     def _group(self) -> str:
@@ -502,7 +474,9 @@ class Consumer:
 
     def _subscription(self) -> Subscription:
         generation = self._member.generation if self._member else -1
-        return Subscription(self._topics, sorted(self._owned) if self._cooperative else (), generation)
+        return Subscription(
+            self._watcher.topics, sorted(self._owned) if self._cooperative else (), generation
+        )
 
     async def _assigned(self, assignment: bytes, generation: int) -> None:
         """Add new partitions and give up those taken away (cooperative only); join again after the latter."""
@@ -536,8 +510,8 @@ class Consumer:
             return
         self._give_back(gone)
         self._fetcher.pause(gone)
-        if self._auto_commit_interval is not None and not are_lost:
-            await self._auto_commit(is_last=True)
+        if self._auto_commit is not None and not are_lost:
+            await self._auto_commit.run(is_last=True)
         self._in_callback = True
         try:
             await _call(callback, gone)
@@ -584,41 +558,6 @@ class Consumer:
                 )
             positions[tp] = OffsetAndMetadata(reset)
         return positions
-
-    # --- watching topics ---
-
-    async def _match_pattern(self) -> bool:
-        """Find the topics the pattern matches now. Return True if they have changed."""
-        if self._pattern is None:
-            return False
-        topics = (await self._client.metadata(refresh=True)).topics.values()
-        matching = sorted(t.name for t in topics if not t.is_internal and self._pattern.fullmatch(t.name))
-        changed, self._topics = matching != self._topics, matching
-        return changed
-
-    def _watching_ended(self, watcher: asyncio.Task[None]) -> None:
-        """Have the next read raise an unexpected error of `_watch`, which found no new topics any more."""
-        if not watcher.cancelled() and (error := watcher.exception()) is not None:
-            self._fetcher.fail(error)
-
-    async def _watch(self) -> None:
-        """Join again when the subscribed topics change: new matches, new partitions, a topic that appears."""
-        pause = min(self._topic_check, _MISSING_TOPIC_CHECK_SECONDS)
-        while True:
-            await asyncio.sleep(pause)
-            try:
-                changed = await self._match_pattern()
-                counts = await partition_counts(self._client, self._topics)
-            except MillstreamError:
-                continue  # The next check tries again; reading raises an error that lasts.
-            member = self._member
-            if member is not None and member.is_leader and member.is_stable:
-                by = next(p.assigned_by_counts for p in self._protocols if p.name == member.protocol)
-                changed = changed or any(by.get(topic, 0) != count for topic, count in counts.items())
-            if changed and member is not None:
-                member.request_rejoin()
-            missing = not self._topics or not all(counts.values())
-            pause = min(self._topic_check, _MISSING_TOPIC_CHECK_SECONDS) if missing else self._topic_check
 
 
 async def _call(callback: PartitionsCallback | None, tps: set[TopicPartition]) -> None:

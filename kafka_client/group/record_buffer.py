@@ -72,13 +72,13 @@ class RecordBuffer:
         """Return the next record, or None if there is none.
 
         Raises UnreadableBatch without `on_unreadable`, and what a deserializer raises, with a note that names
-        the record. `failed_at` is the partition then, whose `position` is that of the record or batch.
+        the record. `position` of the `current` partition is the record's or batch's offset then.
         """
         while self._index >= len(self._records):
             if not self._decode_next_part():
                 return None
-        tp = self._current.tp if self._current is not None else None
-        assert tp is not None
+        assert self._current is not None, "decoded records belong to it"
+        tp = self._current.tp
         offset, timestamp_ms, key, value, headers = self._records[self._index]
         if key is not None and self._key_deserializer is not None:
             key = _deserialized(self._key_deserializer, key, "key", tp, offset)

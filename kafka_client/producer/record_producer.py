@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -105,8 +104,6 @@ class Producer:
             self._batches = self._transactional = TransactionalProducer(
                 client, transactional_id, transaction_timeout_ms=transaction_timeout_ms, **settings
             )
-        self._partition_counts: dict[str, tuple[int, float]] = {}
-        """Topic → number of partitions, and the loop's time at which to look it up again."""
 
     # --- life ---
 
@@ -166,7 +163,7 @@ class Producer:
         """
         key, value = _bytes("key", key, self._key_serializer), _bytes("value", value, self._value_serializer)
         if partition is None:
-            count = await self._partition_count(topic)
+            count = (await self._client.topic(topic)).partition_count
             partition = self._batches.partition_for(topic, key, count)
         timestamp_ms = _now_ms() if timestamp_ms is None else timestamp_ms
         future = await self._batches.send(topic, partition, [(timestamp_ms, key, value, tuple(headers))])
@@ -218,7 +215,8 @@ class Producer:
         if partition is not None:
             split = {partition: new}
         else:
-            split = self._batches.partitioned(topic, new, await self._partition_count(topic))
+            count = (await self._client.topic(topic)).partition_count
+            split = self._batches.partitioned(topic, new, count)
         return [
             PendingRecord(await self._batches.send(topic, number, some), topic, number, timestamp_ms)
             for number, some in split.items()
@@ -306,15 +304,6 @@ class Producer:
         if self._transactional is None:
             raise RuntimeError("the producer has no transactions: give it a transactional_id")
         return self._transactional
-
-    async def _partition_count(self, topic: str) -> int:
-        """Return the topic's number of partitions, which is looked up again after `metadata_max_age_ms`."""
-        now = asyncio.get_running_loop().time()
-        count, until = self._partition_counts.get(topic, (0, 0.0))
-        if now >= until:
-            count = (await self._client.topic(topic)).partition_count
-            self._partition_counts[topic] = count, now + self._client.metadata_max_age_ms / 1000
-        return count
 
 
 def _bytes(what: str, data: Any, serializer: Serializer | None) -> bytes | None:

@@ -154,7 +154,7 @@ async def test_a_failure_nobody_expected_while_looking_for_topics_is_raised_by_f
         async with quick(client, group, topic_check_ms=1) as consumer:
             await consumer.subscribe([group])
             assert await values(consumer, 3) == [b"0", b"1", b"2"]
-            monkeypatch.setattr("kafka_client.group.consumer.partition_counts", broken)
+            monkeypatch.setattr("kafka_client.group.topic_watcher.partition_counts", broken)
             with pytest.raises(ZeroDivisionError, match="looking"):
                 await consumer.fetch()
             assert not failures, "what a broker answers only has to be asked again"

@@ -123,7 +123,7 @@ async def test_automatic_commits_leave_out_the_record_in_process(bootstrap: str,
                 await anext(consumer)
             # Nothing more comes: what was processed is committed all the same.
             waiting = asyncio.create_task(anext(consumer))  # type: ignore[arg-type]
-            await until(lambda: tp in (last := consumer._auto_committed) and last[tp].offset == 10)
+            await until(lambda: tp in (last := consumer._auto_commit.committed) and last[tp].offset == 10)
             assert await committed(client, group, tp) == 10
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
