@@ -8,12 +8,12 @@ import re
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.docs.pages import PAGES, ROOT, blocks
+from tests.docs.pages import ROOT, blocks
 from tests.millstream.invoking import On
 from tests.support.logd_process import LogdProcess
 from tests.support.ports import free_port
@@ -56,9 +56,9 @@ class Stage:
             line = re.sub(r"\borders\b", f"orders-{kind}", line, count=1)
         return line
 
-    def lay_out(self, page: Path) -> None:
-        """Write the files that a page shows, over another page's of the same name."""
-        for shown in (*PAGES, page):
+    def lay_out(self, pages: Iterable[Path], page: Path) -> None:
+        """Write the files that ``pages`` show, then those of ``page`` over others of the same name."""
+        for shown in (*pages, page):
             for block in blocks(shown, "properties"):
                 if name := re.match(r"# (\S+[.]properties)\n", block.text):
                     (self.folder / name[1]).write_text(self.command(block.text))

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.docs.pages import Block
+from tests.docs.pages import PAGES, Block
 from tests.docs.stage import Stage, stage
 from tests.docs.test_readme import commands
 from tests.support.depth import deep
@@ -26,14 +26,11 @@ ELSEWHERE = {
 }
 """What is not run here, and why."""
 
-SAME_AS = {("parts.md", "millstream mirror run mm2.properties"): "docs/mirror.md has the same, and its file"}
-"""Lines that another page has as well, by page, with the place where they are run."""
-
 PAGES_ELSEWHERE = {
     "cluster.md": "tests/docs/test_cluster_page.py, in their order",
     "tutorial.md": "tests/docs/test_tutorial.py, in their order",
 }
-"""Pages whose commands are run in another place."""
+"""Pages whose commands are run in another place; their files are not for the other pages' commands."""
 
 GOES_ON = {
     "millstream logd": b"logd ready at",
@@ -65,7 +62,6 @@ def to_run() -> list[tuple[Block, str]]:
         (block, line.partition("  #")[0].strip())
         for block, line in commands()
         if not line.startswith(tuple(ELSEWHERE)) and block.page.name not in PAGES_ELSEWHERE
-        if (block.page.name, line) not in SAME_AS
     ]
 
 
@@ -74,7 +70,7 @@ def to_run() -> list[tuple[Block, str]]:
 def test_it_runs(here: Stage, block: Block, line: str) -> None:
     if "flights-table" in line and (shutil.which("java") is None or find_spec("pyspark") is None):
         pytest.skip("the Spark sink needs Java and pyspark")
-    here.lay_out(block.page)
+    here.lay_out([page for page in PAGES if page.name not in PAGES_ELSEWHERE], block.page)
     for beginning, first in BEFORE.items():
         if line.startswith(beginning):
             subprocess.run(first.split(), env=here.environment, cwd=here.folder, check=True, timeout=SECONDS)

@@ -116,44 +116,17 @@ class FetchAttempt:
         self, name: Topic, asked: FetchPartition, held: SessionPartition | None, fetched: Fetched
     ) -> None:
         """Add a partition's answer to ``fetched``; none where there is no news for its session, ``held``."""
-        try:
-            topic = self._find(name)
-            if topic is None:
-                raise _unknown(name)
-            if self._any_replica:
-                partition = topic.readable(asked.partition)
-            else:
-                partition = topic.partition(asked.partition, asked.current_leader_epoch)
-            if self._refused and (code := self._refused.get((name, asked.partition))):
-                self.has_failed = True
-                fetched.append(PartitionFetched(asked.partition, code))
-                return
-        except KafkaError as error:
-            if error.code in _ELSEWHERE:
-                self.has_failed = True
-            else:
-                self.missing += 1
-            fetched.append(PartitionFetched(asked.partition, error.code))
+        partition = self._partition_of(name, asked, fetched)
+        if partition is None:
             return
         is_committed = self._is_committed
         bound = partition.high_watermark if self._is_plain else self._bound(partition)
         piece, is_recent = None, True
         try:
             piece, is_recent = self._piece(partition, asked, bound)
-        except KafkaError as error:
+        except (KafkaError, LogDiverged, ReadElsewhere) as reason:
             self.has_failed = True
-            fetched.append(PartitionFetched(asked.partition, _code_of(error, partition, asked.fetch_offset)))
-            return
-        except LogDiverged as end:
-            self.has_failed = True
-            told = _diverged(partition, end)
-            if self._leading is not None:
-                told = told._replace(removal_offset=_removal_offset(partition, asked))
-            fetched.append(told)
-            return
-        except ReadElsewhere as closer:
-            self.has_failed = True
-            fetched.append(_without_records(partition)._replace(preferred_read_replica=closer.replica))
+            fetched.append(self._unread(partition, asked, reason))
             return
         except NotResident as need:
             self.jobs.append(need.job)
@@ -184,6 +157,42 @@ class FetchAttempt:
                 removal_offset=-1 if self._leading is None else _removal_offset(partition, asked),
             )
         )
+
+    def _partition_of(self, name: Topic, asked: FetchPartition, fetched: Fetched) -> Partition | None:
+        """Return the partition to read. None if the error that refuses it was added to ``fetched``."""
+        try:
+            topic = self._find(name)
+            if topic is None:
+                raise _unknown(name)
+            if self._any_replica:
+                partition = topic.readable(asked.partition)
+            else:
+                partition = topic.partition(asked.partition, asked.current_leader_epoch)
+        except KafkaError as error:
+            if error.code in _ELSEWHERE:
+                self.has_failed = True
+            else:
+                self.missing += 1
+            fetched.append(PartitionFetched(asked.partition, error.code))
+            return None
+        if self._refused and (code := self._refused.get((name, asked.partition))):
+            self.has_failed = True
+            fetched.append(PartitionFetched(asked.partition, code))
+            return None
+        return partition
+
+    def _unread(
+        self, partition: Partition, asked: FetchPartition, reason: KafkaError | LogDiverged | ReadElsewhere
+    ) -> PartitionFetched[FileSlice]:
+        """Return the response for a partition that is not read, with the reason."""
+        if isinstance(reason, ReadElsewhere):
+            return _without_records(partition)._replace(preferred_read_replica=reason.replica)
+        if isinstance(reason, LogDiverged):
+            response = _diverged(partition, reason)
+            if self._leading is None:
+                return response
+            return response._replace(removal_offset=_removal_offset(partition, asked))
+        return PartitionFetched(asked.partition, _code_of(reason, partition, asked.fetch_offset))
 
     def _bound(self, partition: Partition) -> int:
         return partition.readable_to(committed=self._is_committed, follower=self._is_follower)

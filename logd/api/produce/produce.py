@@ -66,7 +66,7 @@ def serve(
     transactional_id, implicit = request.transactional_id, version >= IMPLICIT_FROM
     answers: Answers = []
     is_misled = False
-    unkept: list[PendingAck] = []
+    pending: list[PendingAck] = []
     waiting: list[WaitingBatch] = []
     membership = broker.membership
     is_fenced = membership is not None and not membership.is_leased
@@ -77,16 +77,14 @@ def serve(
             try:
                 if topic is None or acks not in _ACKS or topic.is_internal or is_fenced:
                     raise _refusal(topic, name, acks)
-                if version < ZSTD_FROM and len(records) > 22 and records[22] & 7 == 4:
-                    raise KafkaError(
-                        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {ZSTD_FROM} or later"
-                    )
+                if version < ZSTD_FROM:
+                    _refuse_zstd(records)
                 partition = topic.partition(index)
                 appended = partition.produce(
                     records, now_ms, acks, transactional_id=transactional_id, implicit=implicit
                 )
-                if partition.holds_back and acks and (kept := partition.flushed(appended, acks)) is not None:
-                    unkept.append(PendingAck(produced, len(produced), partition, kept))
+                if acks and partition.holds_back and (commit := partition.flushed(appended, acks)):
+                    pending.append(PendingAck(produced, len(produced), partition, commit))
                 first, _, append_time, log_start, _ = appended
                 produced.append(PartitionProduced(index, 0, first, append_time, log_start))
             except KafkaError as error:
@@ -94,34 +92,41 @@ def serve(
                 produced.append(_failed(index, error, version))
             except (NotYetAdmitted, NotYetValidated) as not_yet:
                 assert topic is not None, "its partition has asked"
-                held = memoryview(bytes(records))
-                again = partial(
-                    partition.produce,
-                    held,
-                    now_ms,
-                    acks,
-                    transactional_id=transactional_id,
-                    implicit=implicit,
-                )
+                batch = memoryview(bytes(records))  # `view` is only valid during the call
+                append = partial(partition.produce, batch, now_ms, acks)
+                append = partial(append, transactional_id=transactional_id, implicit=implicit)
                 waiting.append(
-                    WaitingBatch(produced, len(produced), topic, partition, held, now_ms, again, not_yet)
+                    WaitingBatch(produced, len(produced), topic, partition, batch, now_ms, append, not_yet)
                 )
                 produced.append(PartitionProduced(index, ErrorCode.NOT_ENOUGH_REPLICAS))
         answers.append((name, produced))
     if acks == 0:
-        if waiting:
-            return _append_unanswered(answers, waiting, version, context)
-        _close_on_error(answers)
-        return None
+        return _end_unanswered(answers, waiting, version, context)
     if waiting:
-        return _answer_once_appended(request, answers, unkept, waiting, version, correlation_id, context)
-    if unkept:
-        return _acknowledge(request, answers, unkept, version, correlation_id, context)
+        return _answer_once_appended(request, answers, pending, waiting, version, correlation_id, context)
+    if pending:
+        return _acknowledge(request, answers, pending, version, correlation_id, context)
     if membership is not None and not membership.is_leased:
         is_misled = _fence(answers)
     if is_misled:
         return _encode_with_leaders(answers, version, correlation_id, context)
     return encode_produce_response(answers, version, correlation_id)
+
+
+def _refuse_zstd(records: memoryview) -> None:
+    """Raise KafkaError if the batch is compressed with zstd."""
+    if len(records) > 22 and records[22] & 7 == 4:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {ZSTD_FROM} or later")
+
+
+def _end_unanswered(
+    answers: Answers, waiting: list[WaitingBatch], version: int, context: RequestContext
+) -> Coroutine[Any, Any, None] | None:
+    """Return what appends the waiting batches, with acks=0, or None. Raises Refused if a batch is refused."""
+    if waiting:
+        return _append_unanswered(answers, waiting, version, context)
+    _close_on_error(answers)
+    return None
 
 
 async def _append_unanswered(
@@ -141,7 +146,7 @@ async def _append_unanswered(
 async def _answer_once_appended(
     request: ReceivedProduce,
     answers: Answers,
-    unkept: list[PendingAck],
+    pending: list[PendingAck],
     waiting: list[WaitingBatch],
     version: int,
     correlation_id: int,
@@ -159,23 +164,23 @@ async def _answer_once_appended(
         first, _, append_time, log_start, _ = appended
         produced[place] = PartitionProduced(partition.index, 0, first, append_time, log_start)
         if kept is not None:
-            unkept.append(PendingAck(produced, place, partition, kept))
-    if unkept:
-        return _acknowledge(request, answers, unkept, version, correlation_id, context)
+            pending.append(PendingAck(produced, place, partition, kept))
+    if pending:
+        return _acknowledge(request, answers, pending, version, correlation_id, context)
     return _encode_leased(answers, version, correlation_id, context)
 
 
 def _acknowledge(
     request: ReceivedProduce,
     answers: Answers,
-    unkept: list[PendingAck],
+    pending: list[PendingAck],
     version: int,
     correlation_id: int,
     context: RequestContext,
 ) -> asyncio.Future[bytes]:
     """The response, once what it acknowledges is kept, or is known not to be in the time the client gives."""
     return Acknowledgement(
-        unkept,
+        pending,
         request.timeout_ms / 1000,
         context.broker.timeouts,
         failed=lambda index, error: _failed(index, error, version),
