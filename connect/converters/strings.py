@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,6 +32,7 @@ class StringConverter(Converter):
     def __init__(self, config: Mapping[str, Any], *, is_key: bool) -> None:
         super().__init__(config, is_key=is_key)
         self._encoding = StringConverterConfig.parse(config).encoding
+        self._is_utf_8 = _is_utf_8(self._encoding)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """A string's bytes; other values in their JSON form."""
@@ -53,10 +55,13 @@ class StringConverter(Converter):
         self, topic: str, schema: Schema | None, values: Sequence[Any]
     ) -> list[bytes | None]:
         """Return the bytes of each value, of a column of nothing but strings at once."""
-        if not set(map(type, values)) <= _TEXTS:
+        types = {*map(type, values)}
+        if not types <= _TEXTS:
             return super().from_connect_many(topic, schema, values)
         encoding = self._encoding
         try:
+            if types == {str} and self._is_utf_8:
+                return list(map(str.encode, values))  # in half the time of a loop
             return [None if value is None else value.encode(encoding) for value in values]
         except UnicodeEncodeError:
             return super().from_connect_many(topic, schema, values)  # raises an error that names the topic
@@ -71,3 +76,10 @@ class StringConverter(Converter):
         except UnicodeDecodeError:
             return super().to_connect_many(topic, datas)  # raises an error that names the topic
         return list(zip(itertools.repeat(_SCHEMA), texts, strict=False))
+
+
+def _is_utf_8(encoding: str) -> bool:
+    try:
+        return codecs.lookup(encoding).name == "utf-8"
+    except LookupError:
+        return False  # encoding and decoding will say so

@@ -69,18 +69,15 @@ class Conversion:
         return list(zip(times, keys, values, headers, strict=True))
 
     def _batch_to_log(self, topic: str, batch: SourceBatch) -> list[NewRecord]:
-        none: list[None] = [None] * len(batch)
-        keys = none if batch.keys is None else batch.keys
-        times = none if batch.timestamps is None else batch.timestamps
-        return list(
-            zip(
-                _times(topic, times),
-                _encode_run(self._key.from_connect_many, topic, batch.key_schema, keys),
-                _encode_run(self._value.from_connect_many, topic, batch.value_schema, batch.values),
-                [()] * len(batch),
-                strict=True,
-            )
-        )
+        count = len(batch)
+        times = [None] * count if batch.timestamps is None else batch.timestamps
+        encode_keys = self._key.from_connect_many
+        if batch.keys is None:
+            keys = _encode_run(encode_keys, topic, batch.key_schema, [None]) * count
+        else:
+            keys = _encode_run(encode_keys, topic, batch.key_schema, batch.keys)
+        values = _encode_run(self._value.from_connect_many, topic, batch.value_schema, batch.values)
+        return list(zip(_times(topic, times), keys, values, itertools.repeat(())))
 
     def _headers(self, topic: str, headers: Sequence[Header]) -> Headers:
         convert = self._header.from_connect_header

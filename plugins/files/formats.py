@@ -82,8 +82,8 @@ class TextFormat:
         return iter(lines)
 
     def values(self, rows: Sequence[str]) -> list[str]:
-        """Lines without their ends."""
-        return [row.rstrip("\r\n") for row in rows]
+        """Return the rows: `Lines.take` has cut off their ends."""
+        return list(rows)
 
     def forget(self) -> None:
         """Nothing."""
@@ -109,7 +109,7 @@ class JsonFormat:
         decode, values = self._decode, []
         for i, row in enumerate(rows):
             try:
-                if not row.isspace():
+                if row and not row.isspace():
                     values.append(decode(row))
             except msgspec.DecodeError as e:
                 raise DataError(f"a line that is no JSON document: {e}", i) from e
