@@ -20,6 +20,7 @@ MODULES = (
     "kafka_client.records.xxh32",
     "kafka_client.wire.produce",
     "streams.state.entries",
+    "streams.state.join_records",
 )
 DIRECTIVES = {
     "language_level": 3,
