@@ -25,7 +25,10 @@ from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Record
 from streams.processors.windowing.windows import Duration, milliseconds
 from streams.runtime.restore.global_stores import GlobalStore
+from streams.runtime.task.environment import TaskEnvironment
 from streams.runtime.task.global_processor import GlobalProcessor
+from streams.runtime.task.input_start import InputStart
+from streams.runtime.task.settings import TaskSettings
 from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.runtime.threads.coroutine_thread import CoroutineThread
@@ -103,16 +106,20 @@ class TopologyTestDriver:
             TaskId(0, 0),
             everything,
             stores,
-            clock=lambda: self._now,
-            max_idle_ms=-1,
-            windowed_emit_interval_ms=windowed_emit_interval_ms,
-            handlers=handlers,
-            global_stores={each.store.name: each.store for each in self._globals.values()},
-            outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+            TaskEnvironment(
+                clock=lambda: self._now,
+                global_stores={each.store.name: each.store for each in self._globals.values()},
+                coroutines=self._coroutines,
+                state_dir=lambda id: self._state_dir(),
+            ),
+            TaskSettings(
+                application_id=application_id,
+                max_idle_ms=-1,
+                windowed_emit_interval_ms=windowed_emit_interval_ms,
+                outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+                handlers=handlers or Handlers(),
+            ),
             written=WrittenInOrder,
-            coroutines=self._coroutines,
-            application_id=application_id,
-            state_dir=self._state_dir,
         )
         self._task.idle.step_max_ms = None
         self._names = TopicNames(application_id, self.topology)
@@ -124,7 +131,7 @@ class TopologyTestDriver:
     def _add_input(self, topic: str, source: SourceNode) -> None:
         # As the cluster names it: records' contexts tell that, and suppress counts its bytes.
         self._inputs[topic] = TopicPartition(self._names.topic(topic), 0)
-        self._task.add_input(self._inputs[topic], source, position=0, end=0)
+        self._task.add_input(self._inputs[topic], source, InputStart(position=0, end=0))
         self._waiting[topic] = deque()
 
     def _source_of(self, topic: str) -> SourceNode | None:

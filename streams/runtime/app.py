@@ -7,16 +7,10 @@ import dataclasses
 import logging
 import signal
 import time
-from collections.abc import Collection, Coroutine, Mapping
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from kafka_client import (
-    BatchProducer,
-    Client,
-    GroupMember,
-    TopicPartition,
-)
+from kafka_client import TopicPartition
 from kafka_client.http import check_installed as check_installed_http
 from kafka_client.metrics.metrics import Metrics
 from streams.config import StreamsConfig
@@ -33,43 +27,19 @@ from streams.queries import (
     StreamsMetadata,
 )
 from streams.queries.query import Query
-from streams.runtime.app_metrics import AppMetrics
-from streams.runtime.assignment.assignment import Rules
+from streams.runtime.application import Application
 from streams.runtime.assignment.hosts import Hosts, Partitioner
-from streams.runtime.assignment.partition_watcher import watch_partitions
-from streams.runtime.assignment.probing import Probing
-from streams.runtime.assignment.protocol import StreamsProtocol, count_partitions
 from streams.runtime.built import Buildable, built_for
-from streams.runtime.cleaner import clean_state
-from streams.runtime.commit.changelog_writer import ChangelogWriter
-from streams.runtime.commit.commit import Committer
-from streams.runtime.commit.output import Output
-from streams.runtime.commit.producers import guarantee_of, producer_for
-from streams.runtime.commit.purge import Purge, RepartitionPurge
-from streams.runtime.commit.refusals import metadata_limit
-from streams.runtime.commit.sink_topics import SinkTopics, find_sinks
-from streams.runtime.commit.transactions import Transactions
-from streams.runtime.contact import say_if_nobody_answers, watch_brokers
-from streams.runtime.folder import StateFolder
+from streams.runtime.instance import Instance, Work
 from streams.runtime.local_queries import LocalQueries
-from streams.runtime.loop import TaskLoop
-from streams.runtime.opener import TaskOpener
-from streams.runtime.restore.global_stores import GlobalStores
-from streams.runtime.restore.local_state_offsets import look_after_a_kill, stored_offsets
 from streams.runtime.restore.restore_listener import RestoreListeners, StateRestoreListener, progress
-from streams.runtime.standbys import Standbys
 from streams.runtime.status import State, StateListener, Status
-from streams.runtime.task.idle_ends import IdleEnds, upstream_of
-from streams.runtime.task.input_buffer import InputBuffer
 from streams.runtime.task_facts import task_facts
 from streams.runtime.task_id import TaskId
-from streams.runtime.threads.coroutines import LoopCoroutines
 from streams.runtime.threads.event_loop import run_in_new_loop
-from streams.runtime.threads.poll_interval_watchdog import watch_worker
-from streams.runtime.threads.worker import Worker
 from streams.runtime.topics import TopicNames
-from streams.state import CachedStore, RocksMemory, check_installed
-from streams.topology import Topology, own_topology, read_topics
+from streams.state import CachedStore, check_installed
+from streams.topology import Topology, own_topology
 
 if TYPE_CHECKING:
     from streams.http.view import HttpView
@@ -77,10 +47,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 View = TypeVar("View", bound=StoreView)
-Work: TypeAlias = Coroutine[Any, Any, None]
-
-STANDBYS_LOOK_MS = 1000
-"""How often standbys ask what was committed; more often if commits are."""
 
 
 def wall_clock() -> int:
@@ -108,8 +74,6 @@ class KafkaStreams:
         self.config = StreamsConfig(**settings) if config is None else dataclasses.replace(config, **settings)
         self.topology = topology = own_topology(built_for(self.config, topology))
         self.registry = registry or Metrics()
-        self._told = ExitStack()
-        """Ends what the registry tells of this instance."""
         self._status = Status()
         self._restores = RestoreListeners()
         self._paused = False
@@ -119,7 +83,9 @@ class KafkaStreams:
         self._failure: BaseException | None = None
         self._ended = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
-        self._producer: BatchProducer | Transactions
+        self._beside: list[asyncio.Task[None]] = []
+        self._instance: Instance
+        """The parts of the application, from `start` on."""
 
     # -- life
 
@@ -130,58 +96,39 @@ class KafkaStreams:
         Raises StateFolderLocked, StateError (RocksDB is needed and not installed), ConnectionClosed,
         TopologyError (inputs missing or not co-partitioned).
         """
-        config = self.config
         check_installed(self.topology.stores.values())
-        self._folder = StateFolder(config.state_dir, config.application_id)
-        self._worker, self._restorer = Worker(), Worker("restorer")
-        client_id = config.client_id or config.application_id
-        self._client = Client(
-            config.bootstrap_servers, metrics=self.registry, **{"client_id": client_id, **config.client}
-        )
-        self._memory = RocksMemory(
-            block_cache_bytes=config.rocksdb_block_cache_bytes,
-            write_buffer_bytes=config.rocksdb_write_buffer_bytes,
-        )
-        self._coroutines = LoopCoroutines(self._worker.interrupted)
-        self._globals = GlobalStores(
-            self._client,
-            self.topology,
-            config,
-            self._folder.global_stores,
-            self._worker,
-            wall_clock,
-            self._memory,
+        self._instance = instance = Instance(
+            Application(topology=self.topology, config=self.config, names=self._names, clock=wall_clock),
+            status=self._status,
+            hosts=self._hosts,
+            listeners=self._restores,
+            registry=self.registry,
+            on_failed=self._fail,
         )
         try:
             self._bind_view()
-            await self._connect()
+            await instance.connect()
+            instance.loop.pause(paused=self._paused)
             if self._view is not None:
                 await self._view.start()
-            await self._globals.start()
+            await instance.global_stores.start()
         except BaseException:
             await self._close_view()
-            await self._globals.close()
-            await self._client.close()
-            self._worker.close()
-            self._restorer.close()
-            self._folder.close()
+            await instance.abandon()
             raise
         self._status.become(State.REBALANCING)
         if self.topology.with_tasks:
-            await self._member.start()
-            self._begin(self._loop.run(), beside=self._work_beside())
+            await instance.member.start()
+            self._begin(*instance.work())
         else:
-            contact = watch_brokers(self._client, config.application_id)
-            self._begin(self._globals.run(), beside={"contact": contact})
+            self._begin(*instance.work())
             self._hosts.told_alone()
             self._status.become(State.RUNNING)
 
-    def _begin(self, work: Work, *, beside: Mapping[str, Work] | None = None) -> None:
-        """Have this done until `close`; an error in it, or in what goes on beside, ends the application."""
+    def _begin(self, work: Work, beside: Mapping[str, Work]) -> None:
+        """Run all this until `close`. An error in any of it ends the application."""
         id = self.config.application_id
-        self._beside = [
-            asyncio.create_task(each, name=f"{name}-{id}") for name, each in (beside or {}).items()
-        ]
+        self._beside = [asyncio.create_task(each, name=f"{name}-{id}") for name, each in beside.items()]
         self._running = asyncio.create_task(work, name=f"streams-{id}")
         for each in (*self._beside, self._running):
             each.add_done_callback(self._loop_ended)
@@ -204,216 +151,33 @@ class KafkaStreams:
         if view is not None:
             await view.close()
 
-    def _work_beside(self) -> dict[str, Work]:
-        """What goes on beside the loop, by name."""
-        config, member = self.config, self._member
-        return {
-            "watch": watch_partitions(
-                self._client, member, self._protocol, every_ms=config.metadata_max_age_ms
-            ),
-            "contact": watch_brokers(self._client, config.application_id),
-            "clean": clean_state(self._loop, self._folder, every_ms=config.state_cleanup_delay_ms),
-            "global": self._globals.run(),
-            "standbys": self._standbys.run(),
-            "hang": watch_worker(
-                self._worker,
-                self._coroutines,
-                member,
-                limit_ms=config.max_poll_interval_ms,
-                nodes=self.topology.nodes,
-            ),
-        }
-
-    async def _connect(self) -> None:
-        """Make what works together here, from the producer up to the loop, and start the producer."""
-        config, topology = self.config, self.topology
-        await say_if_nobody_answers(self._client, config.application_id)
-        self._protocol = self._make_protocol()
-        read_topics(topology, await self._protocol.match())
-        counts = await count_partitions(self._client, topology)
-        written = {self._names.topic(topic): counts[topic] for topic in topology.repartition_topics}
-        dead_letters = config.errors_dead_letter_queue_topic_name
-        written.update(await find_sinks(self._client, topology, dead_letters))
-        self._producer = producer_for(self._client, config, self._folder, wall_clock)
-        await look_after_a_kill(self._folder, topology, self._restorer)
-        self._member = self._make_member()
-        self._probing = Probing(self._member)
-        sink_topics = SinkTopics(self._client, self._names, written)
-        self._output = Output(
-            self._producer,
-            self._names,
-            written,
-            config.production_exception_handler,
-            find_count=sink_topics.find_count,
-            dead_letter_topic=dead_letters,
-        )
-        buffer = InputBuffer(config.input_buffer_max_bytes)
-        self._opener = self._make_opener(buffer, sink_topics)
-        self._standbys = self._make_standbys()
-        self._loop = self._make_loop(buffer)
-        self._loop.on_change = self._tasks_changed
-        self._queries = LocalQueries(
-            topology,
-            self._status,
-            self._loop,
-            self._standbys,
-            self._opener,
-            self._globals,
-            self._worker,
-            self._restorer,
-        )
-        self._loop.pause(paused=self._paused)
-        if topology.with_tasks:
-            await self._producer.start()
-        told = AppMetrics(self._status, self._loop, self._opener, self._standbys, buffer, topology)
-        self._told.callback(told.add_to(self.registry, self._client.client_id))
-
-    def _make_protocol(self) -> StreamsProtocol:
-        config = self.config
-        return StreamsProtocol(
-            self._client,
-            self.topology,
-            self._names,
-            replication_factor=config.replication_factor,
-            rules=Rules(
-                standbys=config.num_standby_replicas,
-                acceptable_lag=config.acceptable_recovery_lag,
-                warmups=config.max_warmup_replicas,
-            ),
-            probing_interval_ms=config.probing_rebalance_interval_ms,
-            state=lambda: self._loop.member_state(stored_offsets(self._folder, self.topology)),
-            host=lambda: self._hosts.own,
-        )
-
-    def _make_member(self) -> GroupMember:
-        config = self.config
-        return GroupMember(
-            self._client,
-            config.application_id,
-            protocols=[self._protocol],
-            on_assigned=self._on_assigned,
-            on_revoked=self._on_revoked,
-            on_lost=self._on_lost,
-            on_failed=self._fail,
-            eager=False,
-            session_timeout_ms=config.session_timeout_ms,
-            heartbeat_interval_ms=config.heartbeat_interval_ms,
-            rebalance_timeout_ms=config.max_poll_interval_ms,
-            group_instance_id=config.group_instance_id,
-            assigned_partitions=lambda: len(self._loop.positions()),
-        )
-
-    def _make_opener(self, buffer: InputBuffer, sink_topics: SinkTopics) -> TaskOpener:
-        return TaskOpener(
-            self._client,
-            self._member,
-            self.topology,
-            self._names,
-            config=self.config,
-            folder=self._folder,
-            clock=wall_clock,
-            worker=self._worker,
-            restorer=self._restorer,
-            buffer=buffer,
-            memory=self._memory,
-            global_stores=self._globals.stores,
-            sink_topics=sink_topics,
-            listeners=self._restores,
-            coroutines=self._coroutines,
-        )
-
-    def _make_standbys(self) -> Standbys:
-        config = self.config
-        return Standbys(
-            self._client,
-            self._member,
-            self._opener,
-            folder=self._folder,
-            restorer=self._restorer,
-            clock=wall_clock,
-            every_ms=min(max(config.commit_every_ms, config.poll_ms), STANDBYS_LOOK_MS),
-            acceptable_lag=config.acceptable_recovery_lag,
-            on_warm=self._member.request_rejoin,
-        )
-
-    def _make_loop(self, buffer: InputBuffer) -> TaskLoop:
-        config, topology = self.config, self.topology
-        return TaskLoop(
-            self._client,
-            self._member,
-            opener=self._opener,
-            standbys=self._standbys,
-            restorer=self._restorer,
-            committer=self._make_committer(),
-            output=self._output,
-            purge=RepartitionPurge(
-                self._client,
-                [self._names.topic(topic) for topic in topology.repartition_topics],
-                interval_ms=config.repartition_purge_interval_ms,
-                clock=wall_clock,
-            ),
-            changelog_purge=Purge(
-                self._client,
-                "changelogs of windows",
-                interval_ms=config.repartition_purge_interval_ms,
-                clock=wall_clock,
-            ),
-            worker=self._worker,
-            coroutines=self._coroutines,
-            buffer=buffer,
-            config=config,
-            clock=wall_clock,
-            idle_ends=IdleEnds(
-                self._client, config.application_id, lambda: upstream_of(topology, self._names, config)
-            ),
-        )
-
-    def _make_committer(self) -> Committer:
-        return Committer(
-            guarantee_of(self._producer, self._member, self._output),
-            ChangelogWriter(self._producer, self._worker, undoable=not self.config.exactly_once),
-            self._member,
-            self._output,
-            self._worker,
-            hold_max_ms=self.config.revoke_timeout_ms,
-            metadata_limit=metadata_limit(self._client, self.config.application_id),
-        )
-
     async def close(self) -> None:
         """Commit, leave the group, close everything; what ended the application before is not raised."""
         if self._running is None:
             return
         running, self._running = self._running, None
         self._status.become(State.PENDING_SHUTDOWN)
-        async with self._loop.between_turns():
+        instance = self._instance
+        async with instance.loop.between_turns():
             running.cancel()
-        self._probing.cancel()
+        instance.cancel_probing()
         for each in self._beside:
             each.cancel()
         await asyncio.gather(running, *self._beside, return_exceptions=True)
         if self._failure is not None:
-            await self._loop.drop()
+            await instance.loop.drop()
         try:
             await self._close_view()
-            await self._member.close()
+            await instance.member.close()
         finally:
-            await self._close_all()
+            await self._close_instance()
 
-    async def _close_all(self) -> None:
+    async def _close_instance(self) -> None:
         try:
-            try:
-                await self._loop.close()
-            finally:
-                await self._coroutines.close()
+            await self._instance.close(producer_timeout_ms=self.config.poll_ms if self._failure else None)
         finally:
-            await self._producer.close(timeout_ms=self.config.poll_ms if self._failure else None)
-            await self._globals.close()
-            await self._client.close()
-            self._worker.close()
-            self._restorer.close()
-            self._folder.close()
             self._status.become(State.ERROR if self._failure else State.NOT_RUNNING)
-            self._told.close()
+            self._instance.remove_metrics()
             self._ended.set()
 
     async def __aenter__(self) -> Self:
@@ -488,7 +252,7 @@ class KafkaStreams:
     def _pause(self, paused: bool) -> None:
         self._paused = paused
         if self.state is not State.CREATED:
-            self._loop.pause(paused=paused)
+            self._instance.loop.pause(paused=paused)
 
     @property
     def is_paused(self) -> bool:
@@ -503,12 +267,12 @@ class KafkaStreams:
     @property
     def tasks(self) -> list[TaskId]:
         """The tasks this instance runs."""
-        return sorted(self._loop.tasks) if self.state is not State.CREATED else []
+        return sorted(self._instance.loop.tasks) if self.state is not State.CREATED else []
 
     @property
     def standby_tasks(self) -> list[TaskId]:
         """The tasks this instance keeps the state of, which run elsewhere."""
-        return sorted(self._standbys.tasks) if self.state is not State.CREATED else []
+        return sorted(self._instance.standbys.tasks) if self.state is not State.CREATED else []
 
     def stores(self, name: str) -> list[CachedStore]:
         """The store of that name of each task here, for reading while the application stands still: a look
@@ -516,9 +280,9 @@ class KafkaStreams:
 
         What was processed and not committed is in it. A global table has one.
         """
-        if name in self._globals.stores:
-            return [self._globals.stores[name]]
-        tasks = (running.task for _, running in sorted(self._loop.tasks.items()))
+        if name in self._instance.global_stores.stores:
+            return [self._instance.global_stores.stores[name]]
+        tasks = (running.task for _, running in sorted(self._instance.loop.tasks.items()))
         return [task.stores[name] for task in tasks if name in task.stores]
 
     # -- queries
@@ -569,7 +333,7 @@ class KafkaStreams:
     def _queries_now(self) -> LocalQueries:
         if self.state is State.CREATED:
             raise StreamsNotRunning(self.state.value)
-        return self._queries
+        return self._instance.queries
 
     @property
     def host(self) -> HostInfo | None:
@@ -607,11 +371,12 @@ class KafkaStreams:
         """Of each task here, copies too: see `streams.runtime.task_facts`."""
         if self.state is State.CREATED:
             return []
-        return list(task_facts(self.topology, self._loop, self._opener, self._standbys))
+        parts = self._instance
+        return list(task_facts(self.topology, parts.loop, parts.opener, parts.standbys))
 
     def metrics(self) -> dict[str, NodeMetrics]:
         """Counters by node name, over all tasks this instance has had."""
-        return self._loop.metrics() if self.state is not State.CREATED else {}
+        return self._instance.loop.metrics() if self.state is not State.CREATED else {}
 
     def summary(self) -> dict[str, Any]:
         """Tasks, and records in (sources), out (sinks), dropped (anywhere) and late; fit for JSON.
@@ -622,7 +387,7 @@ class KafkaStreams:
         nodes, metrics = self.topology.nodes, self.metrics()
         sources = [each for name, each in metrics.items() if isinstance(nodes[name], SourceNode)]
         sinks = [each for name, each in metrics.items() if isinstance(nodes[name], SinkNode)]
-        refused = self._output.dropped if metrics else 0
+        refused = self._instance.output.dropped if metrics else 0
         return {
             "tasks": [str(id) for id in self.tasks],
             "standby_tasks": [str(id) for id in self.standby_tasks],
@@ -636,7 +401,8 @@ class KafkaStreams:
     def _restoring(self) -> dict[str, dict[str, int]]:
         if self.state is State.CREATED:
             return {}
-        return {str(id): progress(each.values()) for id, each in sorted(self._opener.restoring.items())}
+        restoring = self._instance.opener.restoring
+        return {str(id): progress(each.values()) for id, each in sorted(restoring.items())}
 
     async def lag(self) -> int:
         """Records between this instance's tasks and the ends of their inputs, asked of the brokers now.
@@ -650,8 +416,8 @@ class KafkaStreams:
         """Position and log end of each input of this instance's tasks, asked of the brokers now."""
         if self.state is State.CREATED:
             return {}
-        positions = self._loop.positions()
-        ends = await self._loop.ends()
+        positions = self._instance.loop.inputs.positions()
+        ends = await self._instance.loop.inputs.ends()
         return {tp: (positions.get(tp, 0), end) for tp, end in ends.items()}
 
     async def wait_ended(self) -> None:
@@ -667,39 +433,16 @@ class KafkaStreams:
         self.check()
         while self.topology.with_tasks:
             self.check()
-            self._loop.progress.clear()
+            loop = self._instance.loop
+            loop.progress.clear()
             if self.state is State.RUNNING and await self.lag() == 0:
                 # In this order: a commit may forward tables into repartition topics, which makes for new lag.
-                if self._loop.is_committed() and await self.lag() == 0 and self._loop.is_committed():
+                if loop.is_committed() and await self.lag() == 0 and loop.is_committed():
                     return  # Tasks that were dropped meanwhile would have no lag.
-                self._loop.request_commit()
-            elif self._loop.may_wait_for_its_commit:
-                self._loop.request_commit()
-            await self._loop.progress.wait()
-
-    # -- the group's callbacks
-
-    async def _on_assigned(self, assignment: bytes, generation: int) -> None:
-        told = self._protocol.read_assignment(assignment)
-        log.info(
-            "%s: tasks %s; standby tasks %s",
-            self.config.application_id,
-            " ".join(map(str, sorted(told.active))) or "none",
-            " ".join(map(str, sorted(told.standby))) or "none",
-        )
-        self._hosts.told(told.hosts, told.partitions)
-        self._probing.set(told.probe_ms)
-        await self._loop.assigned(told, generation)
-
-    def _tasks_changed(self) -> None:
-        self._status.become(State.RUNNING if self._loop.is_running else State.REBALANCING)
-
-    async def _on_revoked(self, assignment: bytes, generation: int) -> None:
-        await self._loop.revoked()
-
-    async def _on_lost(self, assignment: bytes, generation: int) -> None:
-        self._status.become(State.REBALANCING)
-        await self._loop.lost()
+                loop.request_commit()
+            elif loop.commits.waits_for_itself:
+                loop.request_commit()
+            await loop.progress.wait()
 
     def _loop_ended(self, task: asyncio.Task[None]) -> None:
         """The loop, or what goes on beside it, has ended: by itself only after an error."""
@@ -714,7 +457,7 @@ class KafkaStreams:
         self._status.become(State.PENDING_ERROR)
         if self._running is not None:
             self._running.cancel()
-        self._loop.progress.set()
+        self._instance.loop.progress.set()
         self._ended.set()
 
 

@@ -75,7 +75,7 @@ class AppMetrics:
         }
 
     def _thread(self) -> Iterable[tuple[Mapping[str, str], Values]]:
-        return [({}, self._loop.told.values(self._processed(self._loop.metrics())))]
+        return [({}, self._loop.thread_metrics.values(self._processed(self._loop.metrics())))]
 
     def _updater(self) -> Iterable[tuple[Mapping[str, str], Values]]:
         standbys, paused = len(self._standbys.tasks), self._standbys.paused

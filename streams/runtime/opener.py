@@ -9,32 +9,29 @@ from functools import partial
 
 from kafka_client import (
     Admin,
-    Client,
-    GroupMember,
     IsolationLevel,
     ListedOffset,
     OffsetAndMetadata,
     TopicPartition,
 )
-from streams.config import StreamsConfig
 from streams.errors import StateError, StreamsError
 from streams.graph import SourceNode
-from streams.processors.coroutines import Coroutines
+from streams.runtime.application import Application
 from streams.runtime.assignment.protocol import changelogs_of, count_partitions
+from streams.runtime.clients import Clients
 from streams.runtime.commit.positions import Cut, read_cut
-from streams.runtime.commit.sink_topics import SinkTopics
 from streams.runtime.folder import StateFolder
 from streams.runtime.restore.restore import Source, StoreRestore, restore_stores
 from streams.runtime.restore.restore_listener import RestoreListeners
 from streams.runtime.restore.source_stores import sources_of
-from streams.runtime.task.input_buffer import InputBuffer
+from streams.runtime.task.environment import TaskEnvironment
+from streams.runtime.task.input_start import InputStart
 from streams.runtime.task.running import RunningTask
-from streams.runtime.task.task import Clock, Task
+from streams.runtime.task.settings import TaskSettings
+from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
-from streams.runtime.threads.worker import Worker
-from streams.runtime.topics import TopicNames
+from streams.runtime.threads.threads import Threads
 from streams.state import CachedStore, RocksMemory, open_store
-from streams.topology import Handlers, Topology
 
 log = logging.getLogger(__name__)
 
@@ -49,42 +46,26 @@ class TaskOpener:
 
     def __init__(
         self,
-        client: Client,
-        member: GroupMember,
-        topology: Topology,
-        names: TopicNames,
+        application: Application,
+        clients: Clients,
+        threads: Threads,
         *,
-        config: StreamsConfig,
         folder: StateFolder,
-        clock: Clock,
-        worker: Worker,
-        restorer: Worker,
-        buffer: InputBuffer,
         memory: RocksMemory,
-        global_stores: Mapping[str, CachedStore],
-        sink_topics: SinkTopics,
         listeners: RestoreListeners,
-        coroutines: Coroutines,
+        environment: TaskEnvironment,
     ) -> None:
-        self._client = client
-        self._member = member
-        self._topology = topology
-        self._names = names
-        self._config = config
+        self._client = clients.client
+        self._member = clients.member
+        self._topology = application.topology
+        self._names = application.names
+        self._config = application.config
+        self._clock = application.clock
         self._folder = folder
-        self._clock = clock
-        self._worker = worker
-        self._restorer = restorer
-        self._buffer = buffer
-        self._global_stores = global_stores
-        self._sink_topics = sink_topics
-        self._coroutines = coroutines
-        self._handlers = Handlers(
-            deserialization=config.deserialization_exception_handler,
-            processing=config.processing_exception_handler,
-            production=config.production_exception_handler,
-            dead_letter_topic=config.errors_dead_letter_queue_topic_name,
-        )
+        self._worker = threads.worker
+        self._restorer = threads.restorer
+        self._environment = environment
+        self._settings = TaskSettings.of(application.config)
         self._memory = memory
         self._room = asyncio.Semaphore(RESTORES_MAX)
         self.listeners = listeners
@@ -230,22 +211,9 @@ class TaskOpener:
             id,
             self._topology.subtopologies[id.subtopology],
             stores,
-            clock=self._clock,
-            max_idle_ms=self._config.max_task_idle_ms,
-            handlers=self._handlers,
-            partition_count=self._sink_topics.count,
-            topic_name=self._names.topic,
+            self._environment,
+            self._settings,
             times=cut.times,
-            buffer=self._buffer,
-            windowed_emit_interval_ms=self._config.emit_interval_ms_kstreams_windowed_aggregation,
-            global_stores=self._global_stores,
-            outer_join_emit_interval_ms=(
-                self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix
-            ),
-            coroutines=self._coroutines,
-            between_runs=self._worker.answer,
-            application_id=self._config.application_id,
-            state_dir=partial(self._folder.made_for, id),
         )
         ends = await self._ends(inputs)
         positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}
@@ -256,7 +224,8 @@ class TaskOpener:
             ends = await self._ends(inputs, "read_committed")
         for tp, source in inputs.items():
             begin, end = positions[tp], ends[tp].offset
-            task.add_input(tp, source, position=begin.offset, leader_epoch=begin.leader_epoch, end=end)
+            start = InputStart(position=begin.offset, end=end, leader_epoch=begin.leader_epoch)
+            task.add_input(tp, source, start)
         return task
 
     async def _ends(

@@ -14,13 +14,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 
-from kafka_client import BatchFetcher, Client, Fetched, GroupMember, OffsetAndMetadata, TopicPartition
+from kafka_client import BatchFetcher, Fetched, OffsetAndMetadata, TopicPartition
 from kafka_client.errors import MillstreamError, OffsetOutOfRange
 from streams.queries.position import Position
+from streams.runtime.clients import Clients
 from streams.runtime.folder import StateFolder
 from streams.runtime.opener import TaskOpener
 from streams.runtime.restore.restore import StoreRestore, begin_behind_loss, begin_restores
-from streams.runtime.task.task import Clock
+from streams.runtime.task.environment import Clock
 from streams.runtime.task_id import TaskId
 from streams.runtime.threads.worker import Worker
 from streams.state import CachedStore
@@ -64,8 +65,7 @@ class Standbys:
 
     def __init__(
         self,
-        client: Client,
-        member: GroupMember,
+        clients: Clients,
         opener: TaskOpener,
         *,
         folder: StateFolder,
@@ -75,8 +75,8 @@ class Standbys:
         acceptable_lag: int,
         on_warm: Callable[[], None],
     ) -> None:
-        self._client = client
-        self._member = member
+        self._client = clients.client
+        self._member = clients.member
         self._opener = opener
         self._folder = folder
         self._restorer = restorer
@@ -85,7 +85,10 @@ class Standbys:
         self._acceptable_lag = acceptable_lag
         self._on_warm = on_warm
         self._fetcher = BatchFetcher(
-            client, isolation_level="read_committed", buffer_max_bytes=BUFFER_BYTES, fetch_max_wait_ms=100
+            clients.client,
+            isolation_level="read_committed",
+            buffer_max_bytes=BUFFER_BYTES,
+            fetch_max_wait_ms=100,
         )
         self._lock = asyncio.Lock()
         self._waits: set[TaskId] = set()

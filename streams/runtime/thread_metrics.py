@@ -20,13 +20,13 @@ class ThreadMetrics:
         "tasks_created",
     )
 
-    def __init__(self, started_at: int) -> None:
+    def __init__(self, started_at: int, commit: Windowed) -> None:
         self.started_at = started_at
         self.poll, self.poll_records = Windowed(), Windowed()
         """Of the fetcher, waiting included."""
         self.process, self.process_records = Windowed(), Windowed()
         """Of turns of all tasks."""
-        self.commit = Windowed()
+        self.commit = commit
         self.tasks_created = self.tasks_closed = 0
 
     def values(self, processed: int) -> Values:

@@ -95,11 +95,11 @@ async def test_rebalanced_while_records_are_in_flight(
     first = instance(logd.bootstrap, prefix, tmp_path / "1")
     async with instance(logd.bootstrap, prefix, tmp_path / "2") as second:
         async with first:
-            await until(lambda: first._loop.statistics()["calls"] > 0)
+            await until(lambda: first._instance.loop.statistics()["calls"] > 0)
             await until(lambda: len(first.tasks) == PARTITIONS == len(second.tasks))
             await feed(logd.bootstrap, prefix, range(400, 700))
-            await until(lambda: first._loop.statistics()["calls"] > 0)
-        assert first._loop.statistics()["calls"] == 0
+            await until(lambda: first._instance.loop.statistics()["calls"] > 0)
+        assert first._instance.loop.statistics()["calls"] == 0
         await until(lambda: len(second.tasks) == 2 * PARTITIONS)
         await second.wait_until_caught_up()
     await audited(logd.bootstrap, prefix)
@@ -257,7 +257,7 @@ async def test_a_partition_that_is_full_waits_while_others_go_on(
         await until(lambda: app.summary()["records_out"] == 100)
         assert app.summary()["records_in"] == 105
         assert gate.waiting == 5
-        app._loop.request_commit()  # It waits for the five, and so does the partition.
+        app._instance.loop.request_commit()  # It waits for the five, and so does the partition.
         gate.opened.set()
         await app.wait_until_caught_up()
         assert gate.most <= 10

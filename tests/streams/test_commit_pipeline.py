@@ -6,271 +6,36 @@ Wherever the process ends, the stores' backends have what is committed, or less,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kafka_client import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kafka_client import OffsetAndMetadata, TopicPartition
 from kafka_client.errors import (
     AbortableTransactionError,
     ErrorCode,
     FatalTransactionError,
     KafkaError,
-    ProducerFenced,
     RebalanceNeeded,
     TransactionError,
-    TransactionRebalanced,
     error_for,
 )
-from kafka_client.records import Codec, read_header
-from streams import StreamsBuilder
 from streams.errors import CommitRefused, TaskLost
 from streams.runtime.commit import guarantees
-from streams.runtime.commit.changelog_writer import ChangelogWriter
-from streams.runtime.commit.commit import Committer
-from streams.runtime.commit.guarantees import AtLeastOnce, Commit, ExactlyOnce
-from streams.runtime.commit.output import Output
-from streams.runtime.commit.positions import read_cut
-from streams.runtime.commit.transactions import Transactions
-from streams.runtime.loop import TaskLoop, _is_retriable
-from streams.runtime.task.running import RunningTask
-from streams.runtime.task.task import Task
-from streams.runtime.task_id import TaskId
-from streams.runtime.threads.worker import Worker
-from streams.state import open_store
+from streams.runtime.commit.guarantees import Commit
+from streams.runtime.commit.schedule import CommitSchedule
+from streams.runtime.loop import _is_retriable
+from tests.streams.commit_pipeline import (
+    ABORTABLE,
+    FENCED,
+    REBALANCED,
+    Application,
+    Producer,
+    run,
+)
 from tests.support.waiting import until
-
-IN, CHANGELOG = TopicPartition("in", 0), TopicPartition("counts-changelog", 0)
-WHO = GroupMetadata(group_id="app", generation=3, member_id="me")
-ABORTABLE = AbortableTransactionError(ErrorCode.TRANSACTION_ABORTABLE, "scripted")
-FENCED = ProducerFenced(ErrorCode.PRODUCER_FENCED, "scripted")
-REBALANCED = TransactionRebalanced(ErrorCode.ILLEGAL_GENERATION, "scripted")
-
-
-class Broker:
-    """One changelog's log, in which each transaction's marker takes an offset; and what is committed."""
-
-    def __init__(self) -> None:
-        self.end = 0
-        self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
-        self.transactions_committed = 0
-
-    def append(self, count: int) -> int:
-        first, self.end = self.end, self.end + count
-        return first
-
-
-async def _no_topic(topic: str) -> int:
-    raise AssertionError(f"{topic} is not written")
-
-
-class Producer:
-    """A `TransactionalProducer` and a `BatchProducer` whose acknowledgements come when told."""
-
-    codec, max_request_size, transactional_id = Codec.NONE, 1_000_000, "app-1"
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.told: list[str] = []
-        self.failure: TransactionError | None = None
-        self.sent: list[tuple[int, asyncio.Future[int | None]]] = []
-        self.closing: tuple[Any, asyncio.Future[None]] | None = None
-        self._offsets: Any = None
-
-    def partitioned(self, topic: str, records: list[Any], count: int) -> dict[int, list[Any]]:
-        return {0: records}
-
-    async def start(self) -> None:
-        self.told.append("start")
-
-    async def close(self, *, timeout_ms: int = 0) -> None:
-        self.told.append("close")
-
-    def begin(self) -> None:
-        self._check()
-        self.told.append("begin")
-
-    async def send(self, topic: str, partition: int, records: list[Any]) -> asyncio.Future[int | None]:
-        return self._take("send", 0)
-
-    async def send_batch(self, topic: str, partition: int, batch: bytes) -> asyncio.Future[int | None]:
-        return self._take("send_batch", read_header(memoryview(batch)).count)
-
-    def _take(self, what: str, count: int) -> asyncio.Future[int | None]:
-        self._check()
-        self.told.append(what)
-        ack: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
-        self.sent.append((count, ack))
-        return ack
-
-    async def flush(self) -> None:
-        await asyncio.wait([ack for _, ack in self.sent])
-
-    async def commit_soon(self, offsets: Any, group: GroupMetadata) -> asyncio.Future[None]:
-        assert group == WHO and self.closing is None
-        self._check()
-        self.told.append("commit_soon")
-        self.closing = offsets, asyncio.get_running_loop().create_future()
-        return self.closing[1]
-
-    async def abort(self) -> None:
-        if isinstance(self.failure, ProducerFenced):
-            raise self.failure
-        self.told.append("abort")
-        self.failure = None
-
-    def _check(self) -> None:
-        if self.failure is not None:
-            raise self.failure
-
-    # -- what the broker does, told by the test
-
-    def acknowledge(self, count: int | None = None) -> None:
-        for records, ack in self.sent[:count]:
-            ack.set_result(self.broker.append(records))
-        del self.sent[:count]
-
-    def take_offsets(self) -> None:
-        assert self.closing is not None
-        self._offsets = self.closing[0]()
-
-    def end_transaction(self) -> None:
-        assert self.closing is not None
-        self.broker.committed.update(self._offsets)
-        self.broker.append(1)  # the marker
-        self.broker.transactions_committed += 1
-        self.closing[1].set_result(None)
-        self.closing = None
-
-    def fail(self, error: TransactionError) -> None:
-        self.failure = error
-        if self.closing is not None:
-            self.closing[1].set_exception(error)
-            self.closing = None
-
-
-class Application:
-    """A task that counts, its commits, and the producer they go through."""
-
-    def __init__(self, *, exactly_once: bool = True) -> None:
-        self.broker = Broker()
-        self.producers: list[Producer] = []
-        self.now = self.holds = 0
-        self.member = SimpleNamespace(
-            confirm=self._nothing,
-            group_metadata=lambda: WHO,
-            commit=self._commit_offsets,
-            is_joining=False,
-            holding_generation=self._holding,
-        )
-        self.offset_commits: list[asyncio.Future[None]] = []
-        builder = StreamsBuilder(key_serde=str, value_serde=int)
-        records = builder.stream("in")
-        records.to("out")
-        records.group_by_key().count(store="counts")
-        topology = builder.build()
-        self.store: Any = open_store(topology.stores["counts"], None)
-        subtopology = topology.subtopologies[0]
-        self.task = Task(TaskId(0, 0), subtopology, {"counts": self.store}, clock=lambda: self.now)
-        self.task.add_input(IN, subtopology.sources[0], position=0)
-        self.running = RunningTask(self.task, {"counts": CHANGELOG}, {"counts": 0}, {"counts": 0})
-        self.worker, self._fed = Worker(), 0
-        self.transactions = Transactions(
-            self._make,  # type: ignore[arg-type]
-            clock=lambda: self.now,
-            timeout_ms=10_000,
-            codec=Codec.NONE,
-            max_request_size=1_000_000,
-        )
-        producer: Any = self.transactions if exactly_once else self.producers[0]
-        names: Any = SimpleNamespace(topic=lambda topic: topic)
-        member: Any = self.member
-        self.output = Output(producer, names, {"out": 1}, lambda _: "fail", find_count=_no_topic)
-        guarantee = (
-            ExactlyOnce(self.transactions, member)
-            if exactly_once
-            else AtLeastOnce(producer, member, self.output)
-        )
-        writer = ChangelogWriter(producer, self.worker, undoable=not exactly_once)
-        self.committer = Committer(
-            guarantee,
-            writer,
-            member,
-            self.output,
-            self.worker,
-            hold_max_ms=60_000,
-            metadata_limit=_metadata_limit,
-        )
-
-    def _make(self) -> Producer:
-        self.producers.append(Producer(self.broker))
-        return self.producers[-1]
-
-    async def _nothing(self) -> None:
-        pass
-
-    @contextmanager
-    def _holding(self) -> Iterator[None]:
-        assert not self.member.is_joining
-        self.holds += 1
-        yield
-        self.holds -= 1
-
-    async def _commit_offsets(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        self.offset_commits.append(asyncio.get_running_loop().create_future())
-        await self.offset_commits[-1]
-        self.broker.committed.update(offsets)
-
-    @property
-    def producer(self) -> Producer:
-        return self.producers[-1]
-
-    async def process(self, *keys: str) -> None:
-        """A turn of the loop with these records."""
-        records: list[Any] = [(self._fed + n, 7, key.encode(), bytes(8), ()) for n, key in enumerate(keys)]
-        self._fed += len(keys)
-        self.task.add(IN, records, self._fed, self._fed)
-        assert self.task.process() == len(keys)
-        await self.output.send(self.running)
-
-    async def begin(self) -> None:
-        await self.committer.begin([self.running], lambda tp, offset: 5)
-
-    def counts(self) -> dict[str, int]:
-        """As the operators see them."""
-        found: dict[str, int] = dict(self.store.all())
-        assert found == {key: self.store.get(key) for key in found}
-        return found
-
-    def on_disk(self) -> tuple[dict[str, int], int | None]:
-        """What a restart would find: the counts, and the changelog's offset."""
-        backend = self.store.backend
-        return {
-            key.decode(): int.from_bytes(value[8:], "big") for key, value in backend.scan()
-        }, backend.checkpoint
-
-    def committed(self) -> tuple[int, int | None]:
-        """Where a restart would go on: the input's position, and the changelog's offset of the note."""
-        cut = read_cut(self.broker.committed, [IN])
-        return cut.positions.get(IN, 0), (cut.changelogs or {}).get("counts")
-
-
-async def _metadata_limit() -> int | None:
-    return 40
-
-
-def run(test: Callable[[Application], Awaitable[None]], **settings: bool) -> None:
-    async def whole() -> None:
-        application = Application(**settings)
-        try:
-            await test(application)
-        finally:
-            application.worker.close()
-
-    asyncio.run(whole())
 
 
 def test_records_go_on_being_processed_while_a_commit_is_under_way() -> None:
@@ -646,23 +411,22 @@ def test_a_commit_that_has_to_be_made_waits_for_the_one_under_way() -> None:
 
     class Overdue:
         outcome, under_way = SimpleNamespace(done=lambda: False), 1
-        looks = 0
+        has_open, looks = True, 0
 
         @property
         def is_overdue(self) -> bool:
             self.looks += 1
             return self.looks > 1
 
-    loop, begun = TaskLoop.__new__(TaskLoop), list[str]()
-    told: Any = {
-        "tasks": {},
-        "_committer": Overdue(),
-        "_config": SimpleNamespace(statestore_cache_max_bytes=1),
-        "_output": SimpleNamespace(is_full=False),
-        "_clock": lambda: 0,
-        "_commit_at": 1,
-        "_begin_commit": lambda: begun.append("another"),
-    }
-    vars(loop).update(told)
-    asyncio.run(loop._commit_if_due())
+        async def begin(self, *_: object) -> None:
+            begun.append("another")
+
+    begun: list[str] = []
+
+    parts: Any = {"committer": Overdue(), "output": SimpleNamespace(is_full=False), "purges": None}
+    config = SimpleNamespace(statestore_cache_max_bytes=1, commit_every_ms=1)
+    application: Any = SimpleNamespace(config=config, clock=lambda: 0)
+    member: Any = SimpleNamespace(is_joining=False)
+    schedule = CommitSchedule(application, member, leader_epoch=lambda tp, offset: 5, **parts)
+    asyncio.run(schedule.commit_if_due())
     assert begun == []

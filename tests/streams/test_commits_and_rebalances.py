@@ -54,12 +54,12 @@ class HeldUp:
         at_least_once, exactly_once = GroupMember.commit, TransactionManager.send_offsets
 
         async def commit(member: GroupMember, *args: Any) -> None:
-            if self.app is not None and member is self.app._member:
+            if self.app is not None and member is self.app._instance.member:
                 await self._wait()
             await at_least_once(member, *args)
 
         async def send_offsets(manager: TransactionManager, *args: Any) -> None:
-            producer: Any = None if self.app is None else self.app._producer
+            producer: Any = None if self.app is None else self.app._instance.producer
             if manager is getattr(getattr(producer, "_producer", None), "_transactions", None):
                 await self._wait()
             await exactly_once(manager, *args)
@@ -123,25 +123,25 @@ async def test_a_rebalance_while_a_commit_is_under_way(
     await feed(logd.bootstrap, prefix, range(200))
     async with instance(logd.bootstrap, prefix, tmp_path / "1", **settings) as first:
         await first.wait_until_caught_up()
-        generation, records = first._member.generation, first.summary()["records_in"]
+        generation, records = first._instance.member.generation, first.summary()["records_in"]
         held.app = first
         held.go_on.clear()
         await feed(logd.bootstrap, prefix, range(200, 400))
         await until(lambda: held.waiting > 0)
         second = instance(logd.bootstrap, prefix, tmp_path / "2", **settings)
         async with second:
-            await until(lambda: first._member.is_joining)
+            await until(lambda: first._instance.member.is_joining)
             await feed(logd.bootstrap, prefix, range(400, 600))
             # The input, and what comes of it behind the repartition topic if readers may see it already.
             await until(lambda: first.summary()["records_in"] >= records + 400)
             if too_long:
-                await until(lambda: first._member.generation != generation)
+                await until(lambda: first._instance.member.generation != generation)
             else:
-                assert first._member.generation == generation, "the group waits"
+                assert first._instance.member.generation == generation, "the group waits"
             held.go_on.set()
             await until(lambda: bool(first.tasks and second.tasks))
             if not too_long:
-                assert first._member.generation > generation
+                assert first._instance.member.generation > generation
             await exact(logd.bootstrap, prefix, stores, first, second)
         await until(lambda: len(first.tasks) == TASKS and first.state is State.RUNNING)
         await exact(logd.bootstrap, prefix, stores, first)

@@ -25,6 +25,8 @@ from streams import (
     log_and_skip_on_invalid_timestamp,
     wallclock_timestamp,
 )
+from streams.runtime.task.environment import TaskEnvironment
+from streams.runtime.task.input_start import InputStart
 from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.serdes import Integer, Long, String, serde_for
@@ -204,9 +206,9 @@ def test_a_negative_timestamp_is_left_out(times: tuple[int, ...], caplog: pytest
     config = config_of({"default.timestamp.extractor": f"{EXTRACTORS}LogAndSkipOnInvalidTimestamp"})
     topology = builder.build(config)
     (part,) = topology.subtopologies
-    task = Task(TaskId(0, 0), part, {}, clock=lambda: 0)
+    task = Task(TaskId(0, 0), part, {}, TaskEnvironment(clock=lambda: 0))
     tp = TopicPartition("in", 0)
-    task.add_input(tp, part.sources[0], position=0, end=len(times))
+    task.add_input(tp, part.sources[0], InputStart(position=0, end=len(times)))
     task.add(tp, [(n, time, b"k", bytes(8), ()) for n, time in enumerate(times)], len(times), len(times))
     with caplog.at_level(logging.WARNING):
         task.process()

@@ -146,7 +146,7 @@ def test_a_member_that_the_group_has_given_up_commits_nothing(
             await until(lambda: app.state is State.RUNNING)
             await produce(logd.bootstrap, f"{name}-in", number(1), number(2))
             await until(lambda: app.summary()["records_in"] == 2)
-            await remove(logd.bootstrap, name, app._member.member_id)
+            await remove(logd.bootstrap, name, app._instance.member.member_id)
             assert await outcome(logd.bootstrap, app, name) == ([1, 2], 3)
 
     with caplog.at_level(logging.WARNING):
@@ -172,8 +172,8 @@ async def test_a_revoke_is_over_in_time(
         await until(lambda: app.state is State.RUNNING)
         monkeypatch.setattr(TransactionCoordinator, "commit_offsets", answered_late)
         await produce(logd.bootstrap, f"{name}-in", number(1))
-        await until(lambda: app._loop.statistics()["commits_under_way"] == 1)
-        await app._loop.revoked()
+        await until(lambda: app._instance.loop.statistics()["commits_under_way"] == 1)
+        await app._instance.loop.revoked()
         assert not app.tasks
         answer.set()
         await until(lambda: bool(app.tasks))
@@ -215,16 +215,16 @@ async def test_tasks_are_not_kept_over_a_generation_without_us(
     await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
     async with counting(logd.bootstrap, name, tmp_path) as app:
         await until(lambda: app.state is State.RUNNING)
-        (before,) = app._loop.tasks.values()
-        sync, syncs = app._member._place.sync, iter([True])
+        (before,) = app._instance.loop.tasks.values()
+        sync, syncs = app._instance.member._place.sync, iter([True])
 
         async def sync_too_late(joined: Any, assignments: Any) -> bytes:
             if next(syncs, None):
-                await remove(logd.bootstrap, name, app._member.member_id)
+                await remove(logd.bootstrap, name, app._instance.member.member_id)
             return await sync(joined, assignments)
 
-        monkeypatch.setattr(app._member._place, "sync", sync_too_late)
-        app._member.request_rejoin()
-        await until(lambda: [*app._loop.tasks.values()] not in ([], [before]))
+        monkeypatch.setattr(app._instance.member._place, "sync", sync_too_late)
+        app._instance.member.request_rejoin()
+        await until(lambda: [*app._instance.loop.tasks.values()] not in ([], [before]))
         await produce(logd.bootstrap, f"{name}-in", number(1))
         assert await outcome(logd.bootstrap, app, name) == ([1], 1)

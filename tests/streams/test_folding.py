@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from kafka_client import TopicPartition
 from streams import KGroupedStream, KTable, StreamsBuilder, TimeWindows
 from streams.errors import ProcessingError
+from streams.runtime.task.environment import TaskEnvironment
+from streams.runtime.task.input_start import InputStart
 from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.state import CachedStore, open_store
@@ -64,10 +66,10 @@ def made(way: str) -> Task:
     topology = builder.build()
     (subtopology,) = topology.subtopologies
     stores = {name: open_store(topology.stores[name], None) for name in subtopology.stores}
-    task = Task(TaskId(0, 0), subtopology, stores, clock=lambda: 1000)
+    task = Task(TaskId(0, 0), subtopology, stores, TaskEnvironment(clock=lambda: 1000))
     for source in subtopology.sources:
         for topic in source.topics:
-            task.add_input(TopicPartition(topic, 0), source, position=0)
+            task.add_input(TopicPartition(topic, 0), source, InputStart(position=0))
     return task
 
 

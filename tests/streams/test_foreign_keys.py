@@ -13,6 +13,9 @@ import pytest
 
 from kafka_client import TopicPartition
 from streams import Materialized, StreamsBuilder, TimeWindows, Window, Windowed
+from streams.runtime.task.environment import TaskEnvironment
+from streams.runtime.task.input_start import InputStart
+from streams.runtime.task.settings import TaskSettings
 from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.serdes import String
@@ -94,9 +97,9 @@ def test_a_cached_row_that_comes_and_goes_between_commits(caching: bool, answers
     part = next(each for each in topology.subtopologies if "r" in each.topics)
     (subscriptions,) = set(part.topics) - {"r"}
     stores = {name: open_store(topology.stores[name], None) for name in part.stores}
-    task = Task(TaskId(1, 0), part, stores, clock=lambda: 0, max_idle_ms=-1)
+    task = Task(TaskId(1, 0), part, stores, TaskEnvironment(clock=lambda: 0), TaskSettings(max_idle_ms=-1))
     for source in part.sources:
-        task.add_input(TopicPartition(source.topics[0], 0), source, position=0)
+        task.add_input(TopicPartition(source.topics[0], 0), source, InputStart(position=0))
     wish = Subscription(HASH, Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE, "left", 0)
     subscription = SubscriptionSerde(String()).serialize(wish)
     task.add(TopicPartition("r", 0), [(0, 1, b"k", b"found", ()), (1, 3, b"k", None, ())], 2, 2)

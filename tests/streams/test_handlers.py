@@ -28,6 +28,9 @@ from streams.errors import ProcessingError, SerializationError
 from streams.handlers import answering
 from streams.processors.wiring import TaskState
 from streams.runtime.task import queue as queue_module
+from streams.runtime.task.environment import TaskEnvironment
+from streams.runtime.task.input_start import InputStart
+from streams.runtime.task.settings import TaskSettings
 from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.testing import TopologyTestDriver
@@ -218,12 +221,14 @@ def test_a_bad_record_is_asked_about_once_when_the_position_passes_it() -> None:
         TaskId(0, 0),
         subtopology,
         {},
-        clock=lambda: 0,
-        max_idle_ms=-1,
-        handlers=Handlers(deserialization=recording(seen), dead_letter_topic="dead"),
+        TaskEnvironment(clock=lambda: 0),
+        TaskSettings(
+            max_idle_ms=-1,
+            handlers=Handlers(deserialization=recording(seen), dead_letter_topic="dead"),
+        ),
     )
     tp = TopicPartition("in", 0)
-    task.add_input(tp, subtopology.sources[0], position=0, end=0)
+    task.add_input(tp, subtopology.sources[0], InputStart(position=0, end=0))
     queue = task.queues[tp]
     values = [b"bad", long(1), b"bad", b"worse", long(4), b"bad"]
     batch = build_batch([(n, b"k", value, HEADERS) for n, value in enumerate(values)])
@@ -248,8 +253,9 @@ def task_reading(seen: list[ErrorContext], answer: str = "continue") -> Task:
     builder.stream("in").map_values(lambda value: 1 // value).to("out")
     (subtopology,) = builder.build().subtopologies
     handlers = Handlers(deserialization=recording(seen, answer), processing=recording(seen))
-    task = Task(TaskId(0, 0), subtopology, {}, clock=lambda: 0, max_idle_ms=-1, handlers=handlers)
-    task.add_input(TopicPartition("in", 0), subtopology.sources[0], position=0, end=0)
+    settings = TaskSettings(max_idle_ms=-1, handlers=handlers)
+    task = Task(TaskId(0, 0), subtopology, {}, TaskEnvironment(clock=lambda: 0), settings)
+    task.add_input(TopicPartition("in", 0), subtopology.sources[0], InputStart(position=0, end=0))
     return task
 
 

@@ -27,6 +27,7 @@ from streams.runtime.task import idle_ends
 from streams.runtime.task.idle import IdleWatch
 from streams.runtime.task.idle_ends import IdleEnds, Upstream
 from streams.runtime.task.input_buffer import InputBuffer
+from streams.runtime.task.input_start import InputStart
 from streams.runtime.task.queue import InputQueue
 from streams.testing import TopologyTestDriver
 from streams.topology.upstream import sources_upstream
@@ -177,8 +178,7 @@ class Watched:
             source,
             never,
             NodeMetrics(),
-            position=5,
-            end=5,
+            InputStart(position=5, end=5),
             task_id="0_0",
             on_bad_record=never,
             buffer=InputBuffer(),

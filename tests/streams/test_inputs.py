@@ -164,7 +164,7 @@ async def test_a_source_goes_on_where_it_says_when_its_offset_is_gone(
     settings["auto_offset_reset"] = default
     async with counting(logd.bootstrap, name, tmp_path, **settings) as app:
         await until(lambda: app.tasks)
-        await until(lambda: app._loop.positions()[tp] >= 6)
+        await until(lambda: app._instance.loop.inputs.positions()[tp] >= 6)
         await produce(logd.bootstrap, tp.topic, (b"new", NUMBER))
         await app.wait_until_caught_up()
         assert app.summary()["records_in"] == read
@@ -240,7 +240,7 @@ def test_a_truncated_input_is_read_on_from_where_it_parts_from_what_was_read(
             await until(lambda: app.summary()["records_in"] == 7)
             await app.wait_until_caught_up()
             assert counts(app) == {"a": 7}
-            assert app._loop.positions() == {tp: 5}
+            assert app._instance.loop.inputs.positions() == {tp: 5}
 
     run(case)
     assert "from offset 3 on; going on at 3, what was made of records 3 to 4 stays" in caplog.text

@@ -113,7 +113,8 @@ def test_a_standby_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Pat
                 await until(lambda: len(second.tasks) == len(second.standby_tasks) == regrouping.PARTITIONS)
                 await regrouping.send(logd.bootstrap, prefix, events[:5000])
                 await until(lambda: first.records >= 500)
-                await until(lambda: not any(each.remaining for each in second._standbys.tasks.values()))
+                standbys = second._instance.standbys
+                await until(lambda: not any(each.remaining for each in standbys.tasks.values()))
                 await regrouping.send(logd.bootstrap, prefix, events[5000:])
                 taken = {f"{id.partition}" for id in second.standby_tasks}
                 listener.totals.clear()

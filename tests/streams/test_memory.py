@@ -17,8 +17,11 @@ from kafka_client.fetcher.fetched import whole_batches
 from kafka_client.records import Codec, build_batch
 from streams import StreamsBuilder
 from streams.runtime.task import queue as queue_module
+from streams.runtime.task.environment import TaskEnvironment
 from streams.runtime.task.input_buffer import InputBuffer
+from streams.runtime.task.input_start import InputStart
 from streams.runtime.task.running import RunningTask
+from streams.runtime.task.settings import TaskSettings
 from streams.runtime.task.task import Task
 from streams.runtime.task.task_scheduler import WAITING_TURNS_MAX, TaskScheduler
 from streams.runtime.task_id import TaskId
@@ -89,10 +92,11 @@ def make_task(seen: list[int], number: int = 0, buffer: InputBuffer | None = Non
     builder = StreamsBuilder(key_serde=bytes, value_serde=int)
     builder.stream("a").merge(builder.stream("b")).foreach(lambda key, value: seen.append(value))
     (subtopology,) = builder.build().subtopologies
-    task = Task(TaskId(0, number), subtopology, {}, clock=lambda: 0, max_idle_ms=-1, buffer=buffer)
+    environment = TaskEnvironment(clock=lambda: 0, buffer=buffer or InputBuffer())
+    task = Task(TaskId(0, number), subtopology, {}, environment, TaskSettings(max_idle_ms=-1))
     for source in subtopology.sources:
         for topic in source.topics:
-            task.add_input(TopicPartition(topic, 0), source, position=0, end=0)
+            task.add_input(TopicPartition(topic, 0), source, InputStart(position=0, end=0))
     return task
 
 

@@ -169,7 +169,7 @@ async def test_what_an_exception_leaves_half_done_is_not_committed(
     with pytest.raises(StreamsError, match=r"node KSTREAM-FOREACH-.*RuntimeError: of the user's"):
         async with start(topology(True), logd.bootstrap, name, tmp_path) as app:
             await until(inside.is_set)
-            rebalancing = asyncio.create_task(app._loop.revoked())
+            rebalancing = asyncio.create_task(app._instance.loop.revoked())
             await asyncio.sleep(0)
             go_on.set()
             await rebalancing
@@ -209,7 +209,7 @@ def test_at_least_once_a_revoke_is_over_in_time(
         app = start(topology(), logd.bootstrap, name, tmp_path, max_poll_interval_ms=700)
         async with app:
             await until(begun.is_set)
-            revoking = asyncio.create_task(app._loop.revoked())
+            revoking = asyncio.create_task(app._instance.loop.revoked())
             await asyncio.sleep(0)
             slow.set()
             try:

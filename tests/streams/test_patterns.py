@@ -83,7 +83,7 @@ async def test_a_topic_that_is_deleted_is_read_no_more(
         async with Client(bootstrap) as client:
             await Admin(client).delete_topics([f"{name}-2"])
         await produce(bootstrap, f"{name}-1", (b"a", b""))
-        await until(lambda: {tp.topic for tp in app._loop.positions()} == {f"{name}-1"})
+        await until(lambda: {tp.topic for tp in app._instance.loop.inputs.positions()} == {f"{name}-1"})
         await produce(bootstrap, f"{name}-1", (b"b", b""))
         await until_results(bootstrap, name, {"a": "1", "b": "2"})
         assert app.state is State.RUNNING

@@ -9,6 +9,8 @@ import pytest
 
 from kafka_client import TopicPartition
 from streams import KStream, Processor, ProcessorContext, Record, StreamsBuilder, TopologyError
+from streams.runtime.task.environment import TaskEnvironment
+from streams.runtime.task.input_start import InputStart
 from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.serdes import Long, String
@@ -182,9 +184,9 @@ class Committing(Processor[str, int]):
 
 def test_a_commit_that_is_asked_for_is_wanted_until_it_comes() -> None:
     (part,) = pipeline(Committing).build().subtopologies
-    task = Task(TaskId(0, 0), part, {}, clock=lambda: 0)
+    task = Task(TaskId(0, 0), part, {}, TaskEnvironment(clock=lambda: 0))
     tp = TopicPartition("in", 0)
-    task.add_input(tp, part.sources[0], position=0, end=2)
+    task.add_input(tp, part.sources[0], InputStart(position=0, end=2))
     for offset, value in enumerate((0, 1)):
         assert not task.wants_commit
         task.add(tp, [(offset, 0, b"k", Long().serialize(value), ())], offset + 1, 2)
@@ -205,7 +207,7 @@ def test_a_schedule_may_ask_for_a_commit_where_nothing_else_needs_one() -> None:
 
     now = 0
     (part,) = pipeline(Ticking).build().subtopologies
-    task = Task(TaskId(0, 0), part, {}, clock=lambda: now)
+    task = Task(TaskId(0, 0), part, {}, TaskEnvironment(clock=lambda: now))
     task.punctuate()
     assert not task.needs_commit
     now = 10

@@ -76,7 +76,7 @@ def counted(*apps: KafkaStreams) -> dict[tuple[str, TaskId], int]:
     return {
         (key, id): count
         for app in apps
-        for id, running in app._loop.tasks.items()
+        for id, running in app._instance.loop.tasks.items()
         for key, count in running.task.stores["counts"].all()  # type: ignore[attr-defined]
     }
 
@@ -244,25 +244,25 @@ async def test_tasks_that_stay_go_on_through_a_rebalance(
     async with start(topology, bootstrap, name, tmp_path / "1", **settings) as first:
         await send_everywhere(bootstrap, name, "a")
         await first.wait_until_caught_up()
-        before, created = dict(first._loop.tasks), first._loop.told.tasks_created
+        before, created = dict(first._instance.loop.tasks), first._instance.loop.thread_metrics.tasks_created
         go_on.clear()
         async with start(topology, bootstrap, name, tmp_path / "2", **settings) as second:
-            await until(lambda: first._member.is_joining)
+            await until(lambda: first._instance.member.is_joining)
             await send_everywhere(bootstrap, name, "a", "b")
             await until(lambda: first.summary()["records_in"] == 3 * PARTITIONS)
-            assert first._member.is_joining, "all of that was during the rebalance"
+            assert first._instance.member.is_joining, "all of that was during the rebalance"
             assert first.state is State.RUNNING
             go_on.set()
             await until(lambda: len(second.tasks) == 2 and first.state is State.RUNNING)
-            assert {id: first._loop.tasks[id] for id in first.tasks}.items() <= before.items()
+            assert {id: first._instance.loop.tasks[id] for id in first.tasks}.items() <= before.items()
             assert len(first.tasks) == 2
-            assert first._loop.told.tasks_created == created
+            assert first._instance.loop.thread_metrics.tasks_created == created
             await send_everywhere(bootstrap, name, "a")
             await first.wait_until_caught_up()
             await second.wait_until_caught_up()
             both = counted(first, second)
         await until(lambda: len(first.tasks) == PARTITIONS)
-        assert first._loop.told.tasks_created == created + 2
+        assert first._instance.loop.thread_metrics.tasks_created == created + 2
         await first.wait_until_caught_up()
         assert counted(first) == both
         tasks = [TaskId(0, partition) for partition in range(PARTITIONS)]
@@ -285,16 +285,16 @@ async def test_a_static_member_that_is_back_in_time_costs_the_others_nothing(
         async with instance(2) as second:
             await until(lambda: len(first.tasks) == len(second.tasks) == 2)
             await second.wait_until_caught_up()
-            tasks, generation = second.tasks, second._member.generation
-            running = dict(first._loop.tasks)
+            tasks, generation = second.tasks, second._instance.member.generation
+            running = dict(first._instance.loop.tasks)
         again = instance(2)
         again.add_restore_listener(diary)
         async with again:
             await again.wait_until_caught_up()
             assert again.tasks == tasks
             assert set(diary.totals.values()) == {0}, "its own disk has it all"
-            assert again._member.generation == first._member.generation == generation
-            assert first._loop.tasks == running
+            assert again._instance.member.generation == first._instance.member.generation == generation
+            assert first._instance.loop.tasks == running
 
 
 # -- standbys and warm-ups
@@ -302,8 +302,9 @@ async def test_a_static_member_that_is_back_in_time_costs_the_others_nothing(
 
 def standbys_are_level(app: KafkaStreams, count: int, records: int) -> bool:
     """Whether it has so many standby tasks, which have applied so many records."""
-    tasks = app._standbys.tasks.values()
-    return len(tasks) == count and app._standbys.updated >= records and not any(t.remaining for t in tasks)
+    standbys = app._instance.standbys
+    tasks = standbys.tasks.values()
+    return len(tasks) == count and standbys.updated >= records and not any(t.remaining for t in tasks)
 
 
 @depth.deep
@@ -361,7 +362,7 @@ async def test_a_standby_applies_nothing_that_is_not_committed(
             await (await producer.send(f"{name}-counts-changelog", 0, [record]))
         before = rounds
         await until(lambda: rounds > before + 5)
-        standby = keeper._standbys.tasks[TaskId(0, 0)]
+        standby = keeper._instance.standbys.tasks[TaskId(0, 0)]
         assert [key for key, _ in standby.stores["counts"].backend.scan()] == [b"a", b"b"]
         assert standby.checkpoints == {"counts": 2}
 
@@ -413,7 +414,7 @@ async def test_a_probing_rebalance_finds_state_that_is_near_enough(
         await first.wait_until_caught_up()
         second = start(topology, logd.bootstrap, name, tmp_path / "2", **settings)
         async with second:
-            second._standbys._on_warm = lambda: None
+            second._instance.standbys._on_warm = lambda: None
             await until(lambda: len(second.tasks) == 2 and len(first.tasks) == 2)
 
 
@@ -481,12 +482,13 @@ def test_a_revoke_waits_for_the_record_in_hand_and_for_no_other(
         try:
             async with start(topology(), logd.bootstrap, name, tmp_path / "1", **settings) as app:
                 await until(lambda: begun.acquire(blocking=False))
-                revoking = asyncio.create_task(app._loop.revoked())
+                revoking = asyncio.create_task(app._instance.loop.revoked())
                 await asyncio.sleep(0)
                 go_on.release()
                 await revoking
                 assert values == ["a"]
-                assert app._loop.tasks[TaskId(0, 0)].task.committed == {TopicPartition(f"{name}-in", 0): 1}
+                task = app._instance.loop.tasks[TaskId(0, 0)].task
+                assert task.committed == {TopicPartition(f"{name}-in", 0): 1}
         finally:
             go_on.release(100)
         async with start(topology(), logd.bootstrap, name, tmp_path / "2", **settings) as app:
@@ -507,7 +509,8 @@ async def test_a_paused_instance_keeps_its_tasks_and_processes_nothing(
         await app.wait_until_caught_up()
         app.pause()
         await send_everywhere(logd.bootstrap, name, "a")
-        await until(lambda: sum(len(queue) for queue in app._loop._queues.values()) == PARTITIONS)
+        inputs = app._instance.loop.inputs
+        await until(lambda: sum(map(len, inputs.queues.values())) == PARTITIONS)
         assert app.is_paused
         assert app.state is State.RUNNING
         assert app.summary()["records_in"] == PARTITIONS

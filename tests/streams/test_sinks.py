@@ -18,6 +18,8 @@ from streams import (
 )
 from streams.errors import ProcessingError
 from streams.processors.metrics import NodeMetrics
+from streams.runtime.task.environment import TaskEnvironment
+from streams.runtime.task.input_start import InputStart
 from streams.runtime.task.task import Task
 from streams.runtime.task_id import TaskId
 from streams.serdes import String
@@ -34,10 +36,9 @@ def task_of(topology: Topology, *, partitions: int = 3) -> Task:
         TaskId(0, 0),
         topology.subtopologies[0],
         stores,
-        clock=lambda: 0,
-        partition_count=lambda topic: partitions,
+        TaskEnvironment(clock=lambda: 0, partition_count=lambda topic: partitions),
     )
-    task.add_input(IN, topology.subtopologies[0].sources[0], position=0, end=0)
+    task.add_input(IN, topology.subtopologies[0].sources[0], InputStart(position=0, end=0))
     return task
 
 

@@ -79,7 +79,7 @@ async def test_what_is_on_the_disk_is_gone_on_from(
         await app.wait_until_caught_up()
     async with start(rows_by_value(name), logd.bootstrap, name, tmp_path, **SETTINGS) as app:
         await app.wait_until_caught_up()
-        assert [running.restored for running in app._loop.tasks.values()] == [0, 0]
+        assert [running.restored for running in app._instance.loop.tasks.values()] == [0, 0]
         assert contents(app, "rows") == {"a": "x", "b": "x"}
 
 
@@ -109,4 +109,5 @@ async def test_a_standby_follows_the_tables_topic(
 
 def is_level(app: KafkaStreams) -> bool:
     """Whether its standby task has applied something, and has nothing left to apply."""
-    return app._standbys.updated > 0 and not any(task.remaining for task in app._standbys.tasks.values())
+    standbys = app._instance.standbys
+    return standbys.updated > 0 and not any(task.remaining for task in standbys.tasks.values())

@@ -9,6 +9,9 @@ import pytest
 from kafka_client import TopicPartition
 from streams import Processor, ProcessorContext, Record, StreamsBuilder, StreamsError, log_and_continue
 from streams.errors import ProcessingError, SerializationError
+from streams.runtime.task.environment import TaskEnvironment
+from streams.runtime.task.input_start import InputStart
+from streams.runtime.task.settings import TaskSettings
 from streams.runtime.task.task import FIRST_RUN_LIMIT, Task
 from streams.runtime.task_id import TaskId
 from streams.state import open_store
@@ -35,10 +38,10 @@ def make(builder: StreamsBuilder, **settings: Any) -> tuple[Task, Clock]:
     topology, clock = builder.build(), Clock()
     subtopology = topology.subtopologies[0]
     stores = {name: open_store(topology.stores[name], None) for name in subtopology.stores}
-    task = Task(TaskId(0, 0), subtopology, stores, clock=clock, **settings)
+    task = Task(TaskId(0, 0), subtopology, stores, TaskEnvironment(clock=clock), TaskSettings(**settings))
     for source in subtopology.sources:
         for topic in source.topics:
-            task.add_input(TopicPartition(topic, 0), source, position=0)
+            task.add_input(TopicPartition(topic, 0), source, InputStart(position=0))
     return task, clock
 
 
@@ -233,7 +236,7 @@ def test_negative_timestamps_are_refused() -> None:
 def test_what_cannot_be_serialized(handler: Any, caplog: pytest.LogCaptureFixture) -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("a").map_values(lambda value: "text" if value == 1 else value).to("out", name="sink")
-    task, _ = make(builder, handlers=None if handler is None else Handlers(production=handler))
+    task, _ = make(builder, handlers=Handlers() if handler is None else Handlers(production=handler))
     give(task, A, 0, 1, 2)
     if handler is None:
         with pytest.raises(SerializationError, match="sink cannot serialize 'a', 'text'"):

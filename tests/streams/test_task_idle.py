@@ -68,8 +68,8 @@ class Scene:
         """It has processed these, and waits with the rest."""
         await until(lambda: len(self.seen) >= len(seen))
         for _ in range(TURNS):
-            app._loop.progress.clear()
-            await app._loop.progress.wait()
+            app._instance.loop.progress.clear()
+            await app._instance.loop.progress.wait()
         assert self.seen == [*seen]
 
 
@@ -133,4 +133,4 @@ def test_an_input_that_is_empty_at_the_broker_is_waited_for_so_long(
 
 def queue(app: KafkaStreams, scene: Scene, topic: str) -> Any:
     """Of an input; nothing while its task does not run."""
-    return app._loop._queues.get(TopicPartition(f"{scene.name}-{topic}", 0), ())
+    return app._instance.loop.inputs.queues.get(TopicPartition(f"{scene.name}-{topic}", 0), ())

@@ -9,7 +9,7 @@ from streams.runtime.commit.guarantees import AtLeastOnce, ExactlyOnce, Guarante
 from streams.runtime.commit.output import Output
 from streams.runtime.commit.transactions import Transactions, transactional_id
 from streams.runtime.folder import StateFolder
-from streams.runtime.task.task import Clock
+from streams.runtime.task.environment import Clock
 
 
 def producer_for(

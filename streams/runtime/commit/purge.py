@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from kafka_client import Admin, Client
 from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
 from kafka_client.topic_partition import TopicPartition
-from streams.runtime.task.task import Clock
+from streams.runtime.task.environment import Clock
 
 log = logging.getLogger(__name__)
 

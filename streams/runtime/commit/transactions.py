@@ -18,7 +18,7 @@ from kafka_client import GroupMetadata, OffsetAndMetadata, TopicPartition, Trans
 from kafka_client.errors import ConnectionClosed, TransactionError
 from kafka_client.records import Codec, NewRecord
 from streams.errors import StateError
-from streams.runtime.task.task import Clock
+from streams.runtime.task.environment import Clock
 
 log = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from streams.runtime.restore.restore import (
     MAX_FETCH_BYTES,
     USABLE_SHARE,
 )
+from streams.runtime.task.environment import Clock
 from streams.runtime.task.global_processor import GlobalProcessor
-from streams.runtime.task.task import Clock
 from streams.runtime.threads.worker import Worker
 from streams.state import CachedStore, RocksMemory, open_store
 from streams.topology import Subtopology, Topology

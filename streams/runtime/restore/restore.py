@@ -38,7 +38,7 @@ from kafka_client.fetcher.parts import reading
 from kafka_client.records import Headers, Record, RecordReader, check_crc
 from streams.errors import StateError
 from streams.runtime.restore.previous_value_header import previous_of
-from streams.runtime.task.task import Clock
+from streams.runtime.task.environment import Clock
 from streams.runtime.threads.worker import Worker
 from streams.state import Backend, CachedStore
 from streams.state.cache import join

@@ -38,6 +38,7 @@ from streams.processors.metrics import NodeMetrics
 from streams.processors.record import InputRecord, Process
 from streams.processors.wiring import RawRecord, TaskState, no_raw_record
 from streams.runtime.task.input_buffer import InputBuffer
+from streams.runtime.task.input_start import InputStart
 from streams.serdes import Serde
 from streams.timestamps import log_and_skip_on_invalid_timestamp
 
@@ -128,21 +129,20 @@ class InputQueue:
         source: SourceNode,
         head: Process,
         metrics: NodeMetrics,
+        start: InputStart,
         *,
-        position: int,
-        end: int,
         task_id: str,
         on_bad_record: BadInput,
         buffer: InputBuffer,
-        leader_epoch: int = -1,
     ) -> None:
+        position = start.position
         self.tp = tp
         self.source = source
         self.position = position
         self.fetched = position
-        self.leader_epoch = leader_epoch
+        self.leader_epoch = start.leader_epoch
         """That of the record before ``fetched``, -1 if it is not known."""
-        self.end = end
+        self.end = start.end
         self.idle_since: int | None = None
         self._process = head
         self._metrics = metrics

@@ -11,31 +11,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 from kafka_client import TopicPartition
 from kafka_client.records import Record
 from streams.errors import ProcessingError, StreamsError
 from streams.graph import SourceNode
-from streams.processors.coroutines import Coroutines
 from streams.processors.metrics import BufferMetrics, NodeMetrics
 from streams.processors.punctuation import PunctuationQueue
 from streams.processors.wiring import TaskState
+from streams.runtime.task.environment import TaskEnvironment
 from streams.runtime.task.idle import IdleWatch
-from streams.runtime.task.input_buffer import InputBuffer
+from streams.runtime.task.input_start import InputStart
 from streams.runtime.task.queue import InputQueue
+from streams.runtime.task.settings import TaskSettings
 from streams.runtime.task_id import TaskId
 from streams.state import CachedStore, Pending
-from streams.topology import Handlers, Row, Rows, Subtopology, Written, WrittenInOrder, wire
+from streams.topology import Row, Rows, Subtopology, Written, WrittenInOrder, wire
 
 RUN_LIMIT = 200
 """Records of one input processed before the choice between inputs is made again, and the clock looked at."""
 FIRST_RUN_LIMIT = 10
 """So many at first; more, up to the limit, while a run takes less than RUN_MS, and fewer if it takes more."""
 RUN_MS = 20
-
-Clock = Callable[[], int]
-"""Milliseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,50 +67,39 @@ class Task:
         id: TaskId,
         subtopology: Subtopology,
         stores: Mapping[str, CachedStore],
+        environment: TaskEnvironment,
+        settings: TaskSettings | None = None,
         *,
-        clock: Clock,
-        max_idle_ms: int = 0,
-        handlers: Handlers | None = None,
-        partition_count: Callable[[str], int] = lambda topic: 1,
         times: StreamTimes | None = None,
-        buffer: InputBuffer | None = None,
-        windowed_emit_interval_ms: int = 0,
-        global_stores: Mapping[str, CachedStore] | None = None,
-        outer_join_emit_interval_ms: int = 1000,
         written: type[Written] = Written,
-        topic_name: Callable[[str], str] = lambda topic: topic,
-        coroutines: Coroutines | None = None,
-        between_runs: Callable[[], None] = lambda: None,
-        application_id: str = "",
-        state_dir: Callable[[], Path] | None = None,
     ) -> None:
+        settings, times = settings or TaskSettings(), times or StreamTimes()
         self.id = id
         self.subtopology = subtopology
         self.stores = dict(stores)
         self.queues: dict[TopicPartition, InputQueue] = {}
-        self._clock = clock
-        self._max_idle_ms = max_idle_ms
-        self._buffer = buffer or InputBuffer()
-        self._between_runs = between_runs
-        times = times or StreamTimes()
+        self._clock = environment.clock
+        self._max_idle_ms = settings.max_idle_ms
+        self._buffer = environment.buffer
+        self._between_runs = environment.between_runs
         self._state = TaskState(
             task_id=str(id),
             stream_time=times.task,
-            wall_clock=clock(),
-            windowed_emit_interval_ms=windowed_emit_interval_ms,
-            global_stores=global_stores or {},
-            partition_count=partition_count,
-            topic_name=topic_name,
-            outer_join_emit_interval_ms=outer_join_emit_interval_ms,
-            coroutines=coroutines,
+            wall_clock=self._clock(),
+            windowed_emit_interval_ms=settings.windowed_emit_interval_ms,
+            global_stores=environment.global_stores,
+            partition_count=environment.partition_count,
+            topic_name=environment.topic_name,
+            outer_join_emit_interval_ms=settings.outer_join_emit_interval_ms,
+            coroutines=environment.coroutines,
         )
-        self._state.application_id = application_id
-        if state_dir is not None:
-            self._state.state_dir = state_dir
+        self._state.application_id = settings.application_id
+        if environment.state_dir is not None:
+            self._state.state_dir = partial(environment.state_dir, id)
         for store in self.stores.values():
             store.set_clocks(times.stores)
         self._program = wire(
-            subtopology, self.stores, state=self._state, handlers=handlers or Handlers(), written=written
+            subtopology, self.stores, state=self._state, handlers=settings.handlers, written=written
         )
         self._committed: dict[TopicPartition, int] = {}
         self.suppressed: dict[str, BufferMetrics] = {}
@@ -136,32 +122,20 @@ class Task:
 
     # -- input
 
-    def add_input(
-        self,
-        tp: TopicPartition,
-        source: SourceNode,
-        *,
-        position: int,
-        end: int = -1,
-        leader_epoch: int = -1,
-    ) -> None:
-        """Read this partition from ``position`` on, before which there is a record of ``leader_epoch``;
-        ``end`` is its log end. -1 for what is not known.
-        """
+    def add_input(self, tp: TopicPartition, source: SourceNode, start: InputStart) -> None:
+        """Read this partition from ``start`` on."""
         program = self._program
         self.queues[tp] = InputQueue(
             tp,
             source,
             program.heads[source.name],
             program.metrics[source.name],
-            position=position,
-            end=end,
+            start,
             task_id=str(self.id),
             on_bad_record=program.failures.input,
             buffer=self._buffer,
-            leader_epoch=leader_epoch,
         )
-        self._committed[tp] = position
+        self._committed[tp] = start.position
 
     def add(self, tp: TopicPartition, records: list[Record], next_offset: int, end: int) -> None:
         """Take fetched records of one of the inputs."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from streams.runtime.task.environment import Clock
 from streams.runtime.task.input_buffer import InputBuffer
 from streams.runtime.task.running import RunningTask
-from streams.runtime.task.task import Clock
 from streams.runtime.task_id import TaskId
 
 WAITING_TURNS_MAX = 20
