@@ -50,17 +50,18 @@ View = TypeVar("View", bound=StoreView)
 
 
 def wall_clock() -> int:
-    """Milliseconds since the epoch."""
+    """Return the milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 class KafkaStreams:
-    """Runs a topology, or what a builder builds with the settings, against a cluster.
+    """One instance of an application: runs a topology, or the topology that a builder builds, on a cluster.
 
     Settings are a `StreamsConfig`, keywords, or both (keywords win):
     ``KafkaStreams(topology, application_id="delays", bootstrap_servers="localhost:9092")``.
-    ``registry``: where it tells of itself; its own unless given. No two of the same client id in one.
-    `run` blocks until a signal; in an event loop of your own use it as an async context manager.
+    ``registry`` gets the instance's metrics; by default it is a new one. Instances that share a registry need
+    different client ids. `run` blocks until a signal; in a running event loop use the instance as an async
+    context manager.
     """
 
     def __init__(
@@ -90,8 +91,10 @@ class KafkaStreams:
     # -- life
 
     async def start(self) -> None:
-        """Lock the state folder, connect, join the group; returns before tasks run. Of a topology of global
-        tables and stores alone nothing is processed: no group is joined, and it returns when they are read.
+        """Lock the state folder, connect and join the group; return before tasks run.
+
+        A topology of global tables and stores alone has no tasks: then no group is joined, and `start`
+        returns when the tables are read.
 
         Raises StateFolderLocked, StateError (RocksDB is needed and not installed), ConnectionClosed,
         TopologyError (inputs missing or not co-partitioned).
@@ -122,7 +125,7 @@ class KafkaStreams:
             self._begin(*instance.work())
         else:
             self._begin(*instance.work())
-            self._hosts.told_alone()
+            self._hosts.assign_own()
             self._status.become(State.RUNNING)
 
     def _begin(self, work: Work, beside: Mapping[str, Work]) -> None:
@@ -134,7 +137,7 @@ class KafkaStreams:
             each.add_done_callback(self._loop_ended)
 
     def _bind_view(self) -> None:
-        """Take the port of the HTTP view, before others are told of it."""
+        """Bind the port of the HTTP view, before the instance announces it to the group."""
         listener = self.config.http_listener
         if not listener:
             return
@@ -152,7 +155,9 @@ class KafkaStreams:
             await view.close()
 
     async def close(self) -> None:
-        """Commit, leave the group, close everything; what ended the application before is not raised."""
+        """Commit, leave the group and close everything. Does not raise the error that ended the application;
+        `check` does.
+        """
         if self._running is None:
             return
         running, self._running = self._running, None
@@ -191,14 +196,14 @@ class KafkaStreams:
             self.check()
 
     def run(self) -> None:
-        """Run until SIGINT or SIGTERM, then close; raises what ended the application otherwise.
+        """Run until SIGINT or SIGTERM, then close. Uses uvloop's event loop if uvloop is installed.
 
-        In a loop of uvloop's where that is installed.
+        Raises StreamsError if an error ended the application.
         """
         run_in_new_loop(self.run_until_signalled())
 
     async def run_until_signalled(self) -> None:
-        """As `run`, in a running event loop."""
+        """Run until SIGINT or SIGTERM, then close, in a running event loop. Raises as `run` does."""
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
@@ -209,10 +214,10 @@ class KafkaStreams:
                 loop.remove_signal_handler(number)
 
     async def run_until(self, stop: asyncio.Event, *, when_caught_up: bool = False) -> None:
-        """Start, and close once ``stop`` is set, or all there is in the inputs is processed and committed.
+        """Start, and close once ``stop`` is set; ``when_caught_up``: or once all input records are committed.
 
-        A start that does not get on, for want of a broker, is broken off by ``stop`` as well. Raises what
-        ended the application otherwise.
+        ``stop`` also cancels a start that waits for a broker. Raises StreamsError if an error ended the
+        application.
         """
         stopped = asyncio.create_task(stop.wait())
         try:
@@ -228,20 +233,22 @@ class KafkaStreams:
 
     @property
     def state(self) -> State:
-        """What the application is doing."""
+        """The current state of the application."""
         return self._status.state
 
     def add_state_listener(self, listener: StateListener) -> None:
-        """Have ``listener(new, old)`` called on every change of state."""
+        """Call ``listener(new, old)`` on every change of state."""
         self._status.listeners.append(listener)
 
     def add_restore_listener(self, listener: StateRestoreListener) -> None:
-        """Have ``listener`` told how stores are restored (Kafka's setGlobalStateRestoreListener)."""
+        """Report the progress of restores to ``listener`` (Kafka's setGlobalStateRestoreListener)."""
         self._restores.listeners.append(listener)
 
     def pause(self) -> None:
-        """Process nothing until `resume` (KIP-834): this instance keeps its tasks and its place in the group,
-        commits what it has done, and restores tasks that it is given. Schedules do not fire, standbys rest.
+        """Process nothing until `resume` (KIP-834).
+
+        The instance keeps its tasks and its place in the group, commits processed records, and restores newly
+        assigned tasks. Schedules do not fire, and standbys are not updated.
         """
         self._pause(True)
 
@@ -256,11 +263,11 @@ class KafkaStreams:
 
     @property
     def is_paused(self) -> bool:
-        """Whether `pause` was called, and not `resume` since."""
+        """True from `pause` to `resume`."""
         return self._paused
 
     def check(self) -> None:
-        """Raise what ended the application, if something did."""
+        """Raise StreamsError if an error ended the application."""
         if self._failure is not None:
             raise StreamsError(f"{self.config.application_id} ended: {self._failure}") from self._failure
 
@@ -271,14 +278,14 @@ class KafkaStreams:
 
     @property
     def standby_tasks(self) -> list[TaskId]:
-        """The tasks this instance keeps the state of, which run elsewhere."""
+        """The tasks of other instances whose state this instance keeps up to date."""
         return sorted(self._instance.standbys.tasks) if self.state is not State.CREATED else []
 
     def stores(self, name: str) -> list[CachedStore]:
-        """The store of that name of each task here, for reading while the application stands still: a look
-        beside a change may undo it in memory. To look at any time, ask `store`.
+        """Return the stores of that name, one per task that runs here; a global table has one.
 
-        What was processed and not committed is in it. A global table has one.
+        Read them only while the application processes nothing: a read beside a change may undo the change in
+        memory. `store` may be read at any time. Uncommitted changes are visible.
         """
         if name in self._instance.global_stores.stores:
             return [self._instance.global_stores.stores[name]]
@@ -298,13 +305,15 @@ class KafkaStreams:
     def store(
         self, name: str, kind: Any = StoreView, *, partition: int | None = None, stale: bool = False
     ) -> Any:
-        """A read-only view of the store of that name, over all tasks that run here; ``kind``, of which it has
-        to be: `KeyValueView`, `WindowView` or `SessionView`. To be asked from any thread.
+        """Return a read-only view of the store of that name, over all tasks that run here.
 
-        ``partition``: of this one's task only. ``stale``: have copies read as well, of tasks that run
-        elsewhere or are being restored. What a task processed is seen whether it is committed or not; a copy
-        has what is committed. Raises UnknownStateStore, StreamsNotRunning; each query InvalidStateStore if
-        nothing of the store is here (any more).
+        ``kind``: the expected type of the view: `KeyValueView`, `WindowView` or `SessionView`.
+        ``partition``: read only the store of this partition's task. ``stale``: also read copies, which belong
+        to tasks that run elsewhere or are being restored. A running task's uncommitted changes are visible; a
+        copy has only committed changes. Views may be used from any thread.
+
+        Raises UnknownStateStore, StreamsNotRunning. Each query raises InvalidStateStore if no part of the
+        store is here (any more).
         """
         return self._queries_now().view(name, kind, partition=partition, stale=stale)
 
@@ -317,10 +326,11 @@ class KafkaStreams:
         position_bound: PositionBound | None = None,
         require_active: bool = False,
     ) -> Answer[StateQueryResult]:
-        """Ask a store, and be told by each partition here how far in its inputs that is (KIP-796).
+        """Query a store. Each partition's result has the position in its inputs (KIP-796).
 
-        ``partitions``: these only. ``position_bound``: whoever is not as far refuses (NOT_UP_TO_BOUND).
-        ``require_active``: copies refuse too. Raises UnknownStateStore, StreamsNotRunning.
+        ``partitions``: query only these. ``position_bound``: partitions that have not reached this position
+        fail with NOT_UP_TO_BOUND. ``require_active``: copies fail too. Raises UnknownStateStore,
+        StreamsNotRunning.
         """
         return self._queries_now().query(
             name,
@@ -341,48 +351,51 @@ class KafkaStreams:
         return self._hosts.own
 
     def metadata_for_all_streams_clients(self) -> list[StreamsMetadata]:
-        """What each instance has that tells its ``application.server``, as of the last assignment here."""
+        """Return what each instance with an ``application.server`` runs, as of the last assignment here."""
         return self._hosts.all()
 
     def streams_metadata_for_store(self, name: str) -> list[StreamsMetadata]:
-        """Of those that have something of the store; UnknownStateStore."""
+        """Return the instances that have a part of the store. Raises UnknownStateStore."""
         return self._hosts.of_store(name)
 
     def query_metadata_for_key(
         self, store: str, key: Any, *, partitioner: Partitioner | None = None
     ) -> KeyQueryMetadata:
-        """Which instance has a key of a store, and which have copies.
+        """Return which instance has a key of a store, and which have copies.
 
-        ``key``: as the store's key serde takes it. ``partitioner``: of key and number of partitions; the hash
-        of Kafka's producers unless given. Raises UnknownStateStore; InvalidStateStore before the first
-        assignment.
+        ``key``: a value for the store's key serde. ``partitioner``: returns the partition of a key and a
+        number of partitions; by default the hash of Kafka's producers. Raises UnknownStateStore;
+        InvalidStateStore before the first assignment.
         """
         return self._hosts.of_key(store, key, partitioner)
 
     def query_metadata_for_partition(self, store: str, partition: int) -> KeyQueryMetadata:
-        """As `query_metadata_for_key`, of all keys of a partition."""
+        """Return which instance has a partition, and which have copies; see `query_metadata_for_key`."""
         return self._hosts.of_partition(store, partition)
 
     def partitions_of_store(self, store: str) -> int:
-        """How many a store has; UnknownStateStore, and InvalidStateStore before the first assignment."""
+        """Return a store's number of partitions.
+
+        Raises UnknownStateStore; InvalidStateStore before the first assignment.
+        """
         return self._hosts.partitions_of(store)
 
     def task_facts(self) -> list[dict[str, Any]]:
-        """Of each task here, copies too: see `streams.runtime.task_facts`."""
+        """Return facts about each task and standby task here; see `streams.runtime.task_facts`."""
         if self.state is State.CREATED:
             return []
         parts = self._instance
         return list(task_facts(self.topology, parts.loop, parts.opener, parts.standbys))
 
     def metrics(self) -> dict[str, NodeMetrics]:
-        """Counters by node name, over all tasks this instance has had."""
+        """Return counters by node name, over all tasks this instance has had."""
         return self._instance.loop.metrics() if self.state is not State.CREATED else {}
 
     def summary(self) -> dict[str, Any]:
-        """Tasks, and records in (sources), out (sinks), dropped (anywhere) and late; fit for JSON.
+        """Return the tasks, and counts of records in (sources), out (sinks), dropped and late, fit for JSON.
 
-        `restoring`: of tasks that are about to run here, the records ``restored`` and the offsets of their
-        changelogs that ``remain``.
+        `restoring` has the records ``restored`` and the changelog offsets that ``remain``, for each task that
+        is about to run here.
         """
         nodes, metrics = self.topology.nodes, self.metrics()
         sources = [each for name, each in metrics.items() if isinstance(nodes[name], SourceNode)]
@@ -405,7 +418,7 @@ class KafkaStreams:
         return {str(id): progress(each.values()) for id, each in sorted(restoring.items())}
 
     async def lag(self) -> int:
-        """Records between this instance's tasks and the ends of their inputs, asked of the brokers now.
+        """Ask the brokers for the log ends and return the number of input records left to process.
 
         A position beyond the log end counts as lag too: the log was truncated, and the new position is not
         known yet.
@@ -413,7 +426,7 @@ class KafkaStreams:
         return sum(abs(end - position) for position, end in (await self.lags()).values())
 
     async def lags(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Position and log end of each input of this instance's tasks, asked of the brokers now."""
+        """Ask the brokers for the log ends and return position and log end of each input."""
         if self.state is State.CREATED:
             return {}
         positions = self._instance.loop.inputs.positions()
@@ -421,14 +434,14 @@ class KafkaStreams:
         return {tp: (positions.get(tp, 0), end) for tp, end in ends.items()}
 
     async def wait_ended(self) -> None:
-        """Return once the application was closed or has ended by itself; `check` tells which."""
+        """Wait until the application is closed or ended by an error, which `check` raises."""
         await self._ended.wait()
 
     async def wait_until_caught_up(self) -> None:
-        """Return once this instance has processed and committed all there is in its inputs.
+        """Wait until this instance has processed and committed all records of its inputs.
 
-        Its own repartition topics count too; global tables are read by the time it has started. Raises
-        StreamsError if the application ends instead.
+        Its own repartition topics count too; global tables are read when `start` returns. Raises StreamsError
+        if an error ends the application instead.
         """
         self.check()
         while self.topology.with_tasks:
@@ -445,12 +458,12 @@ class KafkaStreams:
             await loop.progress.wait()
 
     def _loop_ended(self, task: asyncio.Task[None]) -> None:
-        """The loop, or what goes on beside it, has ended: by itself only after an error."""
+        """End the application if the loop, or work beside it, ended with an error."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        """Note the error that ends the application, and stop its work; `close` releases everything."""
+        """Keep the error that ends the application and stop its work; `close` releases everything."""
         if self._failure is None:
             self._failure = error
             log.error("%s ends: %s", self.config.application_id, error)
@@ -461,14 +474,14 @@ class KafkaStreams:
         self._ended.set()
 
 
-async def _first(wanted: asyncio.Task[None], other: asyncio.Task[Any]) -> bool:
-    """Whether ``wanted`` ends before ``other`` does, and is not cancelled by that; raises what it raises."""
+async def _first(main: asyncio.Task[None], other: asyncio.Task[Any]) -> bool:
+    """Return True if ``main`` ends before ``other``; else cancel it. Raises the error of ``main``."""
     try:
-        await asyncio.wait([wanted, other], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([main, other], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        wanted.cancel()
-        await asyncio.wait([wanted])
-    if wanted.cancelled():
+        main.cancel()
+        await asyncio.wait([main])
+    if main.cancelled():
         return False
-    wanted.result()
+    main.result()
     return True

@@ -30,7 +30,7 @@ _STATES = list(State)
 
 
 class AppMetrics:
-    """Reads one instance, from its start to its end."""
+    """The metrics of one instance, from its start to its end."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class AppMetrics:
         self._nodes = topology.nodes
 
     def add_to(self, metrics: Metrics, client_id: str) -> Callable[[], None]:
-        """Register everything; returns how to end that."""
-        told, thread = ExitStack(), f"{client_id}-StreamThread-1"
-        told.callback(metrics.add(DOMAIN, "stream-metrics", self._app, client_id=client_id))
+        """Register all metrics. Return the function that removes them."""
+        registrations, thread = ExitStack(), f"{client_id}-StreamThread-1"
+        registrations.callback(metrics.add(DOMAIN, "stream-metrics", self._app, client_id=client_id))
         of_thread: Mapping[str, Read] = {
             "stream-thread-metrics": self._thread,
             "stream-state-updater-metrics": self._updater,
@@ -60,11 +60,15 @@ class AppMetrics:
             "stream-topic-metrics": self._topics,
             "stream-state-metrics": self._stores,
         }
-        told.callback(metrics.add("millstream", "streams-queues", self._loop.statistics, client_id=client_id))
-        told.callback(metrics.add("millstream", "input-buffer", self._buffer.statistics, client_id=client_id))
+        registrations.callback(
+            metrics.add("millstream", "streams-queues", self._loop.statistics, client_id=client_id)
+        )
+        registrations.callback(
+            metrics.add("millstream", "input-buffer", self._buffer.statistics, client_id=client_id)
+        )
         for type, read in of_thread.items():
-            told.callback(metrics.add_each(DOMAIN, type, read, thread_id=thread))
-        return told.close
+            registrations.callback(metrics.add_each(DOMAIN, type, read, thread_id=thread))
+        return registrations.close
 
     def _app(self) -> Values:
         state = self._status.state
@@ -96,7 +100,7 @@ class AppMetrics:
             yield {"task-id": str(running.task.id)}, self._task(running, all_seconds)
 
     def _task(self, running: RunningTask, all_seconds: float) -> Values:
-        """``all_seconds``: how long all tasks were at work lately."""
+        """Return one task's metrics. ``all_seconds``: the time that all tasks took recently, s."""
         task = running.task
         queues = task.queues.values()
         return {
@@ -141,9 +145,9 @@ class AppMetrics:
             for name, store in running.task.stores.items():
                 if properties := store.backend.properties():
                     yield {"task-id": str(running.task.id), _scope(store): name}, properties
-            for name, held in list(running.task.suppressed.items()):
+            for name, buffered in list(running.task.suppressed.items()):
                 tags = {"task-id": str(running.task.id), "in-memory-suppression-state-id": name}
-                yield tags, {**_held("count", held.count), **_held("size", held.size)}
+                yield tags, {**_buffered("count", buffered.count), **_buffered("size", buffered.size)}
 
     def _running(self) -> list[RunningTask]:
         return list(self._loop.tasks.values())
@@ -155,17 +159,17 @@ class AppMetrics:
 
 
 def _restoring(restores: Iterable[StoreRestore]) -> Values:
-    found = progress(restores)
-    return {"restore-total": found["restored"], "restore-remaining-records-total": found["remaining"]}
+    state = progress(restores)
+    return {"restore-total": state["restored"], "restore-remaining-records-total": state["remaining"]}
 
 
 def _updating(standby: StandbyTask) -> Values:
-    found = progress(standby.restores.values())
-    return {"update-total": found["restored"], "update-remaining-records-total": found["remaining"]}
+    state = progress(standby.restores.values())
+    return {"update-total": state["restored"], "update-remaining-records-total": state["remaining"]}
 
 
 def _scope(store: CachedStore) -> str:
-    """The tag by which Kafka Streams tells kinds of stores from each other."""
+    """Return the name of the tag in which Kafka Streams has the names of such stores."""
     if isinstance(store, WindowStore):
         return "rocksdb-window-state-id"
     if isinstance(store, SessionStore):
@@ -184,8 +188,8 @@ def _e2e_latency(source: NodeMetrics) -> Values:
     }
 
 
-def _held(what: str, told: Windowed) -> Values:
+def _buffered(what: str, values: Windowed) -> Values:
     return {
-        f"suppression-buffer-{what}-avg": told.average,
-        f"suppression-buffer-{what}-max": told.largest,
+        f"suppression-buffer-{what}-avg": values.average,
+        f"suppression-buffer-{what}-max": values.largest,
     }

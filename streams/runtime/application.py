@@ -1,4 +1,4 @@
-"""What an instance runs, as all its parts see it."""
+"""The application that an instance runs."""
 
 from __future__ import annotations
 

@@ -15,26 +15,27 @@ log = logging.getLogger(__name__)
 
 @runtime_checkable
 class Buildable(Protocol):
-    """What a topology is built with: `StreamsBuilder`."""
+    """A builder of topologies, such as `StreamsBuilder`."""
 
     def build(self, config: StreamsConfig | None = None) -> Topology:
-        """The topology."""
+        """Return the topology."""
         ...
 
 
 def built_for(config: StreamsConfig, topology: Topology | Buildable) -> Topology:
-    """The topology to be run; TopologyError for what is none, or has names that the settings refuse.
+    """Return the topology to run, building it if necessary.
 
-    What is built already is given the timestamp extractor and the kind of stores that it does not say
-    itself. Of rules that it was not built by, and of default serdes that its builder did not know, is warned.
+    A topology that is already built gets the settings' timestamp extractor and kind of stores where it has
+    none of its own. Logs a warning for optimization rules and default serdes that come too late. Raises
+    TopologyError if ``topology`` is neither a topology nor a builder, or if the settings refuse its names.
     """
     built = _built(config, topology)
-    given = [key for key, serde in _default_serdes(config).items() if serde is not None]
-    if given and not built.has_default_serdes:
+    keys = [key for key, serde in _default_serdes(config).items() if serde is not None]
+    if keys and not built.has_default_serdes:
         log.warning(
             "%s: without effect on a topology whose serdes are known already: begin it with "
             "StreamsBuilder(config)",
-            ", ".join(given),
+            ", ".join(keys),
         )
     return built
 

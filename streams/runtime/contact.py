@@ -1,4 +1,4 @@
-"""Saying at once that no broker answers, and that one does again: the client tries again without a word."""
+"""Log messages when no broker answers, and when one answers again: the client itself retries silently."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from kafka_client.errors import ConnectionClosed, MillstreamError, RequestTimedO
 log = logging.getLogger(__name__)
 
 ANSWER_MS = 3000
-"""How long a connection may take before it is said that nobody answers."""
+"""How long a connection may take before the log says that no broker answers."""
 LOOK_MS = 1000
-"""How often it is looked whether there is a connection; while there is one, that costs nothing."""
+"""How often the connection is checked; a check of an open connection costs nothing."""
 
 
 async def say_if_nobody_answers(client: Client, application_id: str) -> None:
-    """Try to connect once, and log why nobody answers. What comes next tries again."""
+    """Try to connect once, and log the reason if that fails. Later requests retry."""
     if why := await _why_nobody_answers(client):
         log.warning("%s: %s; trying again for %g s", application_id, why, client.request_timeout_ms / 1000)
 
 
 async def watch_brokers(client: Client, application_id: str) -> None:
-    """Until cancelled: log when no broker can be reached any more, and when one can again."""
+    """Log when no broker can be reached any more, and when one can again, until cancelled."""
     is_lost = False
     while True:
         await asyncio.sleep(LOOK_MS / 1000)
@@ -36,7 +36,7 @@ async def watch_brokers(client: Client, application_id: str) -> None:
 
 
 async def _why_nobody_answers(client: Client) -> str:
-    """The reason, or "" if there is a connection."""
+    """Return why there is no connection, or "" if there is one."""
     try:
         async with asyncio.timeout(ANSWER_MS / 1000):
             await client.connection()
@@ -45,5 +45,5 @@ async def _why_nobody_answers(client: Client) -> str:
     except (ConnectionClosed, RequestTimedOut) as error:
         return str(error)
     except MillstreamError:
-        pass  # Somebody answered; whoever asks for more is told what is wrong.
+        pass  # A broker answered; later requests raise the error.
     return ""

@@ -28,7 +28,10 @@ _ASIDE = ".deleted-"
 
 
 class StateFolder:
-    """Locked from creation to `close`. StateFolderLocked: by another process; StateError: no such folder."""
+    """The state folder, locked from creation to `close`.
+
+    Raises StateFolderLocked if another process has the lock; StateError if the folder cannot be used.
+    """
 
     def __init__(self, state_dir: str, application_id: str) -> None:
         self.path = Path(state_dir) / application_id
@@ -47,48 +50,51 @@ class StateFolder:
                 f"{self.path} is in use by another process{owner and f', {owner}'}: end that one, or give "
                 "this one its own state_dir"
             ) from None
-        with suppress(OSError):  # a full disk: it is for people only
+        with suppress(OSError):  # The disk may be full, and the id is only for people.
             self._lock.truncate(0)
             self._lock.write(f"{os.getpid()}\n")
             self._lock.flush()
 
     def task(self, id: TaskId) -> Path:
-        """Where a task's stores are."""
+        """Return the folder of a task's stores."""
         return self.path / str(id) / "rocksdb"
 
     def made_for(self, id: TaskId) -> Path:
-        """A task's own folder, which is there afterwards."""
+        """Create a task's folder if necessary and return it."""
         folder = self.path / str(id)
         folder.mkdir(exist_ok=True)
         return folder
 
     @property
     def global_stores(self) -> Path:
-        """Where the stores of global tables are."""
+        """The folder of the stores of global tables."""
         return self.path / "global"
 
     def stored_tasks(self) -> list[TaskId]:
-        """Tasks that have left state here."""
+        """Return the tasks with state in this folder."""
         return sorted(TaskId.parse(each.name) for each in self.path.iterdir() if _TASK.fullmatch(each.name))
 
     def opened(self, id: TaskId) -> None:
-        """The task's stores are about to be opened: what was known of their offsets does not count now."""
+        """Delete the stored offsets of a task, before its stores are opened and change."""
         with suppress(OSError):
             self._offsets(id).unlink()
 
     def released(self, id: TaskId, offsets: Mapping[str, int]) -> None:
-        """The task's stores are closed, each as of its changelog's offset; without state nothing is noted."""
+        """Write the changelog offset of each store of a closed task, and note the time of closing.
+
+        Does nothing if the task has no folder.
+        """
         self.noted(id, offsets)
         with suppress(OSError):
             os.utime(self.path / str(id))
 
     def noted(self, id: TaskId, offsets: Mapping[str, int]) -> None:
-        """As `released`, of a task that did not run now."""
+        """Write the changelog offset of each store of a task that did not run."""
         with suppress(OSError):
             self._offsets(id).write_bytes(msgspec.json.encode(offsets))
 
     def offsets(self, id: TaskId) -> dict[str, int] | None:
-        """As told to `released`; None if the process was killed, or the task is open."""
+        """Return the offsets that `released` wrote; None if the process was killed, or the task is open."""
         try:
             return msgspec.json.decode(self._offsets(id).read_bytes(), type=dict[str, int])
         except (OSError, msgspec.DecodeError):
@@ -100,21 +106,21 @@ class StateFolder:
     def set_aside(self, running: Collection[TaskId], idle_ms: int, now: int) -> list[TaskId]:
         """Rename the folders of tasks that are not ``running`` and were not touched for ``idle_ms``.
 
-        Nobody finds them any more; `delete_set_aside` takes its time.
+        Returns the tasks. `delete_set_aside` deletes the folders, which may take long.
         """
-        found = []
+        idle = []
         for id in self.stored_tasks():
             folder = self.path / str(id)
             if id not in running and now - folder.stat().st_mtime_ns // 1_000_000 > idle_ms:
                 folder.rename(self.path / f"{_ASIDE}{id}-{now}")
-                found.append(id)
-        return found
+                idle.append(id)
+        return idle
 
     def delete_set_aside(self) -> None:
-        """Delete what was set aside, by an earlier process too."""
+        """Delete the folders that were set aside, also by earlier processes."""
         for each in self.path.glob(f"{_ASIDE}*"):
             shutil.rmtree(each)
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._lock.close()

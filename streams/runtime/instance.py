@@ -60,7 +60,7 @@ STANDBYS_LOOK_MS = 1000
 
 
 class Instance:
-    """One instance's folder, threads, clients, member, loop and everything between them.
+    """The folder, threads, clients, member, loop and all other parts of one instance.
 
     Call `connect`, then run `work`; `close` ends both. ``on_failed`` is called with an error of the group
     member that ends the application.
@@ -349,7 +349,7 @@ class Instance:
             " ".join(map(str, sorted(decoded.active))) or "none",
             " ".join(map(str, sorted(decoded.standby))) or "none",
         )
-        self._hosts.told(decoded.hosts, decoded.partitions)
+        self._hosts.assign(decoded.hosts, decoded.partitions)
         self._probing.set(decoded.probe_ms)
         await self.loop.assigned(decoded, generation)
 

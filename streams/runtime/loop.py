@@ -1,7 +1,7 @@
-"""The loop over one instance's tasks: feed, work, send, commit; and, between turns, the group's assignments.
+"""The loop over one instance's tasks: feed, work, send, commit; and between turns the group's assignments.
 
 A lock keeps the loop and the group's callbacks apart: tasks change hands only between two turns of the loop.
-Those that stay go on through a rebalance; those that come are restored beside them (`openings`).
+Tasks that stay go on through a rebalance; new tasks are restored beside them (`openings`).
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ log = logging.getLogger(__name__)
 
 
 class TaskLoop:
-    """Runs the tasks the group gives it.
+    """The loop that runs the tasks assigned by the group.
 
-    `tasks`: those held now. `progress`: set after every turn. After a retriable error the tasks are
-    dropped and the member joins the group again, which restores them.
+    `tasks` are the tasks that run now; `progress` is set after every turn. After a retriable error the tasks
+    are dropped and the member joins the group again, which restores them.
     """
 
     def __init__(
@@ -117,8 +117,8 @@ class TaskLoop:
             self.progress.set()
 
     async def _poll_beside_commit(self) -> Polled:
-        """Wait for records; a commit that is over by then is finished meanwhile, not when they come. What a
-        coroutine gives ends the wait.
+        """Wait for records, and finish the commit under way as soon as its outcome is known. The result of a
+        coroutine ends the wait.
         """
         timeout_ms = self.commits.wait_ms()
         outcome = self.commits.committer.outcome
@@ -171,21 +171,23 @@ class TaskLoop:
 
     @asynccontextmanager
     async def _dropped_on_error(self) -> AsyncIterator[None]:
-        """Drop all tasks if the body raises: one may be in the middle of a record, or of a commit of unknown
-        outcome, and neither may be committed later. After a retriable error the member joins the group again,
-        which restores the tasks; other errors are raised.
+        """Drop all tasks if the body raises.
+
+        A task may be in the middle of a record, or of a commit of unknown outcome, and neither may be
+        committed later. After a retriable error the member joins the group again, which restores the tasks;
+        other errors are raised.
         """
         try:
             yield
         except Exception as error:
-            given_up = self._coroutines.oldest_told()
+            oldest_call = self._coroutines.oldest_told()
             await self.drop()
             if not _is_retriable(error):
                 raise
             log.warning(
                 "tasks are restored: %s%s",
                 error,
-                f"; given up: {given_up} (see timeout=)" if given_up else "",
+                f"; given up: {oldest_call} (see timeout=)" if oldest_call else "",
             )
             self._member.request_rejoin()
 
@@ -193,7 +195,7 @@ class TaskLoop:
 
     @asynccontextmanager
     async def _cut_short(self) -> AsyncIterator[None]:
-        """Enter between two turns; the one under way ends behind the record in hand."""
+        """Enter between two turns; the turn under way ends after its current record."""
         tasks = [running.task for running in self.tasks.values()]
         for task in tasks:
             task.break_off()
@@ -208,19 +210,19 @@ class TaskLoop:
             self._lock.release()
 
     async def assigned(self, assignment: Assignment, generation: int) -> None:
-        """Hold exactly these tasks: commit and close others, begin to open new ones, go on with the rest."""
+        """Run exactly these tasks: commit and close others, begin to open new ones, go on with the rest."""
         async with self._cut_short():
             if self._stopping or self._member.generation != generation:
-                return  # The end, or the member is out: it joins anew.
+                return  # The instance closes, or the member has lost its place and joins again.
             async with self._dropped_on_error():
-                # Tasks whose inputs are others now are closed, and opened with these.
+                # Tasks whose inputs have changed are closed, and opened with the new ones.
                 before, opening = self._assigned_inputs, self._openings.ids
                 changed = {id for id, tps in before.items() if assignment.inputs.get(id) != tps}
                 self._assigned, self._pending = assignment.active, assignment.pending
                 self._assigned_inputs = assignment.inputs
                 await self._openings.cancel(opening & changed | opening - self._assigned)
-                gone = self.tasks.keys() - self._assigned
-                if closed := gone | self.tasks.keys() & changed:
+                revoked = self.tasks.keys() - self._assigned
+                if closed := revoked | self.tasks.keys() & changed:
                     await self.commits.commit_all()
                     await self._close([self.tasks.pop(id) for id in closed], clean=True)
                     self.inputs.assign(self.tasks.values())
@@ -230,12 +232,12 @@ class TaskLoop:
                 self._openings.begin(sorted(new), stores)
                 await self._standbys.assign(assignment.standby, assignment.warmup)
                 self._working = True
-                if gone or assignment.revoked:
-                    self._member.request_rejoin()  # Others wait for them.
+                if revoked or assignment.revoked:
+                    self._member.request_rejoin()  # Other members wait for the revoked tasks.
         self.on_change()
 
     async def _take(self, running: RunningTask) -> None:
-        """A task is open: it runs from now on."""
+        """Run an opened task from now on."""
         async with self._lock:
             self.thread_metrics.tasks_created += 1
             self.tasks[running.task.id] = running
@@ -245,12 +247,13 @@ class TaskLoop:
 
     @property
     def is_running(self) -> bool:
-        """Whether all tasks run that this instance is to run, as far as the group knows now."""
+        """True if all assigned tasks run, and the group has no more for this instance yet."""
         return self._working and not self._pending and self._assigned == self.tasks.keys()
 
     async def revoked(self) -> None:
-        """The end: commit and stand still, after `revoke_timeout_ms` at the latest. What is not committed
-        then is dropped.
+        """Commit all tasks, then process nothing more; give up after `revoke_timeout_ms`.
+
+        Tasks that could not be committed are dropped.
         """
         async with self._cut_short():
             self._working = False
@@ -258,12 +261,12 @@ class TaskLoop:
                 await self.commits.commit_all()
 
     async def lost(self) -> None:
-        """The tasks are somebody else's already: nothing of theirs may be committed."""
+        """Drop all tasks without a commit: the group has given them to other members."""
         async with self._cut_short():
             await self.drop()
 
     async def drop(self) -> None:
-        """Close all tasks without a commit; none is opened any more. Standbys stay."""
+        """Close all tasks without a commit, and cancel those that are being opened. Standbys stay."""
         self._working = False
         await self._openings.cancel()
         await self.commits.committer.abandon()
@@ -274,7 +277,7 @@ class TaskLoop:
         self.on_change()
 
     async def _close(self, tasks: Sequence[RunningTask], *, clean: bool) -> None:
-        """Close tasks that were taken out of `tasks`, in the worker: their stores are flushed to the disk."""
+        """Close tasks that were removed from `tasks`, in the worker: closing flushes stores to the disk."""
         for running in tasks:
             for name, metrics in running.task.metrics.items():
                 self.totals.setdefault(name, NodeMetrics()).add(metrics)
@@ -284,7 +287,7 @@ class TaskLoop:
 
     @asynccontextmanager
     async def between_turns(self) -> AsyncIterator[None]:
-        """Enter once the turn under way is over; restores are broken off, and none begins any more."""
+        """Enter once the turn under way is over. Cancels restores; none begins any more."""
         self._stopping = True
         async with self._cut_short():
             await self._openings.cancel()
@@ -303,7 +306,10 @@ class TaskLoop:
         await self._standbys.close()
 
     async def set_aside_idle_state(self, folder: StateFolder, idle_ms: int) -> list[TaskId]:
-        """Have state set aside of tasks that run elsewhere; none while it is not known where tasks run."""
+        """Move aside the folders of tasks that run elsewhere, and return the tasks.
+
+        Does nothing while the assignment is unknown. Deletes no file: see `StateFolder`.
+        """
         async with self._lock:
             if not self._working:
                 return []
@@ -311,13 +317,15 @@ class TaskLoop:
             return await self._restorer.run(folder.set_aside, used, idle_ms, self._clock())
 
     def pause(self, *, paused: bool) -> None:
-        """Process nothing, nor bring standbys up to date, or go on with it. Commits are made all the same."""
+        """Stop or resume processing and the update of standbys. Commits go on."""
         self._scheduler.paused = self._standbys.paused = paused
 
-    # -- what others ask
+    # -- what other parts read
 
     def member_state(self, stored: Mapping[TaskId, int]) -> MemberState:
-        """What this instance tells the group's leader. ``stored``: how far state on the disk is."""
+        """Return what this instance reports to the group's leader. ``stored``: changelog offsets of state on
+        the disk.
+        """
         running = dict.fromkeys(self.tasks, RUNS_HERE)
         active = frozenset(self.tasks) | self._openings.ids
         offsets = {**stored, **self._standbys.offsets(), **self._openings.offsets(), **running}
@@ -347,7 +355,7 @@ class TaskLoop:
         return self.is_running and self.commits.is_committed()
 
     def metrics(self) -> dict[str, NodeMetrics]:
-        """Counters by node, over all tasks this instance has had."""
+        """Return counters by node, over all tasks this instance has had."""
         summed = {name: NodeMetrics() for name in self.totals}
         for name, metrics in self.totals.items():
             summed[name].add(metrics)
@@ -372,11 +380,11 @@ _FOR_GOOD = frozenset(
         *RECORDS_FAULT,
     )
 )
-"""Why a transaction fails that would fail again."""
+"""Errors of a transaction that would fail again if it were retried."""
 
 
 def _is_retriable(error: Exception) -> bool:
-    """Whether trying again may help."""
+    """Return True if the operation may succeed when it is retried."""
     if isinstance(error, TransactionError):
         return error.code not in _FOR_GOOD
     if isinstance(error, KafkaError):

@@ -36,13 +36,13 @@ from streams.state import CachedStore, RocksMemory, open_store
 log = logging.getLogger(__name__)
 
 RESTORES_MAX = 4
-"""Tasks whose changelogs are read at one time; more wait for their turn."""
+"""The number of tasks whose changelogs are read at the same time."""
 
 Inputs = dict[TopicPartition, SourceNode]
 
 
 class TaskOpener:
-    """Makes `RunningTask`s of task ids, for one application."""
+    """A factory of `RunningTask`s, for one instance."""
 
     def __init__(
         self,
@@ -70,14 +70,14 @@ class TaskOpener:
         self._room = asyncio.Semaphore(RESTORES_MAX)
         self.listeners = listeners
         self.restoring: dict[TaskId, Mapping[TopicPartition, StoreRestore]] = {}
-        """How far the stores of tasks are that are being opened."""
+        """The restores of the tasks that are being opened, by changelog."""
         self.assigned: Mapping[TaskId, frozenset[TopicPartition]] = {}
-        """What the tasks read that are to run here."""
+        """The input partitions of the tasks that are to run here."""
 
     async def open(self, id: TaskId, stores: dict[str, CachedStore] | None = None) -> RunningTask:
         """Open the task; if that fails, nothing stays open.
 
-        ``stores``: those of its stores that are open already, which are the task's from now on.
+        ``stores``: stores of the task that are open already; the task owns them from now on.
         """
         stores = {} if stores is None else stores
         try:
@@ -96,7 +96,7 @@ class TaskOpener:
         }
 
     def _is_input(self, id: TaskId, topic: str, counts: Mapping[str, int]) -> bool:
-        """Whether the task reads the topic: as the leader says, who may know of a topic before others do."""
+        """Return True if the task reads the topic. The leader decides: it may see new topics first."""
         if (assigned := self.assigned.get(id)) is not None:
             return TopicPartition(self._names.topic(topic), id.partition) in assigned
         return id.partition < counts[topic]
@@ -142,8 +142,9 @@ class TaskOpener:
         )
 
     def _check_kinds(self, cut: Cut, changelogs: Mapping[str, TopicPartition]) -> None:
-        """StateError if an earlier topology kept another kind of store under one of these names: its keys may
-        be read as this one's, and what is in the changelog would be lost bit by bit.
+        """Raise StateError if an earlier topology had a store of another kind under one of these names.
+
+        This store could misread the keys of the old one, and would lose the changelog's content bit by bit.
         """
         for name, tp in changelogs.items():
             now = self._topology.stores[name].kind
@@ -156,7 +157,7 @@ class TaskOpener:
     async def _reached(
         self, changelogs: Mapping[str, TopicPartition], committed: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> dict[TopicPartition, int]:
-        """Of inputs that stores are restored from, the committed positions that are gone on from."""
+        """Return the committed positions of inputs that stores are restored from, if the log has them."""
         stores = self._topology.stores
         tps = [tp for name, tp in changelogs.items() if stores[name].source_topic and tp in committed]
         if not tps:
@@ -165,33 +166,33 @@ class TaskOpener:
         return {tp: committed[tp].offset for tp in tps if _may_be_there(committed[tp], ends[tp])}
 
     async def changelogs(self, id: TaskId) -> dict[str, TopicPartition]:
-        """The partition that each store of a task is restored from."""
+        """Return the partition that each store of a task is restored from."""
         counts = await count_partitions(self._client, self._topology)
         return changelogs_of(id, self._topology, self._names, counts)
 
     def sources(
         self, changelogs: Mapping[str, TopicPartition], positions: Mapping[TopicPartition, int]
     ) -> dict[str, Source]:
-        """As `sources_of`, of this application's stores."""
+        """Return the inputs that stores are restored from, by store; see `sources_of`."""
         return sources_of(self._topology, changelogs, positions)
 
     async def inputs(self, ids: Iterable[TaskId]) -> dict[TaskId, list[TopicPartition]]:
-        """The partitions each of these tasks reads."""
+        """Return the input partitions of each of these tasks."""
         counts = await count_partitions(self._client, self._topology)
         return {id: list(self._inputs(id, counts)) for id in ids}
 
     async def open_stores(self, id: TaskId, stores: dict[str, CachedStore]) -> None:
-        """Put the task's stores into ``stores``, but for those that are there."""
+        """Open the task's stores that are not in ``stores``, and add them to it."""
         self._folder.opened(id)
         for name in self._topology.subtopologies[id.subtopology].stores:
             if name not in stores:
                 await self._restorer.run(self._open_store, name, id, stores)
 
     def _open_store(self, name: str, id: TaskId, stores: dict[str, CachedStore]) -> None:
-        """Put the store into ``stores``, where it is found to be closed even if nobody waits for it any more.
+        """Open the store and add it to ``stores``, so that it is closed even if the opening was cancelled.
 
-        RocksDB reads and writes files to open. rocksdict keeps the GIL meanwhile (0.3.29), so the event loop
-        has its turn between two stores.
+        RocksDB reads and writes files when it opens. rocksdict keeps the GIL meanwhile (0.3.29), so the event
+        loop runs only between two stores.
         """
         spec = self._topology.stores[name]
         spec = spec.of_topic(self._names.changelog(spec))
@@ -205,7 +206,7 @@ class TaskOpener:
         cut: Cut,
         committed: Mapping[TopicPartition, OffsetAndMetadata],
     ) -> Task:
-        # In the worker, as processors' own code is called.
+        # In the worker: this calls the processors' own code.
         task = await self._worker.run(
             Task,
             id,
@@ -218,7 +219,9 @@ class TaskOpener:
         ends = await self._ends(inputs)
         positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}
         for tp in cut.positions.keys() - positions.keys():
-            log.warning("%s ends before the committed position %d: made anew?", tp, cut.positions[tp])
+            log.warning(
+                "%s ends before the committed position %d: was it created again?", tp, cut.positions[tp]
+            )
         positions.update(await self._begin({tp: inputs[tp] for tp in inputs if tp not in positions}))
         if self._config.isolation_level == "read_committed":
             ends = await self._ends(inputs, "read_committed")
@@ -235,17 +238,20 @@ class TaskOpener:
         return await Admin(self._client).list_offsets(specs, isolation_level=isolation_level)
 
     async def _begin(self, inputs: Inputs) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The first offset of inputs without a committed position."""
-        wanted: dict[TopicPartition, str | int] = {}
+        """Return the first offset of inputs without a committed position.
+
+        Raises StreamsError if their reset policy is "none".
+        """
+        resets: dict[TopicPartition, str | int] = {}
         for tp, source in inputs.items():
             reset = source.reset or self._config.auto_offset_reset
             if reset == "none":
                 raise StreamsError(f"{tp} has no (valid) committed position and auto.offset.reset is none")
-            wanted[tp] = reset
-        if not wanted:
+            resets[tp] = reset
+        if not resets:
             return {}
-        found = await Admin(self._client).list_offsets(wanted, isolation_level=self._config.isolation_level)
-        return {tp: OffsetAndMetadata(each.offset) for tp, each in found.items()}
+        offsets = await Admin(self._client).list_offsets(resets, isolation_level=self._config.isolation_level)
+        return {tp: OffsetAndMetadata(each.offset) for tp, each in offsets.items()}
 
 
 def _close_stores(stores: Mapping[str, CachedStore]) -> None:
@@ -254,9 +260,9 @@ def _close_stores(stores: Mapping[str, CachedStore]) -> None:
 
 
 def _may_be_there(committed: OffsetAndMetadata, end: ListedOffset) -> bool:
-    """Whether to go on at a committed position: it is in the log, or the log was truncated since the commit.
+    """Return True if a committed position is in the log, or the log was truncated since the commit.
 
     A truncated log has a later leader epoch than the commit, and the fetcher finds the offset to go on at
-    (KIP-320). A log that is shorter in the same epoch is another one: the topic was deleted and made anew.
+    (KIP-320). A log that is shorter in the same epoch belongs to a topic that was deleted and created again.
     """
     return committed.offset <= end.offset or 0 <= committed.leader_epoch < end.leader_epoch

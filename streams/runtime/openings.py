@@ -1,7 +1,7 @@
 """Tasks that are being opened beside those that run: all at once, each handed over as soon as it is ready.
 
-How many changelogs are read at one time is the opener's to bound. What fails for want of a broker is tried
-again; what fails for another reason is kept for `check`.
+The opener bounds the number of changelogs that are read at the same time. An opening that fails with a
+retriable error is tried again; `check` raises other errors.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ T = TypeVar("T")
 
 
 class Openings:
-    """``prepare``: waited for before tasks are opened. ``take``: gets each opened task; may wait.
-    ``is_retriable``: whether to try again after an error.
+    """The tasks that are being opened.
+
+    ``prepare`` is awaited before tasks are opened. ``take`` gets each opened task, and may wait.
+    ``is_retriable`` returns True for errors after which to try again.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class Openings:
         self._prepared: asyncio.Task[bool] | None = None
         self._tasks: dict[TaskId, asyncio.Task[None]] = {}
         self._stores: dict[TaskId, dict[str, CachedStore]] = {}
-        """Given to `begin`, and not yet taken."""
+        """The open stores passed to `begin` of tasks whose opening has not started yet."""
         self._failure: Exception | None = None
 
     @property
@@ -57,29 +59,29 @@ class Openings:
         return frozenset(self._tasks)
 
     def offsets(self) -> dict[TaskId, int]:
-        """How far the state of each is that is here already: its changelogs' offsets added up."""
-        given = {
+        """Return the sum of the changelog offsets of each task whose state is already here."""
+        waiting = {
             id: sum(each.backend.checkpoint or 0 for each in stores.values())
             for id, stores in self._stores.items()
         }
-        return given | {
+        return waiting | {
             id: sum(min(each.position, each.cut) for each in self._opener.restoring[id].values())
             for id in self._tasks
             if id in self._opener.restoring
         }
 
     def check(self) -> None:
-        """Raise, once, what an opening failed with."""
+        """Raise, once, the error of an opening that failed."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
 
     def assign(self, inputs: Mapping[TaskId, frozenset[TopicPartition]]) -> None:
-        """What tasks read that are opened from now on."""
+        """Set the input partitions of tasks that are opened from now on."""
         self._opener.assigned = inputs
 
     def begin(self, ids: Iterable[TaskId], stores: Mapping[TaskId, dict[str, CachedStore]]) -> None:
-        """Open these tasks. ``stores``: of tasks that have some open here already."""
+        """Open these tasks. ``stores``: the stores of tasks that are open here already."""
         self._stores.update(stores)
         if self._prepared is None or self._prepared.done():
             self._prepared = asyncio.create_task(self._until_prepared(), name="prepare-tasks")
@@ -87,7 +89,7 @@ class Openings:
             self._tasks[id] = asyncio.create_task(self._open(id, self._prepared), name=f"open-{id}")
 
     async def cancel(self, ids: Collection[TaskId] | None = None) -> None:
-        """Break off these, or all; returns once nothing of them is open any more."""
+        """Cancel these openings, or all, and wait until their stores are closed."""
         chosen = [id for id in self._tasks if ids is None or id in ids]
         cancelled: list[asyncio.Task[Any]] = [self._tasks[id] for id in chosen]
         if ids is None and self._prepared is not None:
@@ -96,14 +98,14 @@ class Openings:
             task.cancel()
         if cancelled:
             await asyncio.wait(cancelled)
-        for id in chosen:  # One that was cancelled before its first step has not done this itself.
+        for id in chosen:  # A coroutine that is cancelled before its first step does not remove itself.
             self._tasks.pop(id, None)
         for id in [id for id in self._stores if ids is None or id in ids]:
             for store in self._stores.pop(id).values():
                 await self._restorer.run(store.close)
 
     async def _until_prepared(self) -> bool:
-        """Whether tasks may be opened; if not, `check` tells why."""
+        """Return True if tasks may be opened; if not, `check` raises the reason."""
         try:
             await self._retrying("tasks are not opened yet", self._prepare)
         except Exception as error:

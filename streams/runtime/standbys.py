@@ -1,8 +1,8 @@
 """Standby tasks: state of tasks that run elsewhere, kept up to date from changelogs (KIP-441's warm-ups too).
 
-A standby applies what is committed and no more: what a changelog has behind that may be of a commit that
-breaks off. So its state is as of a commit at any time, like that of a task that ran here, and taking the task
-over is a restore from there. Standbys rest while tasks are restored here: that has more haste.
+A standby applies only committed records: later records of a changelog may belong to a commit that fails.
+So its state is that of a commit at any time, like the state of a task that ran here. Taking the task over is
+a restore from there. Standbys are not updated while tasks are restored here, because restores are urgent.
 """
 
 from __future__ import annotations
@@ -29,38 +29,40 @@ from streams.state import CachedStore
 log = logging.getLogger(__name__)
 
 BUFFER_BYTES = 8 * 1024 * 1024
-"""What is fetched ahead for all standby tasks."""
+"""The bound on fetched bytes that are not applied yet, for all standby tasks."""
 AS_OF_MS = 60_000
-"""How often a standby that has nothing to do notes that its state is up to date."""
+"""How often an idle standby writes to the disk that its state is up to date."""
 
 
 @dataclass(slots=True)
 class StandbyTask:
-    """One task's stores here. `restores`: how far each is, by changelog; none until it is opened."""
+    """The stores of one standby task. `restores`: progress by changelog, empty until they are open."""
 
     id: TaskId
     stores: dict[str, CachedStore] = field(default_factory=dict)
     restores: dict[TopicPartition, StoreRestore] = field(default_factory=dict)
     noted_at: int = 0
     position: Position = field(default_factory=Position)
-    """Of the task's inputs, what the stores have of them; at the last commit that was applied whole."""
+    """The position in the task's inputs at the last commit that was applied completely."""
     committed: Position = field(default_factory=Position)
-    """The same of the last commit there is."""
+    """The position in the task's inputs at the last commit."""
 
     @property
     def remaining(self) -> int:
-        """Offsets to what was committed when it was last looked at."""
+        """The number of changelog offsets up to the last commit that was read from the group."""
         return sum(each.remaining for each in self.restores.values())
 
     @property
     def checkpoints(self) -> dict[str, int]:
-        """The changelog offset each store is as of."""
+        """The changelog offset of each store's state."""
         return {each.store.name: each.store.backend.checkpoint or 0 for each in self.restores.values()}
 
 
 class Standbys:
-    """One instance's. ``every_ms``: how often commits are asked for. ``on_warm``: called, once for each, when
-    a warm-up is no further behind than ``acceptable_lag``.
+    """The standby tasks of one instance.
+
+    ``every_ms`` is the interval at which commits are read. ``on_warm`` is called once for each warm-up whose
+    lag falls to ``acceptable_lag``.
     """
 
     def __init__(
@@ -92,19 +94,19 @@ class Standbys:
         )
         self._lock = asyncio.Lock()
         self._waits: set[TaskId] = set()
-        """Warm-ups that are not near enough yet."""
+        """Warm-ups whose lag is still above the acceptable one."""
         self._changed = asyncio.Event()
         self._round_task: asyncio.Task[None] | None = None
         self._interrupted = 0
         self.tasks: dict[TaskId, StandbyTask] = {}
         self.updated = 0
-        """Records applied."""
+        """The number of records applied."""
         self.paused = False
 
-    # -- changes of hands
+    # -- assignment
 
     async def assign(self, ids: frozenset[TaskId], warmups: frozenset[TaskId]) -> None:
-        """Keep the state of exactly these tasks, which do not run here."""
+        """Keep up to date the state of exactly these tasks, which do not run here."""
         async with self._at_rest():
             for id in self.tasks.keys() - ids:
                 await self._close(self.tasks.pop(id))
@@ -116,16 +118,16 @@ class Standbys:
         self._changed.set()
 
     async def take(self, ids: Collection[TaskId]) -> dict[TaskId, dict[str, CachedStore]]:
-        """The stores of those of these tasks that are open here; they are no standbys any more."""
+        """Remove these tasks from the standbys and return their open stores."""
         async with self._at_rest():
-            taken = [self.tasks.pop(id) for id in ids if id in self.tasks]
-            for task in taken:
+            tasks = [self.tasks.pop(id) for id in ids if id in self.tasks]
+            for task in tasks:
                 self._forget(task)
-        return {task.id: task.stores for task in taken if task.stores}
+        return {task.id: task.stores for task in tasks if task.stores}
 
     @asynccontextmanager
     async def _at_rest(self) -> AsyncIterator[None]:
-        """Break off the round under way; none begins until this is left."""
+        """Cancel the round under way; no round begins until the body ends."""
         self._interrupted += 1
         if self._round_task is not None:
             self._round_task.cancel()
@@ -136,11 +138,11 @@ class Standbys:
             self._interrupted -= 1
 
     def offsets(self) -> dict[TaskId, int]:
-        """Of those that are open, how far the state is: the changelogs' offsets added up."""
+        """Return the sum of the changelog offsets of each open standby task."""
         return {id: sum(task.checkpoints.values()) for id, task in self.tasks.items() if task.restores}
 
     async def close(self) -> None:
-        """Close all of them; cancel `run` before."""
+        """Close all standby tasks; cancel `run` before."""
         while self.tasks:
             await self._close(self.tasks.popitem()[1])
         await self._fetcher.close()
@@ -161,8 +163,8 @@ class Standbys:
     # -- keeping up
 
     async def run(self) -> None:
-        """Until cancelled. An error closes the standbys, and they are tried again: they are no condition for
-        anything else.
+        """Update the standby tasks until cancelled. After an error they are closed and opened again: nothing
+        else depends on them.
         """
         backoff = self._client.backoff()
         while True:
@@ -183,7 +185,7 @@ class Standbys:
                 pass
 
     async def _whole_round(self) -> None:
-        """A round, unless somebody waits for it to end, or until then."""
+        """Run a round, unless an assignment waits for its end; an assignment cancels it."""
         if self._interrupted:
             return
         round_ = self._round_task = asyncio.create_task(self._round(), name="standbys")
@@ -236,7 +238,7 @@ class Standbys:
         return {tp: each for task in self.tasks.values() for tp, each in task.restores.items()}
 
     async def _extend(self) -> None:
-        """Open what is not, and ask the group for the last commits."""
+        """Open the tasks that are not open, and read the last commits from the group."""
         for task in self.tasks.values():
             if not task.restores:
                 await self._open(task)
@@ -244,7 +246,7 @@ class Standbys:
         inputs = await self._opener.inputs(self.tasks)
         committed = await self._committed([*restores, *chain.from_iterable(inputs.values())])
         for tp, each in restores.items():
-            each.position = min(each.position, each.end)  # It may have read on, beyond what it was to apply.
+            each.position = min(each.position, each.end)  # The fetcher may have read beyond the last commit.
             if tp in committed:
                 each.end = each.cut = max(each.end, committed[tp].offset)
             if self._fetcher.position(tp) != each.position:
@@ -258,7 +260,7 @@ class Standbys:
         self._note_positions()
 
     def _note_positions(self) -> None:
-        """What a commit has of the inputs is in the stores once they have all of the commit."""
+        """Set the position of each task that has applied its last commit completely."""
         for task in self.tasks.values():
             if not task.remaining:
                 task.position = task.committed
@@ -286,11 +288,11 @@ class Standbys:
     async def _committed(
         self, changelogs: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Their last commits. One that is about to happen is not waited for: there is always one."""
+        """Return the last commits, without waiting for transactions that are about to end."""
         return await self._member.committed(changelogs, require_stable=False)
 
     async def _note(self) -> None:
-        """Have what is up to date say so on the disk: how old state may be counts from there."""
+        """Write to the disk that up-to-date stores are so: the age of state is counted from then."""
         now = self._clock()
         for task in self.tasks.values():
             if task.restores and not task.remaining and now - task.noted_at > AS_OF_MS:

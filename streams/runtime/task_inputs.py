@@ -88,7 +88,7 @@ class TaskInputs:
         except KafkaError as error:
             if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not self._are_matched():
                 raise
-            log.warning("%s: the group assigns the topics anew that match the pattern", error.message)
+            log.warning("%s: the group assigns the topics again that match the pattern", error.message)
             self._member.request_rejoin()
             return self.nothing()
         return Polled(fetched, None, self._epoch)

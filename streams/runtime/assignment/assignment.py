@@ -1,11 +1,11 @@
-"""Who gets which task, as the group's leader decides it: balanced first, then sticky. Pure.
+"""The assignment of tasks to members by the group's leader: balanced first, then sticky. Pure.
 
-`balance` says where each task is to run in the end, `replicas` where copies of its state are kept, and then:
+`balance` decides where each task is to run in the end, `replicas` where copies of its state are kept. Then:
 
-- A task does not go to a member whose state is more than the acceptable recovery lag behind while another
-  has a better one: it stays there, and the state is warmed up where it is to run (KIP-441).
-- A task that another member still runs is given to nobody yet: that one gives it up first, joins again, and
-  the rebalance after that assigns it (KIP-429).
+- A task does not move to a member whose state lags by more than the acceptable recovery lag while another
+  member has a better state. The task stays there, and its new member warms the state up (KIP-441).
+- A task that another member still runs is not assigned yet. That member revokes it first and joins again;
+  the rebalance after that assigns the task (KIP-429).
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ MAX_WARMUP_REPLICAS = 2
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What the leader knows of a member: the tasks it runs or is about to, the standby tasks it has, and of
-    tasks whose state it has, in use or on its disk, how many offsets of the changelogs that is behind.
+    """A member as its subscription reports it: the tasks that it runs or opens, and its standby tasks.
+
+    `lags` has the lag, in changelog offsets, of each task whose state the member has in use or on its disk.
     """
 
     active: frozenset[TaskId] = field(default_factory=frozenset)
@@ -43,11 +44,11 @@ class Rules:
 
 @dataclass(slots=True)
 class Share:
-    """What a member gets. `active`, `standby`: the tasks it is to run, and to keep the state of.
+    """The tasks of one member: `active` tasks run there, and the member keeps the state of `standby` tasks.
 
-    `warmup`: the standby tasks that are to run here once their state is near enough. `revoked`: tasks it has
-    to give up before others get them; it joins again then. `pending`: it will be given tasks that another
-    gives up first.
+    `warmup`: the standby tasks that are to run there once their lag is acceptable. `revoked`: tasks that the
+    member must close before others get them; it joins again then. `pending`: True if the member will get
+    tasks that another member revokes first.
     """
 
     active: list[TaskId] = field(default_factory=list)
@@ -59,9 +60,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Each member's share. `probing`: some tasks run elsewhere than they are to run, until their state is
-    warmed up there.
-    """
+    """Each member's share. `probing` is True if tasks wait for their state to be warmed up elsewhere."""
 
     shares: Mapping[str, Share]
     probing: bool
@@ -70,13 +69,13 @@ class Plan:
 def assign_tasks(
     tasks: Iterable[TaskId], sizes: Mapping[TaskId, int], members: Mapping[str, Member], rules: Rules
 ) -> Plan:
-    """The plan. ``sizes``: of tasks with state, how many offsets their changelogs hold."""
+    """Return the plan. ``sizes``: the changelog offsets of each task with state."""
     shares = {name: Share() for name in sorted(members)}
     if not shares:
         return Plan(shares, False)
-    wanted = balance(tasks, sizes, members)
-    standbys = place_standbys(wanted, sizes, members, rules.standbys)
-    now = _stay_until_warmed_up(wanted, standbys, shares, sizes, members, rules)
+    targets = balance(tasks, sizes, members)
+    standbys = place_standbys(targets, sizes, members, rules.standbys)
+    now = _stay_until_warmed_up(targets, standbys, shares, sizes, members, rules)
     for task, name in now.items():
         _give(task, name, shares, members)
     for task, names in standbys.items():
@@ -84,13 +83,13 @@ def assign_tasks(
             if task not in shares[name].standby:
                 shares[name].standby.append(task)
     for share in shares.values():
-        for held in (share.active, share.standby, share.warmup, share.revoked):
-            held.sort()
-    return Plan(shares, now != wanted)
+        for ids in (share.active, share.standby, share.warmup, share.revoked):
+            ids.sort()
+    return Plan(shares, now != targets)
 
 
 def _give(task: TaskId, name: str, shares: Mapping[str, Share], members: Mapping[str, Member]) -> None:
-    """Have the member run the task, if no other one does at present."""
+    """Assign the task to the member, unless another member runs it now."""
     holders = [other for other, member in sorted(members.items()) if task in member.active and other != name]
     for other in holders:
         shares[other].revoked.append(task)
@@ -99,29 +98,29 @@ def _give(task: TaskId, name: str, shares: Mapping[str, Share], members: Mapping
         return
     shares[name].pending = True
     if task in members[name].standby:
-        shares[name].standby.append(task)  # goes on while the other gives it up
+        shares[name].standby.append(task)  # The standby goes on until the other member has revoked the task.
 
 
 def _stay_until_warmed_up(
-    wanted: Mapping[TaskId, str],
+    targets: Mapping[TaskId, str],
     standbys: Mapping[TaskId, list[str]],
     shares: Mapping[str, Share],
     sizes: Mapping[TaskId, int],
     members: Mapping[str, Member],
     rules: Rules,
 ) -> dict[TaskId, str]:
-    """Where each task is to run for now; those that will move get their warm-ups, as far as these go."""
-    now = dict(wanted)
+    """Return where each task runs for now. Adds warm-ups for tasks that will move, up to the limit."""
+    now = dict(targets)
     room = rules.warmups
-    # Those that are being warmed up go on, before others begin.
-    for task in sorted(sizes, key=lambda task: (task not in members[wanted[task]].standby, task)):
-        target = wanted[task]
+    # Warm-ups under way come first.
+    for task in sorted(sizes, key=lambda task: (task not in members[targets[task]].standby, task)):
+        target = targets[task]
         best = _best_state(task, target, sizes[task], members, rules.acceptable_lag)
         if best == target:
             continue
         now[task] = best
         if best in standbys[task]:
-            # They change places: the number of replicas stays.
+            # The standby becomes the active task, so the number of replicas stays the same.
             standbys[task].remove(best)
         elif room > 0:
             room -= 1
@@ -135,12 +134,12 @@ def _stay_until_warmed_up(
 def _best_state(
     task: TaskId, target: str, size: int, members: Mapping[str, Member], acceptable_lag: int
 ) -> str:
-    """The member to run the task: ``target``, unless its state is too far behind and another's is less so."""
+    """Return the member to run the task: ``target``, unless its lag is too high and another's is lower."""
 
-    def behind(name: str) -> int:
+    def lag_of(name: str) -> int:
         lag = members[name].lags.get(task, size)
         return 0 if lag <= acceptable_lag else lag
 
     return min(
-        members, key=lambda name: (behind(name), name != target, task not in members[name].active, name)
+        members, key=lambda name: (lag_of(name), name != target, task not in members[name].active, name)
     )

@@ -1,4 +1,4 @@
-"""Which member each task is to run on: even loads, with as few moves as that allows. Pure."""
+"""The choice of a member for each task: even loads, with as few moves as possible. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streams.runtime.task_id import TaskId
 
 
 class Holder(Protocol):
-    """What counts of a member."""
+    """A member: its active tasks, and the lag of each state that it has."""
 
     @property
     def active(self) -> frozenset[TaskId]: ...
@@ -22,43 +22,43 @@ class Holder(Protocol):
 def balance(
     tasks: Iterable[TaskId], sizes: Mapping[TaskId, int], members: Mapping[str, Holder]
 ) -> dict[TaskId, str]:
-    """The member of every task. Numbers of tasks differ by at most one, and so do those of tasks with state
-    (``sizes`` has these).
+    """Return the member of every task. Members' numbers of tasks differ by at most one.
 
-    A task stays where it runs, else goes where its state is least behind, else to the member with the fewest.
-    Tasks of one sub-topology weigh alike, so each is spread, as far as that moves nothing more.
+    The same holds for their numbers of tasks with state, which are the keys of ``sizes``. A task stays where
+    it runs, else goes to the member with the lowest lag, else to the member with the fewest tasks. Each
+    sub-topology is spread over the members, because its tasks have equal loads, as far as no more tasks move.
     """
     loads = _Loads(sorted(members))
-    given: dict[TaskId, str] = {}
+    placed: dict[TaskId, str] = {}
     every = sorted(set(tasks))
     for part in ([task for task in every if task in sizes], [task for task in every if task not in sizes]):
         loads.make_room(part)
-        for even in (True, False):  # Of members that have too many, those of which they have most go.
+        for even in (True, False):  # Members with too many tasks lose those of their largest sub-topology.
             for task in part:
-                if task not in given:
+                if task not in placed:
                     runs_at = [name for name in loads.names if task in members[name].active]
                     may_keep = [name for name in runs_at if not even or loads.is_below_share(name, task)]
-                    _give_first(task, may_keep, loads, given)
+                    _give_first(task, may_keep, loads, placed)
         for task in part:
-            if task not in given:
+            if task not in placed:
                 has_state = [name for name in loads.names if task in members[name].lags]
                 has_state.sort(key=lambda name: members[name].lags[task])
-                _give_first(task, has_state, loads, given)
+                _give_first(task, has_state, loads, placed)
         for task in part:
-            if task not in given:
-                loads.give(task, loads.least(task), given)
-    return given
+            if task not in placed:
+                loads.give(task, loads.least(task), placed)
+    return placed
 
 
-def _give_first(task: TaskId, names: Iterable[str], loads: _Loads, given: dict[TaskId, str]) -> None:
-    """Give the task to the first of these that has room, if any has."""
+def _give_first(task: TaskId, names: Iterable[str], loads: _Loads, placed: dict[TaskId, str]) -> None:
+    """Assign the task to the first of these members that has room, if any."""
     name = next((name for name in names if loads.has_room(name)), None)
     if name is not None:
-        loads.give(task, name, given)
+        loads.give(task, name, placed)
 
 
 class _Loads:
-    """How many tasks each member has, and how many it may have."""
+    """The number of tasks of each member, and its limit."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -68,7 +68,7 @@ class _Loads:
         self._total = 0
 
     def make_room(self, tasks: Collection[TaskId]) -> None:
-        """These tasks are about to be given."""
+        """Raise the limits for these tasks, which are placed next."""
         self._total += len(tasks)
         sizes = Counter(task.subtopology for task in tasks)
         self._shares = {subtopology: -(-size // len(self.names)) for subtopology, size in sizes.items()}
@@ -76,15 +76,15 @@ class _Loads:
         self._above = sum(count > self._least for count in self._counts.values())
 
     def has_room(self, name: str) -> bool:
-        held = self._counts[name]
-        return held < self._least or (held == self._least and self._above < self._extra)
+        count = self._counts[name]
+        return count < self._least or (count == self._least and self._above < self._extra)
 
     def is_below_share(self, name: str, task: TaskId) -> bool:
-        """Whether the member has less than its share of the task's sub-topology."""
+        """Return True if the member has less than its share of the task's sub-topology."""
         return self._of_subtopology.get((name, task.subtopology), 0) < self._shares[task.subtopology]
 
     def least(self, task: TaskId) -> str:
-        """A member with room that has the fewest."""
+        """Return the member with room that has the fewest tasks."""
         return min(
             (name for name in self.names if self.has_room(name)),
             key=lambda name: (
@@ -94,8 +94,8 @@ class _Loads:
             ),
         )
 
-    def give(self, task: TaskId, name: str, given: dict[TaskId, str]) -> None:
-        given[task] = name
+    def give(self, task: TaskId, name: str, placed: dict[TaskId, str]) -> None:
+        placed[task] = name
         self._above += self._counts[name] == self._least
         self._counts[name] += 1
         part = name, task.subtopology

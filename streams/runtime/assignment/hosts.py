@@ -1,6 +1,6 @@
-"""Where the application's state is, as the last assignment tells it; for queries across instances.
+"""The hosts of the application's state according to the last assignment, for queries across instances.
 
-It is what this instance knows: during a rebalance others may be a generation ahead.
+During a rebalance other instances may be a generation ahead.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from streams.runtime.topics import TopicNames
 from streams.topology import Topology
 
 Partitioner: TypeAlias = Callable[[Any, int], int]
-"""From a key and the number of partitions to the partition."""
+"""Returns the partition for a key and a number of partitions."""
 
 
 class Hosts:
-    """``own``: this instance's ``application.server``; None if it has none."""
+    """The hosts of all tasks. ``own``: this instance's ``application.server``, or None."""
 
     def __init__(self, topology: Topology, names: TopicNames, application_server: str) -> None:
         self.own = HostInfo.parse(application_server) if application_server else None
@@ -30,20 +30,20 @@ class Hosts:
         self._hosts: Mapping[HostInfo, HostTasks] = {}
         self._partitions: Mapping[int, int] = {}
 
-    def told(self, hosts: Mapping[HostInfo, HostTasks], partitions: Mapping[int, int]) -> None:
-        """A new assignment."""
+    def assign(self, hosts: Mapping[HostInfo, HostTasks], partitions: Mapping[int, int]) -> None:
+        """Replace the hosts by those of a new assignment."""
         self._hosts, self._partitions = hosts, partitions
 
-    def told_alone(self) -> None:
-        """There is no group to tell of others: this instance has its global tables."""
+    def assign_own(self) -> None:
+        """Make this instance the only host, of global tables alone: it is in no group."""
         self._hosts = {} if self.own is None else {self.own: HostTasks(frozenset())}
 
     def all(self) -> list[StreamsMetadata]:
-        """What each instance has that says where it answers."""
+        """Return the tasks and stores of each instance with an ``application.server``."""
         return [self._metadata(host, tasks) for host, tasks in sorted(self._hosts.items())]
 
     def of_store(self, name: str) -> list[StreamsMetadata]:
-        """Those that have something of the store; every one has all of a global table."""
+        """Return the instances with a part of the store. Every instance has all of a global table."""
         self._check(name)
         if name in self._topology.global_stores:
             return self.all()
@@ -54,7 +54,7 @@ class Hosts:
         ]
 
     def of_key(self, store: str, key: Any, partitioner: Partitioner | None = None) -> KeyQueryMetadata:
-        """Where a key of the store is; of a global table, here."""
+        """Return the host of a key of the store; for a global table, this instance."""
         self._check(store)
         if store in self._topology.global_stores:
             return KeyQueryMetadata(partition=0, active_host=self.own)
@@ -67,7 +67,7 @@ class Hosts:
         )
 
     def partitions_of(self, store: str) -> int:
-        """How many partitions the store has; InvalidStateStore while that is not known."""
+        """Return the store's number of partitions. Raises InvalidStateStore before the first assignment."""
         self._check(store)
         if store in self._topology.global_stores:
             return 1
@@ -80,7 +80,7 @@ class Hosts:
         return count
 
     def of_partition(self, store: str, partition: int) -> KeyQueryMetadata:
-        """Where one partition of a store is."""
+        """Return the host of one partition of a store."""
         return self.of_key(store, None, lambda key, count: partition)
 
     def _partition(self, store: str, key: Any, partitioner: Partitioner | None) -> int:

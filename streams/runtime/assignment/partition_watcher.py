@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 async def watch_partitions(
     client: Client, member: GroupMember, protocol: StreamsProtocol, *, every_ms: int
 ) -> None:
-    """Until cancelled: the group's leader joins again, and so assigns anew, when counts have changed.
+    """Make the leader join and assign again when numbers of partitions have changed, until cancelled.
 
-    What does not work with the new counts, or without a topic, is said by that assignment.
+    That assignment raises the errors of counts that do not fit and of missing topics.
     """
     while True:
         await asyncio.sleep(every_ms / 1000)
@@ -32,7 +32,7 @@ async def watch_partitions(
         except TopologyError:
             counts, matched = {}, {}
         except MillstreamError:
-            continue  # asked again next time
+            continue  # The next round tries again.
         if counts != protocol.counts or matched != protocol.matched:
             log.info("partitions have changed from %s to %s", protocol.counts, counts)
             member.request_rejoin()

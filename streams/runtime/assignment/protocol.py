@@ -1,7 +1,7 @@
 """How an application's instances share out its tasks: the group protocol ``stream``.
 
-Metadata and assignment travel as the consumer protocol's, so that group tools can read them; what is ours is
-JSON in their user data. The leader counts partitions, makes the internal topics and assigns.
+Metadata and assignment travel as the consumer protocol's, so that group tools can read them; the fields of
+Millstream are JSON in their user data. The leader counts partitions, creates the internal topics and assigns.
 """
 
 from __future__ import annotations
@@ -33,21 +33,25 @@ from streams.topology import (
 
 PROTOCOL_NAME = "stream"
 PROTOCOL_VERSION = 1
-"""Of the consumer protocol's messages."""
+"""The version of the consumer protocol's messages."""
 
 
-T = TypeVar("T", "_Said", "_Told")
+T = TypeVar("T", "_SubscriptionData", "_AssignmentData")
 
 METADATA_VERSION = 2
-"""Of our user data. 1 had no standbys and gave all tasks up at each rebalance: the two do not mix."""
+"""The version of Millstream's user data. Version 1 had no standbys and revoked all tasks at each rebalance:
+the two do not mix.
+"""
 
 RUNS_HERE = -1
-"""Told in place of offsets of a task that runs: its state is not behind."""
+"""Reported instead of the offsets of a task that runs: its state has no lag."""
 
 
-class _Said(msgspec.Struct):
-    """A member's side. `offsets`: by task, how far its state is, all changelogs' offsets added up. `joins`
-    differs each time, or the coordinator would see no reason for a rebalance (KIP-441).
+class _SubscriptionData(msgspec.Struct):
+    """The user data of a subscription.
+
+    `offsets` has the sum of each task's changelog offsets. `joins` differs each time; else the coordinator
+    would see no reason for a rebalance (KIP-441).
     """
 
     v: int = 1
@@ -56,11 +60,11 @@ class _Said(msgspec.Struct):
     standby: list[str] = []
     offsets: dict[str, int] = {}
     host: str = ""
-    """Its `application.server`. Older instances of this version leave it out, and read past it."""
+    """The member's `application.server`. Older instances of this version neither send nor read it."""
 
 
-class _Told(msgspec.Struct):
-    """The leader's. As `Share`; `probe_ms`: on the leader, how long to wait before it assigns anew."""
+class _AssignmentData(msgspec.Struct):
+    """The user data of an assignment; see `Share`. `probe_ms`: when the leader is to assign again."""
 
     v: int = 1
     active: list[str] = []
@@ -72,13 +76,14 @@ class _Told(msgspec.Struct):
     hosts: dict[str, list[list[str]]] = {}
     partitions: dict[str, int] = {}
     matched: dict[str, Sequence[str]] = {}
-    """Of sources that read by a pattern, by their names, the topics that match."""
+    """The topics that match the patterns of sources, by the names of the sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberState:
-    """What a member says of itself: the tasks it runs or opens, its standby tasks, and of every task whose
-    state it has how far that is (`RUNS_HERE`, or its changelogs' offsets added up).
+    """A member's report: the tasks that it runs or opens, its standby tasks, and the state that it has.
+
+    `offsets` has `RUNS_HERE`, or the sum of the changelog offsets, for each task whose state the member has.
     """
 
     active: frozenset[TaskId] = frozenset()
@@ -89,7 +94,7 @@ class MemberState:
 
 @dataclass(frozen=True, slots=True)
 class HostTasks:
-    """What an instance has: the tasks that run there, and those whose state it keeps a copy of."""
+    """The tasks of one instance: those that run there, and those of whose state it has a copy."""
 
     active: frozenset[TaskId]
     standby: frozenset[TaskId] = frozenset()
@@ -97,10 +102,11 @@ class HostTasks:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a member was given; see `Share`. `probe_ms`: join again after so long (None: no need).
+    """One member's assignment; see `Share`.
 
-    `hosts`: what all members have that tell where they answer queries; `partitions`: by sub-topology. Both
-    are empty where the leader is of a release that does not tell.
+    `probe_ms`: join again after so long (None: no need). `hosts`: the tasks of all members that answer
+    queries; `partitions`: the numbers of partitions, by sub-topology. Both are empty if the leader runs a
+    release that does not send them.
     """
 
     active: frozenset[TaskId]
@@ -116,7 +122,7 @@ class Assignment:
 
 
 class StreamsProtocol:
-    """One instance's side of it; the leader's too."""
+    """The group protocol of one instance, which may be the leader."""
 
     name = PROTOCOL_NAME
 
@@ -142,15 +148,15 @@ class StreamsProtocol:
         self._host = host
         self._joins = 0
         self.counts: dict[str, int] = {}
-        """Partitions of every source topic at this leader's last assignment."""
+        """The number of partitions of every source topic at this leader's last assignment."""
         self.matched: Matched = {}
-        """What the patterns matched then."""
+        """The topics that matched the patterns at this leader's last assignment."""
 
     def metadata(self) -> bytes:
-        """This instance's tasks and state, and the topics it reads."""
+        """Return the subscription: this instance's tasks and state, and the topics it reads."""
         state = self._state()
         self._joins += 1
-        said = _Said(
+        user_data = _SubscriptionData(
             METADATA_VERSION,
             self._joins,
             _texts(state.active),
@@ -160,27 +166,30 @@ class StreamsProtocol:
         )
         topics = [*self.topology.external_topics, *map(self._names.topic, self.topology.repartition_topics)]
         subscription = ConsumerProtocolSubscription(
-            topics=sorted(topics), user_data=msgspec.json.encode(said)
+            topics=sorted(topics), user_data=msgspec.json.encode(user_data)
         )
         return encode_versioned(subscription, PROTOCOL_VERSION)
 
     def assign(self, members: Mapping[str, bytes]) -> Awaitable[Mapping[str, bytes]]:
-        """The leader's work; StreamsError for a member of another version."""
+        """Assign all tasks to the members, as the leader.
+
+        Raises StreamsError for a member of another version; TopologyError if partitions do not fit.
+        """
         return self._assign({member: self._read_state(member, data) for member, data in members.items()})
 
     async def _assign(self, members: Mapping[str, MemberState]) -> Mapping[str, bytes]:
         matched = self.matched = await self.match()
         read_topics(self.topology, matched)
         counts = self.counts = await count_partitions(self._client, self.topology, refresh=True)
-        wanted = internal_topics(self.topology, self._names, counts, self._replication_factor)
+        internal = internal_topics(self.topology, self._names, counts, self._replication_factor)
         admin = Admin(self._client)
-        await admin.create_topics(wanted, exist_ok=True)
-        metadata = await self._client.metadata([topic.name for topic in wanted])
-        for topic in wanted:
-            found = metadata.topics[topic.name].partition_count
-            if found != topic.num_partitions:
+        await admin.create_topics(internal, exist_ok=True)
+        metadata = await self._client.metadata([topic.name for topic in internal])
+        for topic in internal:
+            count = metadata.topics[topic.name].partition_count
+            if count != topic.num_partitions:
                 raise TopologyError(
-                    f"internal topic {topic.name!r} has {found} partitions, the inputs need "
+                    f"internal topic {topic.name!r} has {count} partitions, the inputs need "
                     f"{topic.num_partitions}; reset the application after a change of partitions"
                 )
         tasks = [
@@ -189,16 +198,19 @@ class StreamsProtocol:
             for partition in range(count_tasks(subtopology, counts))
         ]
         sizes = await self._sizes(admin, tasks, counts)
-        known = {
+        reported = {
             name: Member(each.active, each.standby, _lags(each, sizes)) for name, each in members.items()
         }
-        plan = assign_tasks(tasks, sizes, known, self._rules)
+        plan = assign_tasks(tasks, sizes, reported, self._rules)
         probe_ms = self._probing_interval_ms if plan.probing else None
         hosts = hosts_of(members, plan.shares)
         return {name: self._assignment(each, counts, probe_ms, hosts) for name, each in plan.shares.items()}
 
     async def match(self) -> Matched:
-        """Ask which topics the patterns match; TopologyError for one that two match."""
+        """Return the topics of the cluster that the patterns match.
+
+        Raises TopologyError for a topic that two patterns match.
+        """
         if not pattern_sources(self.topology):
             return {}
         topics = (await self._client.metadata(refresh=True)).topics.values()
@@ -208,14 +220,17 @@ class StreamsProtocol:
     async def _sizes(
         self, admin: Admin, tasks: Iterable[TaskId], counts: Mapping[str, int]
     ) -> dict[TaskId, int]:
-        """Of tasks with state: the ends of changelogs, or what is committed of tables, added up."""
+        """Return the size of each task with state: the sum of the ends of its changelogs.
+
+        For a table that is restored from its topic, the committed offset counts instead of the end.
+        """
         changelogs = {
-            task: found
+            task: partitions
             for task in tasks
-            if (found := changelogs_of(task, self.topology, self._names, counts))
+            if (partitions := changelogs_of(task, self.topology, self._names, counts))
         }
         listed = await admin.list_offsets(
-            {tp: "latest" for found in changelogs.values() for tp in found.values()}
+            {tp: "latest" for partitions in changelogs.values() for tp in partitions.values()}
         )
         ends = {tp: each.offset for tp, each in listed.items()}
         if topics := {spec.source_topic for spec in self.topology.stores.values()} - {None}:
@@ -223,7 +238,7 @@ class StreamsProtocol:
             for tp in ends:
                 if tp.topic in topics:
                     ends[tp] = committed[tp].offset if tp in committed else 0
-        return {task: sum(ends[tp] for tp in found.values()) for task, found in changelogs.items()}
+        return {task: sum(ends[tp] for tp in partitions.values()) for task, partitions in changelogs.items()}
 
     def _assignment(
         self,
@@ -237,7 +252,7 @@ class StreamsProtocol:
             for topic in self.topology.subtopologies[task.subtopology].topics:
                 if task.partition < counts[topic]:
                     partitions.setdefault(self._names.topic(topic), []).append(task.partition)
-        told = _Told(
+        user_data = _AssignmentData(
             METADATA_VERSION,
             _texts(share.active),
             _texts(share.standby),
@@ -254,38 +269,43 @@ class StreamsProtocol:
                 message.TopicPartition(topic=topic, partitions=sorted(numbers))
                 for topic, numbers in sorted(partitions.items())
             ],
-            user_data=msgspec.json.encode(told),
+            user_data=msgspec.json.encode(user_data),
         )
         return encode_versioned(assignment, PROTOCOL_VERSION)
 
     def read_assignment(self, data: bytes) -> Assignment:
-        """What this instance was given; TopologyError if the leader means other tasks by these ids,
-        StreamsError if it is of another version.
+        """Decode this instance's assignment.
+
+        Raises TopologyError if the leader runs another topology, StreamsError if the leader's protocol has
+        another version.
         """
         assignment = decode_versioned(ConsumerProtocolAssignment, data)
-        told = self._read(assignment.user_data, _Told, "the group's leader")
-        active = _parse_all(told.active)
-        read_topics(self.topology, told.matched)
+        decoded = self._read(assignment.user_data, _AssignmentData, "the group's leader")
+        active = _parse_all(decoded.active)
+        read_topics(self.topology, decoded.matched)
         return Assignment(
             active,
-            _parse_all(told.standby),
-            _parse_all(told.warmup),
-            _parse_all(told.revoked),
-            told.pending,
-            told.probe_ms,
+            _parse_all(decoded.standby),
+            _parse_all(decoded.warmup),
+            _parse_all(decoded.revoked),
+            decoded.pending,
+            decoded.probe_ms,
             {
                 HostInfo.parse(host): HostTasks(_parse_all(active), _parse_all(standby))
-                for host, (active, standby) in told.hosts.items()
+                for host, (active, standby) in decoded.hosts.items()
             },
-            {int(subtopology): count for subtopology, count in told.partitions.items()},
+            {int(subtopology): count for subtopology, count in decoded.partitions.items()},
             self._inputs(active, assignment),
         )
 
     def _inputs(
         self, active: Iterable[TaskId], assignment: ConsumerProtocolAssignment
     ) -> dict[TaskId, frozenset[TopicPartition]]:
-        """What each task reads; TopologyError for a partition that none of them reads here."""
-        given = {
+        """Return the partitions that each task reads.
+
+        Raises TopologyError for an assigned partition that none of the tasks reads.
+        """
+        assigned = {
             TopicPartition(each.topic, partition)
             for each in assignment.assigned_partitions
             for partition in each.partitions
@@ -294,12 +314,12 @@ class StreamsProtocol:
             id: frozenset(
                 tp
                 for topic in self.topology.subtopologies[id.subtopology].topics
-                if (tp := TopicPartition(self._names.topic(topic), id.partition)) in given
+                if (tp := TopicPartition(self._names.topic(topic), id.partition)) in assigned
             )
             for id in active
             if id.subtopology < len(self.topology.subtopologies)
         }
-        for tp in sorted(given.difference(*inputs.values())):
+        for tp in sorted(assigned.difference(*inputs.values())):
             raise TopologyError(
                 f"given {tp}, which none of its tasks reads here: another instance of application "
                 f"{self._names.application_id!r} runs another topology"
@@ -308,33 +328,35 @@ class StreamsProtocol:
 
     def _read_state(self, member: str, data: bytes) -> MemberState:
         subscription = decode_versioned(ConsumerProtocolSubscription, data)
-        said = self._read(subscription.user_data, _Said, f"member {member}")
-        offsets = {TaskId.parse(task): offset for task, offset in said.offsets.items()}
-        return MemberState(_parse_all(said.active), _parse_all(said.standby), offsets, _host_of(said.host))
+        decoded = self._read(subscription.user_data, _SubscriptionData, f"member {member}")
+        offsets = {TaskId.parse(task): offset for task, offset in decoded.offsets.items()}
+        return MemberState(
+            _parse_all(decoded.active), _parse_all(decoded.standby), offsets, _host_of(decoded.host)
+        )
 
     def _read(self, data: bytes | None, type: type[T], who: str) -> T:
         application = f"application {self._names.application_id!r}"
         try:
-            found = msgspec.json.decode(data or b"{}", type=type)
+            decoded = msgspec.json.decode(data or b"{}", type=type)
         except msgspec.DecodeError as error:
             raise StreamsError(
                 f"{who} of {application} is no instance of Millstream ({error}): "
                 "give this application an id of its own"
             ) from error
-        if found.v != METADATA_VERSION:
+        if decoded.v != METADATA_VERSION:
             raise StreamsError(
-                f"{who} of {application} shares tasks out by version {found.v} of the protocol, this one by "
+                f"{who} of {application} shares tasks out by version {decoded.v} of the protocol, this one by "
                 f"version {METADATA_VERSION}: stop all instances of the other release of Millstream first"
             )
-        return found
+        return decoded
 
 
 def changelogs_of(
     task: TaskId, topology: Topology, names: TopicNames, counts: Mapping[str, int]
 ) -> dict[str, TopicPartition]:
-    """The partition that each store of a task is restored from, by store: of its changelog or its table.
+    """Return the partition from which each store is restored: of its changelog or its table's topic.
 
-    ``counts``: of the source topics; a table's topic may have fewer partitions than there are tasks.
+    ``counts`` has the partitions of the source topics: a table's topic may have fewer than there are tasks.
     """
     stores = (topology.stores[name] for name in topology.subtopologies[task.subtopology].stores)
     return {
@@ -345,7 +367,7 @@ def changelogs_of(
 
 
 def _lags(state: MemberState, sizes: Mapping[TaskId, int]) -> dict[TaskId, int]:
-    """How many offsets the state is behind, by task."""
+    """Return the lag of a member's state, by task, in changelog offsets."""
     return {
         task: 0 if offset == RUNS_HERE else max(sizes[task] - offset, 0)
         for task, offset in state.offsets.items()
@@ -354,7 +376,7 @@ def _lags(state: MemberState, sizes: Mapping[TaskId, int]) -> dict[TaskId, int]:
 
 
 def hosts_of(members: Mapping[str, MemberState], shares: Mapping[str, Share]) -> dict[str, list[list[str]]]:
-    """By host, the tasks it is given to run, and those it keeps copies of."""
+    """Return the tasks that each host runs, and those of whose state it has copies."""
     hosts: dict[str, list[list[str]]] = {}
     for name, share in shares.items():
         if (host := members[name].host) is not None:
@@ -380,7 +402,10 @@ def _parse_all(tasks: Iterable[str]) -> frozenset[TaskId]:
 
 
 async def count_partitions(client: Client, topology: Topology, *, refresh: bool = False) -> dict[str, int]:
-    """Partitions of every source topic, by the topology's names; TopologyError for those that do not fit."""
+    """Return the number of partitions of every source topic, by the topology's names.
+
+    Raises TopologyError if the numbers do not fit the topology.
+    """
     metadata = await client.metadata(topology.external_topics, refresh=refresh, allow_missing=True)
-    found = {name: topic.partition_count for name, topic in metadata.topics.items()}
-    return partition_counts(topology, found)
+    counts = {name: topic.partition_count for name, topic in metadata.topics.items()}
+    return partition_counts(topology, counts)

@@ -1,4 +1,4 @@
-"""Where replicas of tasks' state are kept (`num.standby.replicas`). Pure."""
+"""The choice of members for standby tasks (`num.standby.replicas`). Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streams.runtime.task_id import TaskId
 
 
 class Keeper(Protocol):
-    """What counts of a member."""
+    """A member: its active and standby tasks, and the lag of each state that it has."""
 
     @property
     def active(self) -> frozenset[TaskId]: ...
@@ -24,10 +24,10 @@ class Keeper(Protocol):
 def place_standbys(
     runs_at: Mapping[TaskId, str], sizes: Mapping[TaskId, int], members: Mapping[str, Keeper], count: int
 ) -> dict[TaskId, list[str]]:
-    """For each task with state so many other members than the one that runs it; fewer if there are fewer.
+    """Return ``count`` members for each task with state, or all others if there are fewer.
 
-    A member that keeps or runs the task already is preferred, then one whose state is least behind, unless
-    it would have more stores to look after than its share.
+    None of them runs the task. A member that already has or runs the task is preferred, then the one with the
+    lowest lag, unless it would have more than its share of tasks with state.
     """
     count = min(count, len(members) - 1)
     loads = dict.fromkeys(members, 0)
