@@ -345,8 +345,8 @@ class StreamsProtocol:
             ) from error
         if decoded.v != METADATA_VERSION:
             raise StreamsError(
-                f"{who} of {application} shares tasks out by version {decoded.v} of the protocol, this one by "
-                f"version {METADATA_VERSION}: stop all instances of the other release of Millstream first"
+                f"{who} of {application} shares tasks out by version {decoded.v} of the protocol, this one "
+                f"by version {METADATA_VERSION}: stop all instances of the other release of Millstream first"
             )
         return decoded
 

@@ -1,4 +1,4 @@
-"""A store's changes on their way to its changelog: built in batches, sent, and where they have to land."""
+"""Sending a store's changes to its changelog: builds batches and checks the offsets that they get."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ BATCH_MAX = 1_000_000
 """No batch of several records is larger, whatever max.request.size says: topics take so much by default."""
 
 ESTIMATED_MAX = 1.5
-"""How much more than what fits the sizes may come to, as estimated, for one batch to be tried all the same:
-they are upper bounds, a third too high for small records, and more so with compression.
+"""The estimated size of records, as a multiple of the room in a batch, up to which one batch is tried.
+
+Estimates are upper bounds, a third too high for small records, and more so with compression.
 """
 
 Batch = tuple[int, bytes]
-"""Number of records, and the batch built of them."""
+"""The number of records in a batch, and the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentBatch:
-    """One batch on its way to a changelog, and the offset it gets if nobody else writes there."""
+    """A batch on its way to a changelog. `expected`: its offset if no other member writes there."""
 
     running: RunningTask
     store: str
@@ -40,7 +41,7 @@ class SentBatch:
     ack: asyncio.Future[int | None]
 
     async def check_landing(self) -> None:
-        """TaskLost if the batch was not appended at the log end that this task knows of."""
+        """Raise TaskLost if the batch was not appended at the expected offset."""
         offset = await self.ack
         # None: a retry found the batch in the log and its offset forgotten.
         if offset is not None and offset != self.expected:
@@ -51,8 +52,10 @@ class SentBatch:
 
 
 class ChangelogWriter:
-    """Writes to changelogs. ``undoable``: a commit of several batches, or behind one that broke off, says
-    what its keys had before (see `undo`), for want of a transaction that makes one of them.
+    """The writer to all changelogs.
+
+    ``undoable`` is True without transactions: then records of a commit of several batches, or after a failed
+    commit, have a header with the previous value of their key (see `previous_value_header`).
     """
 
     def __init__(self, producer: Producer, worker: Worker, *, undoable: bool) -> None:
@@ -80,8 +83,8 @@ class ChangelogWriter:
             if len(whole) <= room:
                 return [(len(records), whole)]
         if self._undoable and (repairs or sum(sizes) > room):
-            held = running.task.stores[store]
-            cut, get, new = running.cuts[store], held.backend.get, () if repairs else held.pending_new
+            cached = running.task.stores[store]
+            cut, get, new = running.cuts[store], cached.backend.get, () if repairs else cached.pending_new
             absent = with_previous(cut, None)
             records = [
                 record
@@ -94,7 +97,7 @@ class ChangelogWriter:
 
 
 def _in_batches(records: list[NewRecord], sizes: list[int], room: int) -> Iterator[list[NewRecord]]:
-    """Batches of at most ``room`` bytes; a record that is larger stands alone, for the producer to refuse."""
+    """Yield batches of at most ``room`` bytes. A larger record is a batch of its own."""
     if records and sum(sizes) <= room:
         yield records
         return

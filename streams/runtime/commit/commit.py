@@ -4,25 +4,25 @@ For each task, in this order:
 
 1. Drain the stores: cached tables forward their changes, the changed entries are serialized.
 2. Send everything, output and changelogs, and wait until the broker has acknowledged all of it.
-3. Commit the input positions to the group, and each changelog's offset behind this commit. At least once,
-   a task's offsets are in one OffsetCommit, which is one append; exactly once, the end of the transaction
-   that has all of 2 and 3 in it. This is the point at which the commit happens or does not.
+3. Commit the input positions to the group, and the offset in each changelog after this commit's records.
+   At least once, one OffsetCommit has all of a task's offsets, and is one append. Exactly once, the end of
+   the transaction commits all of 2 and 3. This is the point at which the commit happens or does not.
 4. Write the changes to the stores' backends, each with its changelog offset.
 
 Commits are pipelined: `begin` does 1 and sends, the tasks go on, and `finish` does 4 when 2 and 3 are over.
-At most one commit is under way (COMMITS_UNDER_WAY_MAX), and the next one fills meanwhile: the stores keep
-what is under way in memory, readable, and apart from what has changed since. If a commit fails, all tasks are
-restored, and what they did since falls with it.
+At most one commit is under way (COMMITS_UNDER_WAY_MAX), and the next one fills meanwhile. The stores keep
+the changes under way in memory, readable, and apart from later changes. If a commit fails, all tasks are
+restored, and their later work is lost with it.
 
-A kill before 3 leaves records in the changelogs behind the committed offset: restore undoes them, or leaves
-them out if they were of a transaction, and the inputs are read again from the committed positions. So an
-aggregate counts every input record once, whatever happens. At least once, what is written to output topics
-may be written twice, and so counted twice behind a repartition topic. A kill between 3 and 4 costs time only:
-the backends are restored from their older checkpoints. State on disk is never ahead of 3.
+A kill before 3 leaves records in the changelogs after the committed offset. Restore undoes them, or skips
+them if they belong to a transaction, and the inputs are read again from the committed positions. So an
+aggregate counts every input record once, whatever happens. At least once, output records may be written
+twice, and so counted twice after a repartition topic. A kill between 3 and 4 costs time only: the backends
+are restored from their older checkpoints. State on disk is never ahead of 3.
 
-Should another member write to a changelog of ours (a slow one that does not know yet that it lost the task),
-our next records do not get the offsets expected; the task is then restored (TaskLost) instead of committed.
-Exactly once there is no need for that: its transaction is refused.
+Another member may still write to a changelog if it does not know yet that it lost the task. Then this
+member's next records do not get the expected offsets, and the task is restored (TaskLost) instead of
+committed. Exactly once needs no such check: the other member's transaction is refused.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from streams.runtime.task.task import Flush
 from streams.runtime.threads.worker import Worker
 
 COMMITS_UNDER_WAY_MAX = 1
-"""Commits that are sent and not known to have happened, beside the one that is being filled."""
+"""The number of commits that may be sent and unfinished, beside the one that is being filled."""
 
 
 class Committer:
-    """Commits tasks, one commit after the other. Whatever is raised: `abandon`, and restore them all.
+    """The commits of tasks, one after the other. After any error `abandon`, and restore all tasks.
 
-    From `begin` until a commit is over the member keeps its generation, for ``hold_max_ms`` at most: a
-    rebalance in between would have it refused.
+    From `begin` until a commit is over the member keeps its generation, for ``hold_max_ms`` at most: after a
+    rebalance the group would refuse the commit. ``metadata_limit`` returns how long a note may be.
 
-    TaskLost: a changelog has another member's records. RebalanceNeeded: the group has moved on.
-    KafkaError, RequestTimedOut: the brokers cannot be reached, or refuse what was sent.
-    TransactionError: the transaction cannot be committed. CommitRefused: a task's commit is too large, and
-    always will be; ``metadata_limit`` asks how long a note may be.
+    Raises TaskLost if a changelog has another member's records; RebalanceNeeded if the group has a later
+    generation; KafkaError or RequestTimedOut if the brokers cannot be reached, or refuse records;
+    TransactionError if the transaction cannot be committed; CommitRefused if a task's commit is too large,
+    and always will be.
     """
 
     def __init__(
@@ -80,27 +80,27 @@ class Committer:
         self._commit: Commit | None = None
         self._begun_at = 0.0
         self.outcome: asyncio.Future[None] | None = None
-        """Of the commit under way: done when it has happened, or cannot."""
+        """The outcome of the commit under way: done when the commit has happened, or has failed."""
 
     @property
     def under_way(self) -> int:
-        """How many commits are: at most COMMITS_UNDER_WAY_MAX."""
+        """The number of commits under way, at most COMMITS_UNDER_WAY_MAX."""
         return self._commit is not None
 
     @property
     def has_open(self) -> bool:
-        """Whether there is something to commit besides what tasks tell: an open transaction."""
+        """True if a transaction is open, which needs a commit even if no task does."""
         return self._guarantee.has_open
 
     @property
     def is_overdue(self) -> bool:
-        """Whether a commit is due before the coordinator ends the open transaction."""
+        """True if a commit must be made soon, before the coordinator ends the open transaction."""
         return self._guarantee.is_overdue
 
     async def begin(
         self, tasks: Iterable[RunningTask], leader_epoch: Callable[[TopicPartition, int], int]
     ) -> None:
-        """Drain these tasks and send what there is, in one commit; `finish` it when `outcome` is done."""
+        """Drain these tasks and send all as one commit; `finish` it when `outcome` is done."""
         assert self._commit is None, "one commit at a time"
         self._begun_at = time.monotonic()
         hold = self._hold = self._hold_generation()
@@ -122,7 +122,7 @@ class Committer:
         self.outcome.add_done_callback(lambda _: hold.close())
 
     def _hold_generation(self) -> ExitStack:
-        """Have the group wait with a rebalance until this is closed, but not for longer than it would."""
+        """Delay rebalances until the returned stack is closed, for ``hold_max_ms`` at most."""
         hold = ExitStack()
         if not self._member.is_joining:
             hold.enter_context(self._member.holding_generation())
@@ -131,7 +131,7 @@ class Committer:
         return hold
 
     async def finish(self) -> list[RunningTask]:
-        """Wait for the commit under way and write it to the backends; the tasks in it."""
+        """Wait for the commit under way and write it to the backends. Return its tasks."""
         if self._commit is None or self.outcome is None:
             return []
         await asyncio.wait([self.outcome])
@@ -151,21 +151,21 @@ class Committer:
 
     @property
     def seconds(self) -> float:
-        """Since the last commit was begun."""
+        """The time since the last commit was begun, s."""
         return time.monotonic() - self._begun_at
 
     async def abandon(self) -> None:
-        """Forget the commit under way, and what was sent since: the tasks are dropped."""
+        """Forget the commit under way and all later sends, because the tasks are dropped."""
         self._commit = self.outcome = None
         self._hold.close()
         self._output.take_sent()
         await self._guarantee.abandon()
 
     async def recover(self) -> None:
-        """Leave nothing open of what was abandoned, before tasks are restored."""
+        """End the abandoned commit, before tasks are restored."""
         await self._guarantee.recover()
 
 
 def late(limit_ms: int) -> RequestTimedOut:
-    """The error of a commit that had to be over by now."""
+    """Return the error of a commit that took longer than ``limit_ms``."""
     return RequestTimedOut(f"the commit was not over within {limit_ms} ms")

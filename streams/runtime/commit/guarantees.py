@@ -1,8 +1,8 @@
 """``processing.guarantee``: when a commit has happened, at least once or exactly once.
 
-At least once, the commit is the group's OffsetCommit, which one append makes true or not; it follows when
-output and changelogs are acknowledged. Exactly once, it is the end of the transaction that holds output,
-changelogs and positions (KIP-447).
+At least once, the commit is the group's OffsetCommit, which is one append; it is sent when output and
+changelogs are acknowledged. Exactly once, the commit is the end of the transaction with output, changelogs
+and positions (KIP-447).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from streams.runtime.task.running import RunningTask
 from streams.runtime.task.task import Flush
 
 OFFSET_BYTES = 200
-"""About what an offset takes in the group's log and in a request, besides topic, group and note."""
+"""The approximate size of an offset in the group's log and in a request, without topic, group and note."""
 PART_BYTES = 256 * 1024
-"""About the largest OffsetCommit, unless one task alone needs a larger one: what a broker takes at once is
-bounded by ``max.message.bytes`` of its offsets topic, 1 MiB unless set.
+"""The approximate limit of one OffsetCommit, unless a single task needs a larger one.
+
+A broker's limit is ``max.message.bytes`` of its offsets topic, by default 1 MiB.
 """
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
 def bytes_of(offsets: Offsets) -> int:
-    """About what they take in the group's log and in a request."""
+    """Return the approximate size of the offsets in the group's log and in a request."""
     return sum(OFFSET_BYTES + len(tp.topic) + len(each.metadata) for tp, each in offsets.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one commit holds: where tasks stood, and what was sent.
+    """The content of one commit: the positions of tasks, and the batches and records sent.
 
-    `epochs`: of inputs, the leader epoch of the record before the position, so that truncation is noticed
-    (KIP-320).
+    `epochs` has the leader epoch of the record before each input's position, to detect truncation (KIP-320).
     """
 
     flushes: Sequence[tuple[RunningTask, Flush]]
@@ -65,7 +65,7 @@ class Commit:
         return {tp: each for _, offsets in self.by_task() for tp, each in offsets.items()}
 
     def parts(self) -> Iterator[Offsets]:
-        """Return the offsets to commit in requests a broker takes. A task's offsets stay together."""
+        """Return the offsets to commit, in parts that a broker accepts. A task's offsets stay together."""
         part: Offsets = {}
         size = 0
         for _, offsets in self.by_task():
@@ -81,33 +81,33 @@ class Commit:
 
 
 class Guarantee(Protocol):
-    """How a commit that was sent comes to its end."""
+    """The way in which a commit that was sent is completed."""
 
     @property
     def has_open(self) -> bool:
-        """Whether there is a transaction to be committed, whatever tasks have done."""
+        """True if a transaction is open, which needs a commit even if no task does."""
         ...
 
     @property
     def is_overdue(self) -> bool:
-        """Whether that has to be soon."""
+        """True if the open transaction must be committed soon."""
         ...
 
     async def commit(self, commit: Commit) -> asyncio.Future[None]:
-        """Go on with the commit in the background; the future is done when it has happened."""
+        """Complete the commit in the background; the future is done when it has happened."""
         ...
 
     async def abandon(self) -> None:
-        """The commit under way is nobody's any more: return when it is known not to happen later."""
+        """Give up the commit under way. Return when it has happened, or can no longer happen."""
         ...
 
     async def recover(self) -> None:
-        """Leave nothing open of what was abandoned; tasks are opened next."""
+        """End the abandoned commit, before tasks are opened."""
         ...
 
 
 class AtLeastOnce:
-    """Output may be written twice; state counts once (see `commit`)."""
+    """The guarantee that output is written at least once; state counts each record once (see `commit`)."""
 
     has_open = is_overdue = False
 
@@ -119,7 +119,7 @@ class AtLeastOnce:
         self._sends_offsets = False
 
     async def commit(self, commit: Commit) -> asyncio.Future[None]:
-        """Acknowledgements, then OffsetCommit."""
+        """Wait for acknowledgements, then send OffsetCommit, in the background."""
         self._committing = asyncio.create_task(self._commit(commit), name="streams-commit")
         return self._committing
 
@@ -137,21 +137,21 @@ class AtLeastOnce:
             self._sends_offsets = False
 
     async def abandon(self) -> None:
-        """Once OffsetCommit is on its way it is waited for: restored tasks must not be older than it."""
+        """Cancel the commit, or wait for it once OffsetCommit is sent: restored tasks must not be older."""
         committing, self._committing = self._committing, None
         if committing is not None:
             if not self._sends_offsets:
                 committing.cancel()
             await asyncio.wait([committing])
             if not committing.cancelled():
-                committing.exception()  # it was told already, or its end does not matter any more
+                committing.exception()  # Marks the error as retrieved: it was raised, or no longer matters.
 
     async def recover(self) -> None:
-        """There is nothing open."""
+        """Return at once: there is no transaction to end."""
 
 
 class ExactlyOnce:
-    """One transaction for all of a commit; the group's coordinator fences it by the member's generation."""
+    """The guarantee of one transaction per commit. The coordinator fences it by the member's generation."""
 
     def __init__(self, transactions: Transactions, member: GroupMember) -> None:
         self._transactions = transactions
@@ -159,16 +159,16 @@ class ExactlyOnce:
 
     @property
     def has_open(self) -> bool:
-        """Whether a transaction is open: what a schedule sent is in one, too."""
+        """True if a transaction is open, also if only a schedule has sent records in it."""
         return self._transactions.is_open
 
     @property
     def is_overdue(self) -> bool:
-        """Whether it has been open for long."""
+        """True if the transaction has been open for long."""
         return self._transactions.is_overdue
 
     async def commit(self, commit: Commit) -> asyncio.Future[None]:
-        """Acknowledgements, TxnOffsetCommit, EndTxn."""
+        """Wait for acknowledgements, then send TxnOffsetCommit and EndTxn, in the background."""
 
         def offsets() -> Offsets:
             _note_landings(commit.changes)
@@ -177,21 +177,25 @@ class ExactlyOnce:
         return await self._transactions.commit_soon(offsets, self._member.group_metadata())
 
     async def abandon(self) -> None:
-        """What becomes of it is known once the next transaction can begin, so to `recover`."""
+        """Give up the open transaction; `recover` waits for its end."""
         self._transactions.abandon()
 
     async def recover(self) -> None:
-        """Abort what is open, or begin with a new producer."""
+        """Abort the open transaction, or start a new producer."""
         await self._transactions.recover()
 
 
 def _note_landings(changes: Sequence[SentBatch]) -> None:
-    """Where the changes ended in their changelogs. Nobody can tell before: the markers of transactions take
-    offsets, and so does what an instance has written that has lost the task and cannot commit.
+    """Set the log end of each changelog to the offset after its last change.
+
+    The offset is unknown before the acknowledgement: markers of transactions take offsets, and so do records
+    of an instance that has lost the task and cannot commit.
+
+    Raises AbortableTransactionError if the broker forgot the offset of a batch.
     """
     for each in changes:
         offset = each.ack.result()
-        if offset is None:  # a retry found the batch in the log and its offset forgotten
+        if offset is None:  # The broker found a retried batch in its log, but has forgotten the offset.
             tp = each.running.changelogs[each.store]
             raise AbortableTransactionError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"where a batch is in {tp} is not known"

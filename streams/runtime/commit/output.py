@@ -1,4 +1,4 @@
-"""What tasks write to topics: given to partitions, sent, and waited for before a commit."""
+"""The output of tasks: partitions and sends records, and waits for them before a commit."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ RECORDS_FAULT = frozenset(
         ErrorCode.INVALID_TIMESTAMP,
     )
 )
-"""What a broker says of records it will never take; the production handler decides about those."""
+"""The errors of records that a broker never accepts; the production handler decides about such records."""
 
 
 SENDS_MAX = 50_000
-"""Sends that are refused or not acknowledged yet, from which on a commit is made, which settles them. Those
-on their way are bounded by the producer's memory as well.
+"""The number of refused or unacknowledged sends at which a commit is made, which settles them.
+
+The producer's memory bounds the unacknowledged sends as well.
 """
 SETTLED_AT = 1000
-"""So many sends, or twice those kept the last time, are looked through for what is acknowledged: each of them
-is looked at about once, however long the next commit takes to come.
+"""The number of sends at which acknowledged ones are removed; then twice the number that remained.
+
+So each send is checked about once, however late the next commit is.
 """
 
 
@@ -42,7 +44,7 @@ is looked at about once, however long the next commit takes to come.
 class SentRecords:
     """Records on their way to a partition, and the task that wrote them.
 
-    `records` are kept for the production handler, and let go once they are acknowledged.
+    `records` are there for the production handler, and are dropped once they are acknowledged.
     """
 
     topic: str
@@ -54,11 +56,11 @@ class SentRecords:
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether the broker has them."""
+        """True if the broker has the records."""
         return self.ack.done() and not self.ack.cancelled() and self.ack.exception() is None
 
-    def let_go(self, ack: asyncio.Future[int | None]) -> None:
-        """Count and forget the records if all went well."""
+    def drop_acknowledged(self, ack: asyncio.Future[int | None]) -> None:
+        """Count the records and drop them, if they are acknowledged."""
         if self.is_acknowledged:
             self.running.produced[self.topic] += len(self.records)
             self.records = ()
@@ -67,9 +69,9 @@ class SentRecords:
 class Output:
     """The way from tasks' rows to the producer.
 
-    ``counts``: partitions of every topic written; ``find_count`` finds those of another one that dead letters
-    go to, and raises StreamsError where that does not exist. ``dead_letter_topic``: where the handlers write
-    them that do not say where.
+    ``counts`` has the number of partitions of every output topic. ``find_count`` returns the number of
+    another topic for dead letters, and raises StreamsError if the topic does not exist. ``dead_letter_topic``
+    is the topic for handlers that name none.
     """
 
     def __init__(
@@ -91,20 +93,20 @@ class Output:
         self._acks: list[SentRecords] = []
         self._settle_at = SETTLED_AT
         self.dropped = 0
-        """Records left out because the production handler said so."""
+        """The number of records that the production handler dropped."""
 
     @property
     def sends(self) -> int:
-        """Sends that the next commit looks at: all but most of those acknowledged before it."""
+        """The number of sends that the next commit checks; most acknowledged ones are already removed."""
         return len(self._acks)
 
     @property
     def is_full(self) -> bool:
-        """Whether so many sends wait to be settled that a commit is to be made."""
+        """True if so many sends are unsettled that a commit must be made."""
         return len(self._acks) >= SENDS_MAX
 
     async def send(self, running: RunningTask) -> None:
-        """Send what the task has written; waits only for room in the producer."""
+        """Send the task's output. Waits only for room in the producer."""
         for topic, rows in running.task.take_output().items():
             running.has_sent = True
             name = self._names.topic(topic)
@@ -119,7 +121,7 @@ class Output:
         except TransactionError:
             raise
         except KafkaError as error:
-            # A record larger than the producer takes: nothing of the list is queued.
+            # One record is too large for the producer, which has queued none of the list.
             if len(records) > 1:
                 for record in records:
                     await self._send(topic, partition, [record], running)
@@ -129,24 +131,25 @@ class Output:
                 self._acks += letters
         else:
             sent = SentRecords(topic, partition, records, running, ack)
-            ack.add_done_callback(sent.let_go)
+            ack.add_done_callback(sent.drop_acknowledged)
             self._acks.append(sent)
             if len(self._acks) >= self._settle_at:
-                self._let_go_acknowledged()
+                self._remove_acknowledged()
 
-    def _let_go_acknowledged(self) -> None:
-        """Forget what was acknowledged: only the others have something to say to the next commit."""
+    def _remove_acknowledged(self) -> None:
+        """Remove acknowledged sends, which the next commit need not check."""
         self._acks = [each for each in self._acks if not each.is_acknowledged]
         self._settle_at = max(SETTLED_AT, 2 * len(self._acks))
 
     def take_sent(self) -> list[SentRecords]:
-        """What was sent since the last call, for the commit that is to `settle` it."""
+        """Return the sends since the last call, for the commit that will `settle` them."""
         sent, self._acks, self._settle_at = self._acks, [], SETTLED_AT
         return sent
 
     async def settle(self, sent: Sequence[SentRecords]) -> None:
-        """Wait until all of it is acknowledged, and dead letters for what is refused as well; raises what the
-        production handler fails on.
+        """Wait until all sends are acknowledged, and also the dead letters of refused records.
+
+        Raises SerializationError if the production handler fails; KafkaError for other refusals.
         """
         await asyncio.gather(*(each.ack for each in sent), return_exceptions=True)
         letters: list[SentRecords] = []
@@ -171,13 +174,13 @@ class Output:
         running: RunningTask,
         error: KafkaError,
     ) -> list[SentRecords]:
-        """Ask the production handler about each of the records; the dead letters that were sent for them."""
+        """Ask the production handler about each record. Return the dead letters that were sent for them."""
         if error.code not in RECORDS_FAULT:
             raise error
         problem = SerializationError(f"not accepted: {error}", topic, partition)
         node, letters = running.task.writers_of(topic), list[DeadLetter]()
         for timestamp, key, value, headers in records:
-            # Which input it was made of is not known any more: the context tells of the record itself.
+            # The input record is unknown here, so the context has the output record.
             context = ErrorContext(
                 error=problem,
                 node=node,
@@ -216,7 +219,7 @@ class Output:
         return sent
 
     def _letters_refused(self, topic: str, count: int, error: KafkaError) -> None:
-        """Nobody is asked again: the answer would be another dead letter."""
+        """Drop refused dead letters without asking the handler, which would send another dead letter."""
         if error.code not in RECORDS_FAULT:
             raise error
         log.error("%s: %d dead letters are refused themselves, and left out: %s", topic, count, error)

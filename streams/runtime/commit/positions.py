@@ -1,21 +1,21 @@
 """The notes in a task's committed offsets: which state belongs to these input positions.
 
-One OffsetCommit is one append to the group's log, so the offsets of a task's inputs and changelogs change
-together or not at all, and so do the notes in their metadata. The broker bounds each note
+One OffsetCommit is one append to the group's log. So the offsets of a task's inputs and changelogs, and the
+notes in their metadata, change together or not at all. The broker limits each note
 (``offset.metadata.max.bytes``), so a changelog's note has the times of its own store only:
 
     first input   {"v": 1, "time": 1357000000000, "stores": {"delays": [1234, -1]}}
     changelog     {"v": 1, "time": -1, "stores": {"delays": [1234, 1357000000000]},
                    "kinds": {"delays": "window"}, "with": "flights"}
 
-A store's two numbers are the changelog offset its content reaches to (-1: it has no changelog) and its
+A store's two numbers are the changelog offset up to which its content reaches (-1: no changelog) and its
 stream time. Its other times (`CachedStore.clocks`) have entries of their own, without an offset. The times of
-stores without a changelog are spread over the inputs' notes, and so are the changelogs' offsets: a topic that
-is deleted loses what is committed of it, and the inputs tell that there was something. A note that would be
-long has its entries compressed, in `packed`.
+stores without a changelog are spread over the inputs' notes. So are the changelogs' offsets: the commits of a
+deleted topic are lost, and the inputs' notes show that there were some. The entries of a long note are
+compressed, in `packed`.
 
-A changelog's note outlives the inputs: state stays when they are made anew, or when another topology feeds
-the store from other topics. Its times do not: they count as long as the input in `with` has its note.
+A changelog's note outlives the inputs: state stays when the inputs are deleted and created again, or when
+another topology feeds the store from other topics. Its times count only while the input in `with` has a note.
 
 Earlier releases had the offsets and times of all stores in the first input's note. Such notes are still read.
 """
@@ -33,16 +33,16 @@ from streams.runtime.task.task import StreamTimes
 
 VERSION = 1
 PACKED_FROM = 1000
-"""Length of a note, in characters, from which on it is compressed."""
+"""The length of a note, in characters, from which it is compressed."""
 ENDS_MAX = 3500
-"""Length of an input's note from which on it has no offsets of changelogs: these are committed anyway."""
+"""The length of an input's note above which it omits the changelogs' offsets, which are committed anyway."""
 UNPACKED_MAX = 1 << 20
-"""Bytes that a packed part may have: committed metadata may be anybody's."""
+"""The limit on the unpacked bytes of a note: other programs may commit any metadata."""
 PADDED_MAX = 256 * 1024
-"""Length of all of a task's notes together up to which they are made equally long."""
+"""The total length of a task's notes up to which they are padded to the same length."""
 
 Entries = dict[str, tuple[int, int]]
-"""Changelog offset and time (ms) by name, -1 for none."""
+"""The changelog offset and the time (ms) by name, -1 for none."""
 
 _Columns = tuple[int, list[str], list[int], list[int]]
 """The latest of some times (ms), names, their changelog offsets, and how much earlier their times are; -1 for
@@ -62,10 +62,10 @@ class _Note(msgspec.Struct, omit_defaults=True):
 class Cut(msgspec.Struct, frozen=True):
     """The consistent cut that a task's last commit makes through its inputs and changelogs.
 
-    `positions`: the next offset of each input. `changelogs`: by store, the offset behind the commit's last
-    record; a store that is missing here has no committed state. `changelogs` is None when the committed
-    offsets carry no note, because an operator moved them: then all records of the changelogs are valid.
-    `kinds`: what kind of store each changelog is of, as far as that is known.
+    `positions`: the next offset of each input. `changelogs`: the offset after the commit's last record, by
+    store; a missing store has no committed state. `changelogs` is None when the committed offsets have no
+    note, because an operator moved them: then all records of the changelogs are valid. `kinds`: the kind
+    of store of each changelog, as far as it is known.
     """
 
     positions: Mapping[TopicPartition, int]
@@ -77,7 +77,7 @@ class Cut(msgspec.Struct, frozen=True):
 def read_cut(
     committed: Mapping[TopicPartition, OffsetAndMetadata], inputs: Collection[TopicPartition]
 ) -> Cut:
-    """The task's last commit, from what the group's coordinator has of its inputs and changelogs."""
+    """Return the task's last commit, from the committed offsets of its inputs and changelogs."""
     positions = {tp: each.offset for tp, each in committed.items() if tp in inputs}
     notes = [(tp, note) for tp, each in committed.items() if (note := _read_note(each.metadata)) is not None]
     if positions and not notes:
@@ -87,12 +87,12 @@ def read_cut(
     kinds: dict[str, str] = {}
     task_time = -1
     noted_inputs = {tp.topic for tp, _ in notes if tp in inputs}
-    # Several, if what is one task now was several in an earlier topology. Offsets and times only grow.
+    # A task may have been several tasks in an earlier topology. Offsets and times only grow.
     for tp, note in notes:
         for name, (offset, time) in note.stores.items():
             if offset >= 0:
                 changelogs[name] = max(offset, changelogs.get(name, offset))
-            # Time goes with the inputs: those made anew begin anew, nothing of them is late.
+            # Times belong to the inputs: no record of an input that was created again is late.
             if time >= 0 and (tp in inputs or note.with_ in noted_inputs):
                 times[name] = max(time, times.get(name, time))
         task_time = max(note.time, task_time)
@@ -109,12 +109,12 @@ def commit_offsets(
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Return one task's offsets to commit: always all its inputs, so that no note is older than an offset.
 
-    ``ends``: how far each changelog counts with this commit. ``kinds``: of its stores.
+    ``ends``: the offset up to which each changelog is valid after this commit. ``kinds``: of the stores.
     """
     own: dict[str, Entries] = {name: {name: (ends[name], times.stores.get(name, -1))} for name in changelogs}
     others: Entries = {name: (ends[name], -1) for name in sorted(changelogs)}
     for name, time in sorted(times.stores.items()):
-        store = name.partition(" ")[0]  # what a store's other times begin with
+        store = name.partition(" ")[0]  # The names of a store's other times begin with the name of the store.
         if name not in own:
             own.get(store, others)[name] = (-1, time)
     inputs = sorted(positions)
@@ -134,16 +134,16 @@ def commit_offsets(
 
 
 def _spread(entries: Entries, count: int) -> Sequence[Entries]:
-    """The entries in so many parts of about the same number."""
+    """Return the entries in ``count`` parts of about the same size."""
     names = list(entries)
     return [{name: entries[name] for name in names[at::count]} for at in range(count)]
 
 
 def equally_long(offsets: dict[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, OffsetAndMetadata]:
-    """The same, with spaces behind the shorter notes, so that a broker takes all of them or none.
+    """Return the offsets with the shorter notes padded by spaces, so that a broker accepts all or none.
 
-    Outside of a transaction a broker commits the partitions whose notes it takes, and refuses the others: of
-    such a commit neither inputs nor stores could be restored rightly.
+    Outside of a transaction a broker commits the partitions whose notes it accepts, and refuses the others.
+    Neither inputs nor stores could be restored correctly from such a commit.
     """
     longest = max((len(each.metadata) for each in offsets.values()), default=0)
     if longest * len(offsets) > PADDED_MAX:
@@ -152,7 +152,7 @@ def equally_long(offsets: dict[TopicPartition, OffsetAndMetadata]) -> dict[Topic
 
 
 def _note(note: _Note) -> str:
-    """The metadata of a commit, compressed where it is long."""
+    """Return the metadata of a commit, compressed if it is long."""
     text = msgspec.json.encode(note).decode()
     if len(text) < PACKED_FROM:
         return text
@@ -171,7 +171,7 @@ def _read_note(metadata: str) -> _Note | None:
 
 
 def _pack(entries: Entries) -> str:
-    """Entries in few characters: differences of times are short, and names are alike."""
+    """Compress entries: differences of times are short, and names are similar."""
     base = max((time for _, time in entries.values()), default=0)
     columns: _Columns = (
         base,
@@ -183,7 +183,7 @@ def _pack(entries: Entries) -> str:
 
 
 def _unpack(packed: str) -> Entries:
-    """The inverse of `_pack`."""
+    """Return the entries that `_pack` compressed. Raises ValueError, zlib.error or DecodeError."""
     data = zlib.decompressobj().decompress(base64.b85decode(packed), UNPACKED_MAX)
     base, names, offsets, earlier = msgspec.json.decode(data, type=_Columns)
     return {

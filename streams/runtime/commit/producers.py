@@ -1,4 +1,4 @@
-"""What an instance writes through, and when its commits have happened, as its settings say."""
+"""The choice of producer and guarantee by an instance's settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.runtime.task.environment import Clock
 def producer_for(
     client: Client, config: StreamsConfig, folder: StateFolder, clock: Clock
 ) -> BatchProducer | Transactions:
-    """Transactions for exactly-once; not started yet."""
+    """Return a producer that is not started: with transactions for exactly-once."""
     if config.exactly_once:
         return _transactions(client, config, folder, clock)
     return BatchProducer(
@@ -24,7 +24,7 @@ def producer_for(
 
 
 def guarantee_of(producer: BatchProducer | Transactions, member: GroupMember, output: Output) -> Guarantee:
-    """The guarantee that goes with this producer."""
+    """Return the guarantee that this producer provides."""
     if isinstance(producer, Transactions):
         return ExactlyOnce(producer, member)
     return AtLeastOnce(producer, member, output)

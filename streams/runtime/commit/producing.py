@@ -1,4 +1,4 @@
-"""What tasks write through: a `BatchProducer`, or under exactly-once the `Transactions` of the instance."""
+"""The producer of tasks: a `BatchProducer`, or for exactly-once the instance's `Transactions`."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from kafka_client.records import Codec, NewRecord
 
 
 class Producer(Protocol):
-    """Sends records and built batches to partitions; the futures are done once they are acknowledged."""
+    """A sender of records and built batches. Its futures are done once the broker has acknowledged them."""
 
     @property
     def codec(self) -> Codec:
-        """How batches are compressed."""
+        """The compression of batches."""
         ...
 
     @property
     def max_request_size(self) -> int:
-        """Bytes of the largest record, and batch, that is sent."""
+        """The largest size of a record and of a batch, in bytes."""
         ...
 
     def partitioned(
         self, topic: str, records: Sequence[NewRecord], partition_count: int
     ) -> dict[int, list[NewRecord]]:
-        """The records by partition, as Kafka's default partitioner has it."""
+        """Return the records by partition, chosen as by Kafka's default partitioner."""
         ...
 
     async def send(
         self, topic: str, partition: int, records: Sequence[NewRecord]
     ) -> asyncio.Future[int | None]:
-        """Queue records; waits only for room. The future gives the first one's offset."""
+        """Queue records. Waits only for room. The future's result is the first record's offset."""
         ...
 
     async def send_batch(

@@ -1,9 +1,9 @@
-"""Deleting what nobody reads again: it would grow for ever.
+"""Deleting records that nobody reads again from topics that would grow for ever.
 
-Of repartition topics that is what is committed, as in Kafka Streams (``repartition.purge.interval.ms``,
-KIP-811). Of changelogs of windows and sessions it is what lies before all that is kept: stores drop them by
-stream time, a segment at a time, and write no tombstones. It is never in the way: a purge runs beside the
-tasks, and one that fails is made up for by the next.
+In repartition topics these are the committed records, as in Kafka Streams (``repartition.purge.interval.ms``,
+KIP-811). In changelogs of windows and sessions they are the records before all retained ones: stores drop
+expired segments by stream time, and write no tombstones. A purge runs beside the tasks; after a failure the
+next one deletes the same records.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Purge:
-    """Of one kind of topics, every ``interval_ms``. ``what``: how these are called."""
+    """The deletion of records from one kind of topics. ``what``: the name of that kind in log messages."""
 
     def __init__(self, client: Client, what: str, *, interval_ms: int, clock: Clock) -> None:
         self._client = client
@@ -33,16 +33,16 @@ class Purge:
         self._purged: dict[TopicPartition, int] = {}
         self._purging: asyncio.Task[None] | None = None
         self._refused: set[str] = set()
-        """Topics that may not be deleted from."""
+        """The topics whose policy forbids deletion."""
 
     def may_go(self, before: Mapping[TopicPartition, int]) -> None:
-        """Nobody needs what lies before these offsets."""
+        """Delete the records before these offsets with the next purge."""
         for tp, offset in before.items():
             if offset > self._purged.get(tp, 0) and tp.topic not in self._refused:
                 self._needless[tp] = offset
 
     def start_if_due(self) -> None:
-        """Begin a purge if it is time, there is something to purge, and none is under way."""
+        """Begin a purge if it is due, there are records to delete, and no purge is under way."""
         if not self._needless or self._clock() < self._due_at:
             return
         if self._purging is None or self._purging.done():
@@ -81,14 +81,14 @@ class Purge:
         )
 
     async def close(self) -> None:
-        """Break off a purge that is under way."""
+        """Cancel the purge under way."""
         if self._purging is not None:
             self._purging.cancel()
             await asyncio.wait([self._purging])
 
 
 class RepartitionPurge(Purge):
-    """Hears of commits. ``topics``: the repartition topics' names."""
+    """The deletion of committed records from repartition topics. ``topics``: their names."""
 
     def __init__(self, client: Client, topics: Collection[str], *, interval_ms: int, clock: Clock) -> None:
         super().__init__(client, "repartition topics", interval_ms=interval_ms, clock=clock)
@@ -96,5 +96,5 @@ class RepartitionPurge(Purge):
         """The repartition topics."""
 
     def committed(self, positions: Mapping[TopicPartition, int]) -> None:
-        """These positions are committed: of repartition topics, what lies before them may go."""
+        """Delete the records before these committed positions with the next purge, in repartition topics."""
         self.may_go({tp: offset for tp, offset in positions.items() if tp.topic in self.topics})

@@ -1,4 +1,4 @@
-"""`SinkTopics`: how many partitions the topics have that an application writes."""
+"""`SinkTopics`: the numbers of partitions of an application's output topics."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from streams.runtime.topics import TopicNames
 from streams.topology import Topology
 
 LOOKUP_SECONDS_MAX = 60
-"""How long a record waits for brokers to tell of a topic that was chosen for it, before its task fails."""
+"""How long a record waits for the metadata of the topic chosen for it, before its task fails."""
 
 
 class SinkTopics:
-    """`counts`: partitions by the cluster's topic names; topics chosen for a record come to it late."""
+    """The output topics. `counts` has their partitions by cluster name, and grows with chosen topics."""
 
     def __init__(self, client: Client, names: TopicNames, counts: dict[str, int]) -> None:
         self.counts = counts
@@ -24,26 +24,26 @@ class SinkTopics:
         self._loop = asyncio.get_running_loop()
 
     def count(self, topic: str) -> int:
-        """Partitions of a topic by the topology's name. Called in the worker, which waits for the answer.
+        """Return the number of partitions of a topic of the topology. Blocks: call it in the worker.
 
         Raises StreamsError if there is no such topic.
         """
         name = self._names.topic(topic)
-        found = self.counts.get(name)
-        return found if found is not None else self._ask(name)
+        count = self.counts.get(name)
+        return count if count is not None else self._ask(name)
 
     async def find_count(self, topic: str) -> int:
-        """As `count`, in the event loop."""
+        """Return the number of partitions of a topic, in the event loop. Raises as `count` does."""
         name = self._names.topic(topic)
-        found = self.counts.get(name)
-        return found if found is not None else await self._look_up(name)
+        count = self.counts.get(name)
+        return count if count is not None else await self._look_up(name)
 
     def _ask(self, name: str) -> int:
-        asked = asyncio.run_coroutine_threadsafe(self._look_up(name), self._loop)
+        lookup = asyncio.run_coroutine_threadsafe(self._look_up(name), self._loop)
         try:
-            return asked.result(LOOKUP_SECONDS_MAX)
+            return lookup.result(LOOKUP_SECONDS_MAX)
         except TimeoutError:
-            asked.cancel()
+            lookup.cancel()
             raise StreamsError(
                 f"no broker told within {LOOKUP_SECONDS_MAX} s how many partitions topic {name!r} has"
             ) from None
@@ -57,16 +57,17 @@ class SinkTopics:
 
 
 async def find_sinks(client: Client, topology: Topology, dead_letters: str | None) -> dict[str, int]:
-    """Partitions of the topics that are written, and of that for dead letters; TopologyError if one is
-    missing.
+    """Return the partitions of the output topics and of the topic for dead letters.
+
+    Raises TopologyError if one of them is missing.
     """
-    wanted = topology.sink_topics + ([] if dead_letters is None else [dead_letters])
+    topics = topology.sink_topics + ([] if dead_letters is None else [dead_letters])
     try:
-        found = await client.metadata(wanted)
+        metadata = await client.metadata(topics)
     except KafkaError as error:
         if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise
         raise TopologyError(
             f"an output topic does not exist ({error.message}); create it before the application starts"
         ) from error
-    return {name: topic.partition_count for name, topic in found.topics.items()}
+    return {name: topic.partition_count for name, topic in metadata.topics.items()}

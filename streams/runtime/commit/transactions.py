@@ -1,8 +1,8 @@
 """The transactional producer of an instance, and what becomes of it when a transaction fails (KIP-447).
 
-A transaction is begun by whatever is sent first. After a failure nothing is sent until `recover`: it aborts
-what is open, or puts a new producer of the same transactional id in the place of one that was fenced or has
-failed for good. That ends whatever the earlier one left open, too.
+The first send begins a transaction. After a failure nothing is sent until `recover`, which aborts the open
+transaction. If the producer was fenced or has failed for good, `recover` replaces it by a new one of the same
+transactional id, which ends the old producer's transaction too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streams.runtime.task.environment import Clock
 log = logging.getLogger(__name__)
 
 PROCESS_FILE = "kafka-streams-process-metadata"
-"""Where Kafka Streams keeps the process's id, in the application's state folder."""
+"""The file with the process's id in the state folder, as in Kafka Streams."""
 
 OPEN_SHARE = 0.5
 """The share of ``transaction.timeout.ms`` after which a transaction that is still open is committed early."""
@@ -32,8 +32,10 @@ Offsets = Callable[[], dict[TopicPartition, OffsetAndMetadata]]
 
 
 def transactional_id(application_id: str, folder: Path) -> str:
-    """``<application id>-<process id>-1``: the same after a restart over the same state folder, so that what
-    the process before left open is aborted at once, not when its time is up.
+    """Return ``<application id>-<process id>-1``, which stays the same as long as the state folder does.
+
+    So a transaction that the process before left open is aborted at once, not at its timeout. Raises
+    StateError if the process's id cannot be written.
     """
     file = folder / PROCESS_FILE
     try:
@@ -48,9 +50,10 @@ def transactional_id(application_id: str, folder: Path) -> str:
 
 
 class Transactions:
-    """`start` before anything else. ``make`` makes a producer, and another one when that has failed for good.
+    """The transactions of one instance; call `start` first.
 
-    ``timeout_ms``: transaction.timeout.ms.
+    ``make`` creates a producer, and another one if that fails for good. ``timeout_ms``:
+    transaction.timeout.ms.
     """
 
     def __init__(
@@ -75,30 +78,33 @@ class Transactions:
     # -- life
 
     async def start(self) -> None:
-        """Take over the transactional id: an earlier process's open transaction is aborted."""
+        """Take over the transactional id, which aborts an earlier process's open transaction."""
         await self._producer.start()
 
     def abandon(self) -> None:
-        """What is open, or closing, is nobody's any more; nothing can be sent until `recover`."""
+        """Give up the open or closing transaction. Nothing can be sent until `recover`."""
         self._failed = True
 
     async def recover(self) -> None:
-        """Nothing is open or failed afterwards. Raises what trying again may mend, or a producer cannot."""
+        """End an abandoned transaction, with a new producer if necessary.
+
+        Raises TransactionError or ConnectionClosed if a new producer does not start; call it again then.
+        """
         if not self._failed:
             return
         if self._closing is not None:
             await asyncio.wait([self._closing])
         if self._opened_at is None and (self._closing is None or self._closing.exception() is None):
-            self._failed = False  # all that was sent is committed
+            self._failed = False  # Everything sent is committed.
             return
         try:
             await self._producer.abort()
         except (TransactionError, ConnectionClosed) as error:
             log.warning("%s: a new producer begins: %s", self._producer.transactional_id, error)
-            await self._begin_anew()
+            await self._replace_producer()
         self._opened_at, self._closing, self._failed = None, None, False
 
-    async def _begin_anew(self) -> None:
+    async def _replace_producer(self) -> None:
         await self._producer.close(timeout_ms=0)
         producer = self._make()
         try:
@@ -109,7 +115,7 @@ class Transactions:
         self._producer = producer
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
-        """Abort what is open, for at most ``timeout_ms``, and stop."""
+        """Abort the open transaction, for at most ``timeout_ms``, and stop."""
         if timeout_ms is None:
             await self._producer.close()
         else:
@@ -119,32 +125,32 @@ class Transactions:
 
     @property
     def is_open(self) -> bool:
-        """Whether something was sent that no commit has been begun for, and that may be committed."""
+        """True if records were sent since the last commit was begun, and they may be committed."""
         return self._opened_at is not None and not self._failed
 
     @property
     def is_overdue(self) -> bool:
-        """Whether a transaction has been open for so long that the coordinator might end it."""
+        """True if a transaction has been open for so long that the coordinator might end it."""
         opened_at = self._opened_at
         return opened_at is not None and self.is_open and self._clock() - opened_at >= self._open_max_ms
 
     def partitioned(
         self, topic: str, records: Sequence[NewRecord], partition_count: int
     ) -> dict[int, list[NewRecord]]:
-        """The records by partition, as Kafka's default partitioner has it."""
+        """Return the records by partition, chosen as by Kafka's default partitioner."""
         return self._producer.partitioned(topic, records, partition_count)
 
     async def send(
         self, topic: str, partition: int, records: Sequence[NewRecord]
     ) -> asyncio.Future[int | None]:
-        """Send in the open transaction; while one is closing, what is sent waits in the producer's memory."""
+        """Send records in the open transaction. While one is closing, they wait in the producer's memory."""
         self._begin()
         return await self._producer.send(topic, partition, records)
 
     async def send_batch(
         self, topic: str, partition: int, batch: bytes | memoryview
     ) -> asyncio.Future[int | None]:
-        """As `send`."""
+        """Send a batch that is already built, in the open transaction; see `send`."""
         self._begin()
         return await self._producer.send_batch(topic, partition, batch)
 
@@ -155,7 +161,7 @@ class Transactions:
             self._opened_at = self._clock()
 
     async def commit_soon(self, offsets: Offsets, group: GroupMetadata) -> asyncio.Future[None]:
-        """Begin to commit the open transaction, or one of offsets alone; done when it is committed.
+        """Begin to commit the open transaction, or a new one of offsets alone. The future is done at its end.
 
         ``offsets`` is called when all that was sent is acknowledged.
         """
