@@ -34,9 +34,9 @@ OPTIONS = Options(
 def main(arguments: Sequence[str]) -> int:
     """Ask every broker."""
     try:
-        given = read_arguments(OPTIONS, arguments)
-        given.required("bootstrap-server")
-        cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
+        values = read_arguments(OPTIONS, arguments)
+        values.required("bootstrap-server")
+        cluster = Cluster.create(values.text("bootstrap-server") or "", values.text("command-config"))
         cluster.run(tell_versions, "awaitBrokers")
     except JavaError as error:
         return failed(str(error), error)
@@ -49,12 +49,12 @@ async def tell_versions(session: Session) -> None:
 
     for broker in (await session.admin.describe_cluster()).brokers:
         try:
-            found = (await session.client.connection(broker.node_id)).versions
+            versions = (await session.client.connection(broker.node_id)).versions
         except MillstreamError as error:
             print(f"{_node(broker)} -> ERROR: {error}")
         else:
             print(f"{_node(broker)} -> (")
-            print(*_lines(found), sep=",\n")
+            print(*_lines(versions), sep=",\n")
             print(")")
 
 
@@ -62,16 +62,16 @@ def _node(broker: BrokerNode) -> str:
     return f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack or 'null'} isFenced: false)"
 
 
-def _lines(found: Mapping[int, tuple[int, int]]) -> Iterator[str]:
-    wanted = {key for key, api in APIS.items() if api.of_clients}
-    for key in sorted(wanted | found.keys()):
+def _lines(versions: Mapping[int, tuple[int, int]]) -> Iterator[str]:
+    expected = {key for key, api in APIS.items() if api.of_clients}
+    for key in sorted(expected | versions.keys()):
         api = APIS.get(key)
         name = f"{api.name if api else 'UNKNOWN'}({key})"
-        yield f"\t{name}: {_versions(found[key], api) if key in found else 'UNSUPPORTED'}"
+        yield f"\t{name}: {_versions(versions[key], api) if key in versions else 'UNSUPPORTED'}"
 
 
-def _versions(found: tuple[int, int], api: Api | None) -> str:
-    lowest, highest = found
+def _versions(versions: tuple[int, int], api: Api | None) -> str:
+    lowest, highest = versions
     shown = str(lowest) if lowest == highest else f"{lowest} to {highest}"
     if api is None:
         return shown

@@ -20,27 +20,27 @@ OPTIONS = Options("The Kafka cluster tool.", [])
 
 def main(arguments: Sequence[str]) -> int:
     """Carry out the command."""
-    given = _parser().read(arguments)
-    if given.config is not None and given.command_config is not None:
+    values = _parser().read(arguments)
+    if values.config is not None and values.command_config is not None:
         raise Ended(1, "--config and --command-config cannot be specified together.")
     work: Callable[[Session], Awaitable[None]] = _tell_id
-    if given.command == "list-endpoints":
+    if values.command == "list-endpoints":
         work = _tell_endpoints
-    elif given.command == "unregister":
-        work = partial(_unregister, broker=given.id)
-    elif given.command == "unregister-controller":
-        work = partial(_unregister_controller, controller=given.id)
-    elif given.command == "api-versions":
+    elif values.command == "unregister":
+        work = partial(_unregister, broker=values.id)
+    elif values.command == "unregister-controller":
+        work = partial(_unregister_controller, controller=values.id)
+    elif values.command == "api-versions":
         work = tell_versions
     try:
-        if given.config is not None:
+        if values.config is not None:
             print(
                 "Option --config has been deprecated and will be removed in a future version. "
                 "Use --command-config instead."
             )
-        if given.bootstrap_controller is not None:
+        if values.bootstrap_controller is not None:
             raise _no_controllers()
-        Cluster.create(given.bootstrap_server, given.command_config or given.config).run(work, "listNodes")
+        Cluster.create(values.bootstrap_server, values.command_config or values.config).run(work, "listNodes")
     except JavaError as error:
         return failed(error.caught, error)
     return 0

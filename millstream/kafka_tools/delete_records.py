@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.kafka_tools.java.java_errors import JavaError, admin_operation, command_failed
-from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Options
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
@@ -46,17 +46,17 @@ OPTIONS = Options(
 def main(arguments: Sequence[str]) -> int:
     """Read the arguments, and delete the records."""
     try:
-        given = read_arguments(OPTIONS, arguments)
-        given.required("bootstrap-server", "offset-json-file")
-        _execute(given)
+        values = read_arguments(OPTIONS, arguments)
+        values.required("bootstrap-server", "offset-json-file")
+        _execute(values)
     except JavaError as error:
         return failed(error.caught, error)
     return 0
 
 
-def _execute(given: Given) -> None:
-    cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
-    path = Path(given.text("offset-json-file") or "")
+def _execute(values: OptionValues) -> None:
+    cluster = Cluster.create(values.text("bootstrap-server") or "", values.text("command-config"))
+    path = Path(values.text("offset-json-file") or "")
     if not path.exists():
         raise JavaError("java.io.IOException", f"Unable to read file {path}")
     before = _offsets(path.read_text())
@@ -72,7 +72,7 @@ def _execute(given: Given) -> None:
         # No broker was reached: Java's client says so of each partition.
         print("Records delete operation completed:")
         for tp in sorted(before):
-            print(f"partition: {tp}\terror: {error.told}")
+            print(f"partition: {tp}\terror: {error.full_text}")
 
 
 def _offsets(text: str) -> dict[TopicPartition, int]:
@@ -86,15 +86,15 @@ def _offsets(text: str) -> dict[TopicPartition, int]:
         raise admin_operation(f"Not supported version field value {version}")
     if (partitions := document.get("partitions")) is None:
         raise admin_operation("Missing partitions field")
-    found: dict[TopicPartition, list[int]] = {}
+    listed: dict[TopicPartition, list[int]] = {}
     for each in partitions.elements():
         tp = TopicPartition(each.field("topic").text(), each.field("partition").integer())
-        found.setdefault(tp, []).append(each.field("offset").integer(64))
-    if twice := [tp for tp in partition_order(found) if len(found[tp]) > 1]:
+        listed.setdefault(tp, []).append(each.field("offset").integer(64))
+    if twice := [tp for tp in partition_order(listed) if len(listed[tp]) > 1]:
         raise command_failed(
             f"Offset json file contains duplicate topic partitions: {','.join(map(str, twice))}"
         )
-    return {tp: offsets[0] for tp, offsets in found.items()}
+    return {tp: offsets[0] for tp, offsets in listed.items()}
 
 
 async def _delete(session: Session, before: Mapping[TopicPartition, int]) -> None:
@@ -112,7 +112,7 @@ async def _delete(session: Session, before: Mapping[TopicPartition, int]) -> Non
         if isinstance(answer, dict):
             print(f"partition: {tp}\tlow_watermark: {answer[tp]}")
         elif isinstance(answer, (MillstreamError, TimeoutError, ConnectionError)):
-            print(f"partition: {tp}\terror: {java_error(answer, 'deleteRecords').told}")
+            print(f"partition: {tp}\terror: {java_error(answer, 'deleteRecords').full_text}")
         else:
             raise answer
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from millstream.kafka_tools.java.java_errors import JavaError, terse
 from millstream.kafka_tools.java.java_integers import parse_integer, parse_long
-from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Old, Options
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Old, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.options.topic_filter import INTERNAL, TopicFilter
 from millstream.kafka_tools.running import (
@@ -90,32 +90,32 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _read(arguments: Sequence[str]) -> Given:
-    given = read_arguments(OPTIONS, arguments)
-    given.required("bootstrap-server")
-    check_bootstrap(given)
-    return given
+def _read(arguments: Sequence[str]) -> OptionValues:
+    values = read_arguments(OPTIONS, arguments)
+    values.required("bootstrap-server")
+    check_bootstrap(values)
+    return values
 
 
-def check_bootstrap(given: Given) -> None:
+def check_bootstrap(values: OptionValues) -> None:
     """End with the usage unless the servers are host:port each."""
-    servers = given.text("bootstrap-server") or ""
+    servers = values.text("bootstrap-server") or ""
     if not servers.strip():
-        given.usage("Error while validating the bootstrap address\n")
+        values.usage("Error while validating the bootstrap address\n")
     # As Java's split, which leaves out what is empty at the end.
     if not all(re.search(r"^.+:\d+$", server) for server in servers.rstrip(",").split(",")):
-        given.usage("Please provide valid host:port like host1:9091,host2:9092\n")
+        values.usage("Please provide valid host:port like host1:9091,host2:9092\n")
 
 
-def _execute(given: Given) -> None:
-    if given.has("topic-partitions") and given.has("topic", "partitions"):
+def _execute(values: OptionValues) -> None:
+    if values.has("topic-partitions") and values.has("topic", "partitions"):
         raise terse("--topic-partitions cannot be used with --topic or --partitions")
-    spec = parse_time(given.text("time") or "latest")
-    rules = _rules(given)
-    cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
+    spec = parse_time(values.text("time") or "latest")
+    rules = _rules(values)
+    cluster = Cluster.create(values.text("bootstrap-server") or "", values.text("command-config"))
 
     async def work(session: Session) -> None:
-        tps = await _partitions(session, rules, given.has("exclude-internal-topics"))
+        tps = await _partitions(session, rules, values.has("exclude-internal-topics"))
         if not tps:
             raise terse("Could not match any topic-partitions with the specified filters")
         for tp, offset in await _offsets(session, tps, spec):
@@ -138,25 +138,25 @@ def parse_time(text: str) -> int:
         ) from None
 
 
-def _rules(given: Given) -> list[Rule]:
-    if (patterns := given.text("topic-partitions")) is not None:
+def _rules(values: OptionValues) -> list[Rule]:
+    if (patterns := values.text("topic-partitions")) is not None:
         return [_rule(pattern) for pattern in patterns.split(",")]
-    partitions = given.text("partitions") or ""
+    partitions = values.text("partitions") or ""
     try:
-        wanted = {parse_integer(each) for each in partitions.split(",")} if partitions else set()
+        numbers = {parse_integer(each) for each in partitions.split(",")} if partitions else set()
     except ValueError:
         raise terse(
             "--partitions expects a comma separated list of numeric partition ids, but received: "
             + partitions
         ) from None
-    return [Rule(TopicFilter(given.text("topic") or ANY_TOPIC), lambda p: not wanted or p in wanted)]
+    return [Rule(TopicFilter(values.text("topic") or ANY_TOPIC), lambda p: not numbers or p in numbers)]
 
 
 def _rule(text: str) -> Rule:
-    if (found := PATTERN.fullmatch(text)) is None:
+    if (match := PATTERN.fullmatch(text)) is None:
         problem = terse(f"Invalid rule specification: {text}")
-        raise JavaError("java.lang.RuntimeException", problem.told)
-    topic, one, low, high = found.groups()
+        raise JavaError("java.lang.RuntimeException", problem.full_text)
+    topic, one, low, high = match.groups()
     topics = TopicFilter(topic or ANY_TOPIC)
     if one:
         return Rule(topics, lambda partition: partition == int(one))
@@ -190,11 +190,11 @@ async def _offsets(
     from kafka_client.errors import KafkaError
 
     try:
-        found = await session.admin.list_offsets(dict.fromkeys(tps, spec))
+        listing = await session.admin.list_offsets(dict.fromkeys(tps, spec))
     except KafkaError:
         offsets = await _one_by_one(session, tps, spec)
     else:
-        offsets = {tp: listed.offset for tp, listed in found.items()}
+        offsets = {tp: listed.offset for tp, listed in listing.items()}
     return sorted(((tp, at) for tp, at in offsets.items() if at != UNKNOWN), key=lambda pair: str(pair[0]))
 
 
@@ -210,7 +210,7 @@ async def _one_by_one(
         try:
             offsets[tp] = (await session.admin.list_offsets({tp: spec}))[tp].offset
         except KafkaError as error:
-            tell(f"Skip getting offsets for topic-partition {tp} due to error: {of_answer(error).told}")
+            tell(f"Skip getting offsets for topic-partition {tp} due to error: {of_answer(error).full_text}")
     return offsets
 
 

@@ -12,7 +12,7 @@ from millstream.kafka_tools.java.java_errors import (
     java_error,
     of_answer,
 )
-from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Old, Options, option_error
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Old, Options, OptionValues, option_error
 from millstream.kafka_tools.options.json_document import parse_json
 from millstream.kafka_tools.options.json_file import read_file
 from millstream.kafka_tools.options.option import Option
@@ -59,16 +59,16 @@ TYPES = ("PREFERRED", "UNCLEAN")
 def main(arguments: Sequence[str]) -> int:
     """Have leaders elected; 1 where a partition got none."""
     try:
-        given = read_arguments(OPTIONS, _with_type(arguments))
-        kind = _checked_type(given)
-        partitions = _partitions(given)
-        if given.has("admin.config"):
+        values = read_arguments(OPTIONS, _with_type(arguments))
+        kind = _checked_type(values)
+        partitions = _partitions(values)
+        if values.has("admin.config"):
             print(
                 "Option --admin.config has been deprecated and will be removed in a future version. "
                 "Use --command-config instead."
             )
-        file = given.text("command-config") or given.text("admin.config")
-        cluster = Cluster.create(given.text("bootstrap-server") or "", file)
+        file = values.text("command-config") or values.text("admin.config")
+        cluster = Cluster.create(values.text("bootstrap-server") or "", file)
 
         async def work(session: Session) -> None:
             await _elect(session, kind, partitions)
@@ -81,28 +81,28 @@ def main(arguments: Sequence[str]) -> int:
 
 def _with_type(arguments: Sequence[str]) -> list[str]:
     """`--preferred-replica-election`, of kafka-preferred-replica-election.sh, as today's option."""
-    found: list[str] = []
+    rest: list[str] = []
     for argument in arguments:
         if argument == "--preferred-replica-election":
             tell("note: --preferred-replica-election is --election-type preferred today")
-            found += ["--election-type", "preferred"]
+            rest += ["--election-type", "preferred"]
         else:
-            found.append(argument)
-    return found
+            rest.append(argument)
+    return rest
 
 
-def _checked_type(given: Given) -> str:
+def _checked_type(values: OptionValues) -> str:
     """The type of election; JavaError for options that are missing, or do not go together."""
-    if missing := [name for name in ("bootstrap-server", "election-type") if not given.has(name)]:
+    if missing := [name for name in ("bootstrap-server", "election-type") if not values.has(name)]:
         raise command_failed(f"Missing required option(s): {', '.join(missing)}")
-    given.excluded("admin.config", "command-config")
-    if given.count(*WHICH) != 1:
+    values.excluded("admin.config", "command-config")
+    if values.count(*WHICH) != 1:
         raise command_failed(f"One and only one of the following options is required: {', '.join(WHICH)}")
-    if given.has("topic") and not given.has("partition"):
+    if values.has("topic") and not values.has("partition"):
         raise command_failed("Missing required option(s): partition")
-    if given.has("partition") and not given.has("topic"):
+    if values.has("partition") and not values.has("topic"):
         raise command_failed("Option partition is only allowed if topic is used")
-    kind = given.text("election-type") or ""
+    kind = values.text("election-type") or ""
     if kind.upper() not in TYPES:
         raise option_error(
             "OptionArgumentConversion", f"Cannot parse argument '{kind}' of option election-type"
@@ -110,13 +110,13 @@ def _checked_type(given: Given) -> str:
     return kind.upper()
 
 
-def _partitions(given: Given) -> list[TopicPartition] | None:
+def _partitions(values: OptionValues) -> list[TopicPartition] | None:
     """None: all that need it."""
     from kafka_client import TopicPartition
 
-    if (file := given.text("path-to-json-file")) is not None:
+    if (file := values.text("path-to-json-file")) is not None:
         return _of_file(file)
-    topic, partition = given.text("topic"), given.integer("partition")
+    topic, partition = values.text("topic"), values.integer("partition")
     return None if topic is None or partition is None else [TopicPartition(topic, partition)]
 
 
@@ -126,18 +126,18 @@ def _of_file(file: str) -> list[TopicPartition]:
     try:
         text = read_file(file)
     except JavaError as error:
-        raise JavaError("java.lang.RuntimeException", error.told) from None
+        raise JavaError("java.lang.RuntimeException", error.full_text) from None
     listed = parse_json(text, "Replica election data is empty").get("partitions")
     if listed is None:
         raise admin_operation('Replica election data is missing "partitions" field')
-    found = [
+    tps = [
         TopicPartition(each.field("topic").text(), each.field("partition").integer())
         for each in listed.elements()
     ]
-    if twice := {str(tp) for tp in found if found.count(tp) > 1}:
+    if twice := {str(tp) for tp in tps if tps.count(tp) > 1}:
         shown = f"[{', '.join(sorted(twice))}]"
         raise admin_operation(f"Replica election data contains duplicate partitions: {shown}")
-    return found
+    return tps
 
 
 async def _elect(session: Session, kind: str, partitions: list[TopicPartition] | None) -> None:
@@ -175,8 +175,8 @@ def _tell(kind: str, results: dict[TopicPartition, KafkaError | None]) -> None:
     if idle:
         print(f"Valid replica already elected for partitions {', '.join(idle)}")
     for tp, error in failed.items():
-        told = of_answer(error).told
-        print(f"Error completing leader election ({kind}) for partition: {tp}: {told}")
+        text = of_answer(error).full_text
+        print(f"Error completing leader election ({kind}) for partition: {tp}: {text}")
     if failed:
         raise command_failed(f"{len(failed)} replica(s) could not be elected")
 

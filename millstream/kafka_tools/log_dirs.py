@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.kafka_tools.java.java_errors import JavaError, terse
 from millstream.kafka_tools.java.java_integers import integer_or_java_error
-from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Options
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
@@ -42,28 +42,28 @@ OPTIONS = Options(
 def main(arguments: Sequence[str]) -> int:
     """Read the arguments, and print the folders."""
     try:
-        given = read_arguments(OPTIONS, arguments)
-        given.required("bootstrap-server", "describe")
-        _execute(given)
+        values = read_arguments(OPTIONS, arguments)
+        values.required("bootstrap-server", "describe")
+        _execute(values)
     except JavaError as error:
         return failed(error.caught, error)
     return 0
 
 
-def _execute(given: Given) -> None:
-    cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
-    topics = set(_split(given.text("topic-list")))
+def _execute(values: OptionValues) -> None:
+    cluster = Cluster.create(values.text("bootstrap-server") or "", values.text("command-config"))
+    topics = set(_split(values.text("topic-list")))
 
     async def work(session: Session) -> None:
-        known = (await session.client.metadata((), refresh=True)).brokers
-        wanted = {integer_or_java_error(each) for each in _split(given.text("broker-list"))}
-        if missing := wanted - set(known):
+        brokers = (await session.client.metadata((), refresh=True)).brokers
+        requested = {integer_or_java_error(each) for each in _split(values.text("broker-list"))}
+        if missing := requested - set(brokers):
             raise terse(
                 f"ERROR: The given brokers do not exist from --broker-list: {_joined(missing)}. "
-                f"Current existent brokers: {_joined(known)}"
+                f"Current existent brokers: {_joined(brokers)}"
             )
         print("Querying brokers for log directories information")
-        folders = await session.admin.describe_log_dirs(wanted or set(known))
+        folders = await session.admin.describe_log_dirs(requested or set(brokers))
         print(f"Received log directory information from brokers {_joined(folders)}")
         print(json.dumps(_document(folders, topics), separators=(",", ":"), ensure_ascii=False))
 
@@ -80,13 +80,13 @@ def _joined(brokers: Collection[int]) -> str:
     return ",".join(map(str, integer_order(brokers)))
 
 
-def _document(found: Mapping[int, Sequence[LogDir]], topics: Collection[str]) -> dict[str, Any]:
+def _document(log_dirs: Mapping[int, Sequence[LogDir]], topics: Collection[str]) -> dict[str, Any]:
     """What is printed, its keys in Java's order."""
     from millstream.kafka_tools.java.java_order import integer_order, string_order
 
     brokers = []
-    for broker in integer_order(found):
-        folders = {folder.path: folder for folder in found[broker]}
+    for broker in integer_order(log_dirs):
+        folders = {folder.path: folder for folder in log_dirs[broker]}
         paths = string_order(folders, len(folders))
         brokers.append({"broker": broker, "logDirs": [_folder(folders[path], topics) for path in paths]})
     return {"brokers": brokers, "version": 1}

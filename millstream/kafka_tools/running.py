@@ -22,7 +22,7 @@ import typer
 from typer.core import TyperCommand
 
 from millstream.kafka_tools.java.java_errors import COMMON, JavaError, java_error
-from millstream.kafka_tools.options.arguments import Ended, Given, Options
+from millstream.kafka_tools.options.arguments import Ended, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def run(options: Options, main: Main, arguments: Sequence[str]) -> int:
             tell(options.usage())
         return end.status
     except JavaError as error:
-        return failed(f'Exception in thread "main" {error.told}', error)
+        return failed(f'Exception in thread "main" {error.full_text}', error)
     except BrokenPipeError:
         # Whoever read our output has enough, as in `… | head`: Python must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -102,22 +102,22 @@ def tell_notes(error: BaseException) -> None:
         tell(note)
 
 
-def read_arguments(options: Options, arguments: Sequence[str], bare: str | None = None) -> Given:
+def read_arguments(options: Options, arguments: Sequence[str], bare: str | None = None) -> OptionValues:
     """The options as they are given; `--help` and `--version` are answered, and no arguments at all as
     `--help`, with `bare` before the usage.
     """
-    given = options.parse(arguments, tell)
+    values = options.parse(arguments, tell)
     if not arguments:
-        given.usage(bare or options.purpose)
-    if given.has("help"):
-        given.usage(options.purpose)
-    if given.has("version"):
+        values.usage(bare or options.purpose)
+    if values.has("help"):
+        values.usage(options.purpose)
+    if values.has("version"):
         print(VERSION_SHOWN)
         raise Ended(0)
-    return given
+    return values
 
 
-def read_or_usage(options: Options, arguments: Sequence[str]) -> Given:
+def read_or_usage(options: Options, arguments: Sequence[str]) -> OptionValues:
     """The same, of the tools that answer joptsimple's errors with their usage."""
     try:
         return read_arguments(options, arguments)
@@ -181,9 +181,9 @@ class Cluster:
         try:
             return run_loop(main())
         except (MillstreamError, TimeoutError, ConnectionError) as error:
-            told = java_error(error, call)
-            told.from_future = True
-            raise told from error
+            thrown = java_error(error, call)
+            thrown.from_future = True
+            raise thrown from error
 
 
 def read_client_properties(file: str | None) -> dict[str, str]:

@@ -37,18 +37,18 @@ Work = Callable[["Session", Namespace], Awaitable[None]]
 
 def main(arguments: Sequence[str]) -> int:
     """Carry out the command."""
-    given = _parser().read(arguments)
-    if given.version:
+    values = _parser().read(arguments)
+    if values.version:
         print(VERSION_SHOWN)
         return 0
-    _check(given)
+    _check(values)
     try:
-        cluster = Cluster.create(given.bootstrap_server, given.command_config)
+        cluster = Cluster.create(values.bootstrap_server, values.command_config)
     except JavaError as error:
         if error.java_class.endswith("NoSuchFileException"):
             raise _ended("Failed to load admin client properties", error) from None
         raise
-    cluster.run(lambda session: _WORK[given.command](session, given))
+    cluster.run(lambda session: _WORK[values.command](session, values))
     return 0
 
 
@@ -87,45 +87,45 @@ def _parser() -> Parser:
     return parser
 
 
-def _check(given: Namespace) -> None:
+def _check(values: Namespace) -> None:
     """End with Java's words for options that are missing."""
-    if given.command == "find-hanging":
-        if given.topic is None and given.broker_id is None:
+    if values.command == "find-hanging":
+        if values.topic is None and values.broker_id is None:
             raise Ended(1, NEEDS_SCOPE)
-        if given.partition is not None and given.topic is None:
+        if values.partition is not None and values.topic is None:
             raise Ended(1, "The --partition argument requires --topic to be provided")
-    if given.command == "abort" and given.start_offset is None:
-        if given.producer_id is None:
+    if values.command == "abort" and values.start_offset is None:
+        if values.producer_id is None:
             raise Ended(1, NEEDS_PRODUCER)
         for name in ("producer_epoch", "coordinator_epoch"):
-            if getattr(given, name) is None:
+            if getattr(values, name) is None:
                 raise Ended(1, f"Missing required argument --{name.replace('_', '-')}")
 
 
-async def _list(session: Session, given: Namespace) -> None:
+async def _list(session: Session, values: Namespace) -> None:
     from kafka_client.errors import MillstreamError
     from millstream.commands.txn.cli import LISTED
     from millstream.kafka_tools.pretty_table import print_table
 
-    longer = -1 if given.duration_filter is None else given.duration_filter
+    longer = -1 if values.duration_filter is None else values.duration_filter
     try:
-        found = await session.admin.list_transactions(
-            longer_than_ms=longer, transactional_id_pattern=given.transactional_id_pattern
+        transactions = await session.admin.list_transactions(
+            longer_than_ms=longer, transactional_id_pattern=values.transactional_id_pattern
         )
     except MillstreamError as error:
         raise _ended("Failed to list transactions", error) from None
-    rows = [(one.transactional_id, one.coordinator, one.producer_id, one.state) for one in found]
+    rows = [(one.transactional_id, one.coordinator, one.producer_id, one.state) for one in transactions]
     print_table(tuple(LISTED.values()), rows)
 
 
-async def _describe(session: Session, given: Namespace) -> None:
+async def _describe(session: Session, values: Namespace) -> None:
     from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
     from millstream.commands.txn.cli import DESCRIBED, UNKNOWN
     from millstream.kafka_tools.pretty_table import print_table
 
-    name = given.transactional_id
+    name = values.transactional_id
     try:
-        found = (await session.admin.describe_transactions([name]))[name]
+        transaction = (await session.admin.describe_transactions([name]))[name]
     except MillstreamError as error:
         cause: Exception = error
         if isinstance(error, KafkaError) and error.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
@@ -135,30 +135,30 @@ async def _describe(session: Session, given: Namespace) -> None:
             )
             cause = JavaError("org.apache.kafka.common.errors.TransactionalIdNotFoundException", text)
         raise _ended(f"Failed to describe transaction state of transactional-id `{name}`", cause) from None
-    began = found.start_time_ms
+    began = transaction.start_time_ms
     row = (
-        found.coordinator,
+        transaction.coordinator,
         name,
-        found.producer_id,
-        found.producer_epoch,
-        found.state,
-        found.timeout_ms,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.state,
+        transaction.timeout_ms,
         UNKNOWN if began < 0 else began,
         UNKNOWN if began < 0 else _now_ms() - began,
-        ",".join(map(str, found.partitions)),
+        ",".join(map(str, transaction.partitions)),
     )
     print_table(tuple(DESCRIBED.values()), [row])
 
 
-async def _describe_producers(session: Session, given: Namespace) -> None:
+async def _describe_producers(session: Session, values: Namespace) -> None:
     from kafka_client import TopicPartition
     from millstream.commands.txn.cli import PRODUCERS, UNKNOWN
     from millstream.kafka_tools.pretty_table import print_table
 
-    tp = TopicPartition(given.topic, given.partition)
-    place = "leader" if given.broker_id is None else f"broker {given.broker_id}"
-    found = await _producers(
-        session, tp, given.broker_id, f"Failed to describe producers for partition {tp} on {place}"
+    tp = TopicPartition(values.topic, values.partition)
+    place = "leader" if values.broker_id is None else f"broker {values.broker_id}"
+    producers = await _producers(
+        session, tp, values.broker_id, f"Failed to describe producers for partition {tp} on {place}"
     )
     print_table(
         tuple(PRODUCERS.values()),
@@ -171,7 +171,7 @@ async def _describe_producers(session: Session, given: Namespace) -> None:
                 one.last_timestamp_ms,
                 UNKNOWN if one.transaction_start_offset < 0 else one.transaction_start_offset,
             )
-            for one in found
+            for one in producers
         ],
     )
 
@@ -187,27 +187,27 @@ async def _producers(
         raise _ended(failure, error) from None
 
 
-async def _abort(session: Session, given: Namespace) -> None:
+async def _abort(session: Session, values: Namespace) -> None:
     from kafka_client import TopicPartition
     from kafka_client.errors import MillstreamError
 
-    tp = TopicPartition(given.topic, given.partition)
-    if given.start_offset is None:
-        named = (given.producer_id, given.producer_epoch, given.coordinator_epoch)
+    tp = TopicPartition(values.topic, values.partition)
+    if values.start_offset is None:
+        named = (values.producer_id, values.producer_epoch, values.coordinator_epoch)
     else:
         failure = f"Failed to validate producer state for partition {tp}"
-        found = [
+        producers = [
             one
             for one in await _producers(session, tp, None, failure)
-            if one.transaction_start_offset == given.start_offset
+            if one.transaction_start_offset == values.start_offset
         ]
-        if not found:
+        if not producers:
             raise Ended(
                 1,
-                f"Could not find any open transactions starting at offset {given.start_offset} on "
+                f"Could not find any open transactions starting at offset {values.start_offset} on "
                 f"partition {tp}",
             )
-        named = (found[0].producer_id, found[0].producer_epoch, found[0].coordinator_epoch)
+        named = (producers[0].producer_id, producers[0].producer_epoch, producers[0].coordinator_epoch)
     # A producer's first transaction has no coordinator epoch yet; 0 is not above any coordinator's epoch.
     epoch = max(named[2], 0)
     try:
@@ -220,7 +220,7 @@ async def _abort(session: Session, given: Namespace) -> None:
         raise _ended(f"Failed to abort transaction {spec}", error) from None
 
 
-async def _find_hanging(session: Session, given: Namespace) -> None:
+async def _find_hanging(session: Session, values: Namespace) -> None:
     from kafka_client.errors import MillstreamError
     from millstream.commands.txn.cli import HANGING, MINUTE_MS
     from millstream.commands.txn.hanging import find_hanging
@@ -228,12 +228,12 @@ async def _find_hanging(session: Session, given: Namespace) -> None:
 
     now_ms = _now_ms()
     try:
-        found = await find_hanging(
+        hanging = await find_hanging(
             session.client,
-            topic=given.topic,
-            partition=given.partition,
-            broker_id=given.broker_id,
-            idle_ms=given.max_transaction_timeout * MINUTE_MS,
+            topic=values.topic,
+            partition=values.partition,
+            broker_id=values.broker_id,
+            idle_ms=values.max_transaction_timeout * MINUTE_MS,
             now_ms=now_ms,
         )
     except MillstreamError as error:
@@ -249,17 +249,17 @@ async def _find_hanging(session: Session, given: Namespace) -> None:
             one.last_timestamp_ms,
             (now_ms - one.last_timestamp_ms) // MINUTE_MS,
         )
-        for tp, one in found
+        for tp, one in hanging
     ]
     print_table(tuple(HANGING.values()), rows)
 
 
-async def _force_terminate(session: Session, given: Namespace) -> None:
+async def _force_terminate(session: Session, values: Namespace) -> None:
     """A producer that begins with the id ends what the one before it left open (KIP-939)."""
     from kafka_client import TransactionalProducer
     from kafka_client.errors import MillstreamError
 
-    name = given.transactionalId
+    name = values.transactionalId
     try:
         async with TransactionalProducer(session.client, name):
             pass
@@ -268,8 +268,8 @@ async def _force_terminate(session: Session, given: Namespace) -> None:
 
 
 def _ended(message: str, error: Exception) -> Ended:
-    told = java_error(error, "listTopics")
-    return Ended(1, f"{message}: {told}. Enable debug logging for additional detail.")
+    cause = java_error(error, "listTopics")
+    return Ended(1, f"{message}: {cause}. Enable debug logging for additional detail.")
 
 
 def _now_ms() -> int:

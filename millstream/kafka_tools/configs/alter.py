@@ -18,7 +18,7 @@ from millstream.kafka_tools.configs.quotas import IP_QUOTAS, QUOTAS, alter_quota
 from millstream.kafka_tools.configs.resources import TYPES, read_entries
 from millstream.kafka_tools.configs.scram import MECHANISMS, alter_credentials
 from millstream.kafka_tools.java.java_errors import illegal_argument
-from millstream.kafka_tools.options.arguments import Given
+from millstream.kafka_tools.options.arguments import OptionValues
 from millstream.kafka_tools.running import read_client_properties
 from millstream.terminal.session import Session
 
@@ -26,11 +26,11 @@ OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 KEY = re.compile(r"[a-zA-Z0-9._-]*")
 
 
-async def alter(session: Session, given: Given) -> None:
+async def alter(session: Session, values: OptionValues) -> None:
     """Add and delete settings of an entity."""
-    types, names = entity_types(given), entity_names(given)
-    added = _added(given)
-    deleted = [key.strip() for key in given.texts("delete-config")]
+    types, names = entity_types(values), entity_names(values)
+    added = _added(values)
+    deleted = [key.strip() for key in values.texts("delete-config")]
     if types[0] == IP:
         if unknown := [key for key in (*added, *deleted) if key not in IP_QUOTAS]:
             raise illegal_argument(
@@ -48,9 +48,9 @@ async def alter(session: Session, given: Given) -> None:
         print(f"Completed updating config for {types[0][:-1]} {names[0]}.")
 
 
-def _added(given: Given) -> dict[str, str]:
-    found = dict(read_client_properties(given.text("add-config-file")))
-    if (text := given.text("add-config")) is not None:
+def _added(values: OptionValues) -> dict[str, str]:
+    added = dict(read_client_properties(values.text("add-config-file")))
+    if (text := values.text("add-config")) is not None:
         parts = re.split("," + OUTSIDE_BRACKETS, text)
         # As Java's split, which leaves out what is empty at the end.
         while len(parts) > 1 and not parts[-1]:
@@ -61,11 +61,11 @@ def _added(given: Given) -> dict[str, str]:
                 "Invalid entity config: all configs to be added must be in the format "
                 '"key=val" or  "key=[val1,val2]" to group values which contain commas.'
             )
-        found |= {key.strip(): re.sub(r"\[?\]?", "", value).strip() for key, value in pairs}
-    for key in found:
+        added |= {key.strip(): re.sub(r"\[?\]?", "", value).strip() for key, value in pairs}
+    for key in added:
         if KEY.fullmatch(key) is None:
             raise illegal_argument(f"Invalid character found for config key: {key}")
-    return found
+    return added
 
 
 async def _alter_resource(
@@ -99,10 +99,10 @@ async def _alter_client(
 
 
 def _check_only(
-    type: str, what: str, known: Iterable[str], added: Iterable[str], deleted: Iterable[str]
+    type: str, what: str, supported: Iterable[str], added: Iterable[str], deleted: Iterable[str]
 ) -> None:
     for verb, keys in (("added", added), ("deleted", deleted)):
-        if unknown := [key for key in keys if key not in known]:
+        if unknown := [key for key in keys if key not in supported]:
             raise illegal_argument(
                 f"Only {what} configs can be {verb} for '{type}' using --bootstrap-server. Unexpected config "
                 f"names: {','.join(unknown)}"

@@ -16,7 +16,7 @@ from millstream.kafka_tools.configs.entities import (
     entity_types,
 )
 from millstream.kafka_tools.java.java_errors import JavaError, illegal_argument
-from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Old, Options
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Old, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
@@ -88,9 +88,9 @@ TOLD = (
 def main(arguments: Sequence[str]) -> int:
     """Read the arguments, and describe or alter."""
     try:
-        given = read_arguments(OPTIONS, arguments)
-        check_arguments(given)
-        _execute(given)
+        values = read_arguments(OPTIONS, arguments)
+        check_arguments(values)
+        _execute(values)
     except JavaError as error:
         is_told = error.java_class in TOLD or error.java_class.startswith("joptsimple.")
         if is_told and not error.from_future:
@@ -105,27 +105,27 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _execute(given: Given) -> None:
+def _execute(values: OptionValues) -> None:
     from millstream.kafka_tools.configs.alter import alter
     from millstream.kafka_tools.configs.describe import describe
 
-    if given.has("bootstrap-controller"):
+    if values.has("bootstrap-controller"):
         raise illegal_argument(
             "--bootstrap-controller is not supported: give --bootstrap-server, brokers ask their controllers"
         )
-    cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
-    if given.has("alter") and len(entity_types(given)) != len(entity_names(given)):
+    cluster = Cluster.create(values.text("bootstrap-server") or "", values.text("command-config"))
+    if values.has("alter") and len(entity_types(values)) != len(entity_names(values)):
         raise illegal_argument("An entity name must be specified for every entity type")
-    work = alter if given.has("alter") else describe
-    cluster.run(lambda session: work(session, given), _first_call(given))
+    work = alter if values.has("alter") else describe
+    cluster.run(lambda session: work(session, values), _first_call(values))
 
 
-def _first_call(given: Given) -> str:
+def _first_call(values: OptionValues) -> str:
     """What the admin client asks first."""
-    (type, *_), names = entity_types(given), entity_names(given)
+    (type, *_), names = entity_types(values), entity_names(values)
     if type in (USER, CLIENT, IP):
         return "describeClientQuotas"
-    if given.has("alter") or (names and given.has("all")):
+    if values.has("alter") or (names and values.has("all")):
         return "describeConfigs"
     return {TOPIC: "listTopics", BROKER: "listNodes", LOGGER: "listNodes"}.get(type, "findAllBrokers")
 

@@ -22,20 +22,20 @@ from millstream.kafka_tools.configs.quotas import describe_quotas
 from millstream.kafka_tools.configs.resources import check_topic_name, list_resources, read_entries
 from millstream.kafka_tools.configs.scram import describe_credentials
 from millstream.kafka_tools.java.java_order import string_order
-from millstream.kafka_tools.options.arguments import Given
+from millstream.kafka_tools.options.arguments import OptionValues
 from millstream.terminal.session import Session
 
 
-async def describe(session: Session, given: Given) -> None:
+async def describe(session: Session, values: OptionValues) -> None:
     """Print the settings of an entity, or of all of its type."""
-    types, names = entity_types(given), entity_names(given)
+    types, names = entity_types(values), entity_names(values)
     if types[0] in (USER, CLIENT, IP):
         await describe_quotas(session, types, names)
         # Credentials are a user's, neither a client's nor everybody's.
         if types[0] != IP and CLIENT not in types and DEFAULT not in names:
             await describe_credentials(session, names)
     else:
-        await _describe_resources(session, types[0], names[:1], everything=given.has("all"))
+        await _describe_resources(session, types[0], names[:1], everything=values.has("all"))
 
 
 async def _describe_resources(session: Session, type: str, names: Sequence[str], *, everything: bool) -> None:

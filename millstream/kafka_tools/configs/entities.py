@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from millstream.kafka_tools.java.java_errors import illegal_argument
 from millstream.kafka_tools.java.java_integers import parse_integer
-from millstream.kafka_tools.options.arguments import Given
+from millstream.kafka_tools.options.arguments import OptionValues
 
 TOPIC, CLIENT, USER, BROKER, LOGGER, IP, METRICS, GROUP = (
     "topics",
@@ -36,46 +36,46 @@ DEFAULT = ""
 WITH_DEFAULTS = {USER, CLIENT, BROKER, IP}
 
 
-def entity_types(given: Given) -> list[str]:
+def entity_types(values: OptionValues) -> list[str]:
     """The types, in the order of the arguments and then of the flags."""
-    flags = [type for flag, type in (FLAGS | DEFAULTS).items() if given.has(flag)]
-    return [*given.texts("entity-type"), *flags]
+    flags = [type for flag, type in (FLAGS | DEFAULTS).items() if values.has(flag)]
+    return [*values.texts("entity-type"), *flags]
 
 
-def entity_names(given: Given) -> list[str]:
+def entity_names(values: OptionValues) -> list[str]:
     """The names that belong to the types."""
-    names = iter(given.texts("entity-name"))
+    names = iter(values.texts("entity-name"))
     listed = [
         next(names) if option == "entity-name" else DEFAULT
-        for option in given.order
+        for option in values.order
         if option in ("entity-name", "entity-default")
     ]
-    flags = [given.text(flag) or DEFAULT for flag in FLAGS if given.has(flag)]
-    return [*listed, *flags, *(DEFAULT for flag in DEFAULTS if given.has(flag))]
+    flags = [values.text(flag) or DEFAULT for flag in FLAGS if values.has(flag)]
+    return [*listed, *flags, *(DEFAULT for flag in DEFAULTS if values.has(flag))]
 
 
-def check_arguments(given: Given) -> None:
+def check_arguments(values: OptionValues) -> None:
     """Java's checks, in their order: usage for the actions, IllegalArgumentException for all else."""
-    if given.count("alter", "describe") != 1:
-        given.usage("Command must include exactly one action: --describe, --alter")
-    given.excluded("alter", "describe")
-    given.excluded("describe", "alter", "add-config", "delete-config")
-    types = entity_types(given)
+    if values.count("alter", "describe") != 1:
+        values.usage("Command must include exactly one action: --describe, --alter")
+    values.excluded("alter", "describe")
+    values.excluded("describe", "alter", "add-config", "delete-config")
+    types = entity_types(values)
     if twice := [type for at, type in enumerate(types) if type in types[:at]]:
         raise illegal_argument(f"Duplicate entity type(s) specified: {','.join(twice)}")
-    if not given.has("bootstrap-server", "bootstrap-controller"):
+    if not values.has("bootstrap-server", "bootstrap-controller"):
         raise illegal_argument("Either --bootstrap-server or --bootstrap-controller must be specified.")
-    _check_types(given, types)
-    if given.count("bootstrap-server", "bootstrap-controller") == 2:
+    _check_types(values, types)
+    if values.count("bootstrap-server", "bootstrap-controller") == 2:
         raise illegal_argument("Only one of --bootstrap-server or --bootstrap-controller can be specified")
-    _check_names(given, types)
-    if given.has("describe"):
-        _check_describe(given, types)
+    _check_names(values, types)
+    if values.has("describe"):
+        _check_describe(values, types)
     else:
-        _check_alter(given, types)
+        _check_alter(values, types)
 
 
-def _check_types(given: Given, types: Sequence[str]) -> None:
+def _check_types(values: OptionValues, types: Sequence[str]) -> None:
     for type in types:
         if type not in KNOWN:
             raise illegal_argument(
@@ -86,18 +86,18 @@ def _check_types(given: Given, types: Sequence[str]) -> None:
         raise illegal_argument("At least one entity type must be specified")
     if len(types) > 1 and set(types) != {USER, CLIENT}:
         raise illegal_argument(f"Only '{USER}' and '{CLIENT}' entity types may be specified together")
-    if given.has("entity-name", "entity-type", "entity-default") and given.has(*FLAGS, *DEFAULTS):
+    if values.has("entity-name", "entity-type", "entity-default") and values.has(*FLAGS, *DEFAULTS):
         raise illegal_argument(
             "--entity-{type,name,default} should not be used in conjunction with specific entity flags"
         )
 
 
-def _check_names(given: Given, types: Sequence[str]) -> None:
-    if not any(entity_names(given)):
+def _check_names(values: OptionValues, types: Sequence[str]) -> None:
+    if not any(entity_names(values)):
         return
 
     def named(*options: str) -> list[str]:
-        return [given.text(option) or "" for option in options if given.has(option)]
+        return [values.text(option) or "" for option in options if values.has(option)]
 
     if {BROKER, LOGGER} & set(types):
         for broker in named("entity-name", "broker", "broker-logger"):
@@ -124,15 +124,15 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _check_describe(given: Given, types: Sequence[str]) -> None:
-    if given.has("entity-default") and not WITH_DEFAULTS & set(types):
+def _check_describe(values: OptionValues, types: Sequence[str]) -> None:
+    if values.has("entity-default") and not WITH_DEFAULTS & set(types):
         raise illegal_argument(f"--entity-default must not be specified with --describe of {','.join(types)}")
-    if LOGGER in types and not any(entity_names(given)):
+    if LOGGER in types and not any(entity_names(values)):
         raise illegal_argument(f"An entity name must be specified with --describe of {','.join(types)}")
 
 
-def _check_alter(given: Given, types: Sequence[str]) -> None:
-    names = entity_names(given)
+def _check_alter(values: OptionValues, types: Sequence[str]) -> None:
+    names = entity_names(values)
     if WITH_DEFAULTS & set(types):
         if not names:
             raise illegal_argument(
@@ -141,9 +141,9 @@ def _check_alter(given: Given, types: Sequence[str]) -> None:
             )
     elif not any(names):
         raise illegal_argument(f"An entity name must be specified with --alter of {','.join(types)}")
-    if given.count("add-config", "add-config-file") == 2:
+    if values.count("add-config", "add-config-file") == 2:
         raise illegal_argument("Only one of --add-config or --add-config-file must be specified")
-    if not given.has("add-config", "add-config-file", "delete-config"):
+    if not values.has("add-config", "add-config-file", "delete-config"):
         raise illegal_argument(
             "At least one of --add-config, --add-config-file, or --delete-config must be specified with "
             "--alter"

@@ -43,17 +43,17 @@ def invalid_configuration(message: str) -> JavaError:
 
 async def describe_quotas(session: Session, types: Sequence[str], names: Sequence[str]) -> None:
     """Print quotas, a line for each entity."""
-    found = await _read(session, types, names)
-    for entity in hash_order(found, _entity_hash, len(found)):
+    quotas = await _read(session, types, names)
+    for entity in hash_order(quotas, _entity_hash, len(quotas)):
         by_type = dict(entity)
         parts = [
             f"the default {shown}" if by_type[type] is None else f"{shown} '{by_type[type]}'"
             for type, shown in SHOWN.items()
             if type in by_type
         ]
-        values = found[entity]
-        quotas = [f"{key}={shown_double(values[key])}" for key in string_order(values, len(values))]
-        print(f"Quota configs for {', '.join(parts)} are {', '.join(quotas)}")
+        limits = quotas[entity]
+        pairs = [f"{key}={shown_double(limits[key])}" for key in string_order(limits, len(limits))]
+        print(f"Quota configs for {', '.join(parts)} are {', '.join(pairs)}")
 
 
 def _entity_hash(entity: Entity) -> int:

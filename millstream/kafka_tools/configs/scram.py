@@ -41,10 +41,10 @@ async def describe_credentials(session: Session, names: Sequence[str]) -> None:
         if user.error_code == ErrorCode.RESOURCE_NOT_FOUND:
             continue
         if user.error_code:
-            told = of_answer(_refusal(user.error_code, user.error_message)).told
+            text = of_answer(_refusal(user.error_code, user.error_message)).full_text
             print(
                 f"Error retrieving SCRAM credential configs for user-principal '{user.user}': "
-                f"ExecutionException: {told}"
+                f"ExecutionException: {text}"
             )
             continue
         infos = [f"{shown[info.mechanism]}=iterations={info.iterations}" for info in user.credential_infos]
@@ -66,10 +66,10 @@ async def alter_credentials(
 
 
 def _upsertion(user: str, mechanism: str, text: str) -> ScramCredentialUpsertion:
-    if (found := CREDENTIAL.fullmatch(text)) is None:
+    if (match := CREDENTIAL.fullmatch(text)) is None:
         name = mechanism.replace("-", "_")
         raise illegal_argument(f"Invalid credential property {name}={text}")
-    iterations = ITERATIONS if found[1] in (None, "-1") else int(found[1] or 0)
+    iterations = ITERATIONS if match[1] in (None, "-1") else int(match[1] or 0)
     if iterations < ITERATIONS:
         raise illegal_argument(
             f"Iterations {iterations} is less than the minimum {ITERATIONS} required for {mechanism}"
@@ -81,7 +81,7 @@ def _upsertion(user: str, mechanism: str, text: str) -> ScramCredentialUpsertion
         mechanism=number,
         iterations=iterations,
         salt=salt,
-        salted_password=hashlib.pbkdf2_hmac(DIGESTS[number], found[2].encode(), salt, iterations),
+        salted_password=hashlib.pbkdf2_hmac(DIGESTS[number], match[2].encode(), salt, iterations),
     )
 
 

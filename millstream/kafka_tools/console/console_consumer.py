@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from millstream.kafka_tools.java.java_errors import COMMON, JavaError
 from millstream.kafka_tools.java.java_integers import parse_long
 from millstream.kafka_tools.log import log_error
-from millstream.kafka_tools.options.arguments import ZOOKEEPER, Ended, Given, Old, Options
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Ended, Old, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.options.properties import key_values, merge, read_texts, tell_without_effect
 from millstream.kafka_tools.running import (
@@ -89,61 +89,61 @@ OPTIONS = Options(
 
 def main(arguments: Sequence[str]) -> int:
     """Read the arguments, and print what comes."""
-    given = read_or_usage(OPTIONS, arguments)
+    values = read_or_usage(OPTIONS, arguments)
     try:
-        _check(given)
-        wanted = _wanted(given)
+        _check(values)
+        plan = _plan(values)
     except JavaError as error:
-        raise Ended(1, f'Exception in thread "main" {error.told}') from None
-    run = _Run(given, wanted)
+        raise Ended(1, f'Exception in thread "main" {error.full_text}') from None
+    run = _Run(values, plan)
     try:
-        _check_pattern(given)
-        cluster = Cluster.create(given.text("bootstrap-server") or "", None, wanted.properties)
+        _check_pattern(values)
+        cluster = Cluster.create(values.text("bootstrap-server") or "", None, plan.properties)
         cluster.run(
             run.all,
-            allow_auto_topic_creation=wanted.properties.get("allow.auto.create.topics", "true") == "true",
+            allow_auto_topic_creation=plan.properties.get("allow.auto.create.topics", "true") == "true",
             missing_topic_wait_ms=FOREVER_MS,
         )
     except JavaError as error:
-        log_error(f"Unknown error when running consumer: {error.told}")
+        log_error(f"Unknown error when running consumer: {error.full_text}")
         return 1
     return run.status
 
 
-def _check(given: Given) -> None:
+def _check(values: OptionValues) -> None:
     """End with Java's words for what does not go together."""
-    if given.count("topic", "include") != 1:
-        given.usage("Exactly one of the following arguments is required: [topic], [include]")
-    if given.has("partition"):
-        given.integer("partition")
-        if not given.has("topic"):
-            given.usage("The topic is required when partition is specified.")
-        if given.has("from-beginning") and given.has("offset"):
-            given.usage("Options from-beginning and offset cannot be specified together.")
-    elif given.has("offset"):
-        given.usage("The partition is required when offset is specified.")
-    given.required("bootstrap-server")
+    if values.count("topic", "include") != 1:
+        values.usage("Exactly one of the following arguments is required: [topic], [include]")
+    if values.has("partition"):
+        values.integer("partition")
+        if not values.has("topic"):
+            values.usage("The topic is required when partition is specified.")
+        if values.has("from-beginning") and values.has("offset"):
+            values.usage("Options from-beginning and offset cannot be specified together.")
+    elif values.has("offset"):
+        values.usage("The partition is required when offset is specified.")
+    values.required("bootstrap-server")
     for former, today in REPLACED:
-        _exclude(given, former, today)
+        _exclude(values, former, today)
     for former, today in REPLACED:
-        _tell_replaced(given, former, today)
+        _tell_replaced(values, former, today)
 
 
-def _exclude(given: Given, former: str, today: str) -> None:
-    if given.has(former) and given.has(today):
-        given.usage(f"Options --{former} and --{today} cannot be specified together.")
+def _exclude(values: OptionValues, former: str, today: str) -> None:
+    if values.has(former) and values.has(today):
+        values.usage(f"Options --{former} and --{today} cannot be specified together.")
 
 
-def _tell_replaced(given: Given, former: str, today: str) -> None:
+def _tell_replaced(values: OptionValues, former: str, today: str) -> None:
     """On stdout, as Java does."""
-    if given.has(former):
+    if values.has(former):
         print(
             f"Option --{former} is deprecated and will be removed in a future version. Use --{today} instead."
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _Reader:
     """What to read, and how to print it. `limit`: None for no limit, as for `timeout_ms`."""
 
     properties: Mapping[str, str]
@@ -156,82 +156,82 @@ class _Wanted:
     formatter: RecordPrinter
 
 
-def _wanted(given: Given) -> _Wanted:
+def _plan(values: OptionValues) -> _Reader:
     from millstream.kafka_tools.console.message_formatter import TimestampTypes
 
-    file = read_client_properties(given.text("command-config") or given.text("consumer.config"))
-    extra = key_values(given.texts("command-property") or given.texts("consumer-property"))
-    group = _group(given, file, extra)
-    properties = _consumer_properties(given, {**file, **extra})
+    file = read_client_properties(values.text("command-config") or values.text("consumer.config"))
+    extra = key_values(values.texts("command-property") or values.texts("consumer-property"))
+    group = _group(values, file, extra)
+    properties = _consumer_properties(values, {**file, **extra})
     commits = properties.get("enable.auto.commit", "true").lower() == "true" and group is not None
     types = TimestampTypes()
-    timeout_ms = given.integer("timeout-ms", 64)
-    return _Wanted(
+    timeout_ms = values.integer("timeout-ms", 64)
+    return _Reader(
         properties=properties,
         group=group or f"console-consumer-{random.randrange(GROUPS)}",
         commits=commits,
-        offset=_offset(given),
+        offset=_offset(values),
         timeout_ms=None if timeout_ms is None or timeout_ms < 0 else timeout_ms,
-        limit=_limit(given),
+        limit=_limit(values),
         types=types,
-        formatter=_formatter(given, types),
+        formatter=_formatter(values, types),
     )
 
 
-def _check_pattern(given: Given) -> None:
+def _check_pattern(values: OptionValues) -> None:
     try:
-        re.compile(given.text("include") or "")
+        re.compile(values.text("include") or "")
     except re.error as error:
         raise JavaError("java.util.regex.PatternSyntaxException", str(error)) from None
 
 
-def _limit(given: Given) -> int | None:
+def _limit(values: OptionValues) -> int | None:
     """Java finds out late that it is no number."""
     try:
-        limit = given.integer("max-messages")
+        limit = values.integer("max-messages")
     except JavaError as error:
-        log_error(f"Unknown error when running consumer: {error.told}")
+        log_error(f"Unknown error when running consumer: {error.full_text}")
         raise Ended(1, "Processed a total of 0 messages") from None
     return None if limit is None or limit == -1 else max(limit, 0)
 
 
-def _group(given: Given, file: Mapping[str, str], extra: Mapping[str, str]) -> str | None:
-    places = (given.text("group"), file.get("group.id"), extra.get("group.id"))
-    found = list(dict.fromkeys(name for name in places if name is not None))
-    if len(found) > 1:
-        listed = ", ".join(f"'{name}'" for name in found)
-        given.usage(
+def _group(values: OptionValues, file: Mapping[str, str], extra: Mapping[str, str]) -> str | None:
+    places = (values.text("group"), file.get("group.id"), extra.get("group.id"))
+    groups = list(dict.fromkeys(name for name in places if name is not None))
+    if len(groups) > 1:
+        listed = ", ".join(f"'{name}'" for name in groups)
+        values.usage(
             "The group ids provided in different places (directly using '--group', via "
             "'--consumer-property', or via '--consumer.config') do not match. "
             f"Detected group ids: {listed}"
         )
-    if found and given.has("partition"):
-        given.usage("Options group and partition cannot be specified together.")
-    return found[0] if found else None
+    if groups and values.has("partition"):
+        values.usage("Options group and partition cannot be specified together.")
+    return groups[0] if groups else None
 
 
-def _consumer_properties(given: Given, properties: dict[str, str]) -> dict[str, str]:
+def _consumer_properties(values: OptionValues, properties: dict[str, str]) -> dict[str, str]:
     from kafka_client.properties import CONSUMER
 
     tell_without_effect(properties, *CONSUMER, "group.id", "enable.auto.commit", "allow.auto.create.topics")
     reset = properties.get("auto.offset.reset")
-    if given.has("from-beginning") and reset not in (None, "earliest"):
+    if values.has("from-beginning") and reset not in (None, "earliest"):
         raise Ended(
             1,
             f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', "
             "please remove one option",
         )
     if reset is None:
-        properties["auto.offset.reset"] = "earliest" if given.has("from-beginning") else "latest"
+        properties["auto.offset.reset"] = "earliest" if values.has("from-beginning") else "latest"
     properties.setdefault("client.id", "console-consumer")
-    merge(properties, "isolation.level", given.text("isolation-level"), "read_uncommitted")
+    merge(properties, "isolation.level", values.text("isolation-level"), "read_uncommitted")
     return properties
 
 
-def _offset(given: Given) -> int:
-    text = given.text("offset")
+def _offset(values: OptionValues) -> int:
+    text = values.text("offset")
     if text is None:
-        return EARLIEST if given.has("from-beginning") else LATEST
+        return EARLIEST if values.has("from-beginning") else LATEST
     if (named := {"earliest": EARLIEST, "latest": LATEST}.get(text.lower())) is not None:
         return named
     try:
@@ -239,42 +239,42 @@ def _offset(given: Given) -> int:
     except ValueError:
         offset = -1
     if offset < 0:
-        given.usage(
+        values.usage(
             f"The provided offset value '{text}' is incorrect. Valid values are 'earliest', 'latest', or a "
             "non-negative long."
         )
     return offset
 
 
-def _formatter(given: Given, types: TimestampTypes) -> RecordPrinter:
+def _formatter(values: OptionValues, types: TimestampTypes) -> RecordPrinter:
     from millstream.kafka_tools.console.message_formatter import DEFAULT, OLD, find_formatter
 
-    name = given.text("formatter") or DEFAULT
+    name = values.text("formatter") or DEFAULT
     if name in OLD:
         tell(f"note: --formatter {name} is {OLD[name]} today")
         name = OLD[name]
-    _exclude(given, "property", "formatter-property")
-    _tell_replaced(given, "property", "formatter-property")
-    properties = read_texts(given.text("formatter-config"), "--formatter-config")
+    _exclude(values, "property", "formatter-property")
+    _tell_replaced(values, "property", "formatter-property")
+    properties = read_texts(values.text("formatter-config"), "--formatter-config")
     for option, key in (
         ("key-deserializer", "key.deserializer"),
         ("value-deserializer", "value.deserializer"),
     ):
-        if text := given.text(option):
+        if text := values.text(option):
             properties[key] = text
-    properties |= key_values(given.texts("formatter-property") or given.texts("property"))
-    found = find_formatter(name, properties, types)
-    if found is None:
-        given.usage(name)
-    return found
+    properties |= key_values(values.texts("formatter-property") or values.texts("property"))
+    formatter = find_formatter(name, properties, types)
+    if formatter is None:
+        values.usage(name)
+    return formatter
 
 
 class _Run:
     """One run of the tool."""
 
-    def __init__(self, given: Given, wanted: _Wanted) -> None:
-        self._given = given
-        self._wanted = wanted
+    def __init__(self, values: OptionValues, plan: _Reader) -> None:
+        self._values = values
+        self._plan = plan
         self.status = 0
 
     async def all(self, session: Session) -> None:
@@ -285,19 +285,19 @@ class _Run:
         from millstream.commands.consume.reading import Reading
         from millstream.kafka_tools.console.console_source import ConsoleSource
 
-        wanted = self._wanted
-        settings = ClientProperties.layered(wanted.properties, "").consumer()
-        group = None if self._given.has("partition") else wanted.group
+        plan = self._plan
+        settings = ClientProperties.layered(plan.properties, "").consumer()
+        group = None if self._values.has("partition") else plan.group
         consumer = Consumer(session.client, group, **settings)
-        source = ConsoleSource(session, consumer, wanted.types, commits=wanted.commits)
+        source = ConsoleSource(session, consumer, plan.types, commits=plan.commits)
         reading = Reading(
             source,
-            wanted.formatter,
+            plan.formatter,
             sys.stdout.buffer,
             log_error,
-            limit=wanted.limit,
-            idle_ms=wanted.timeout_ms,
-            skip_errors=self._given.has("skip-message-on-error"),
+            limit=plan.limit,
+            idle_ms=plan.timeout_ms,
+            skip_errors=self._values.has("skip-message-on-error"),
             counts_skipped=True,
         )
         try:
@@ -309,23 +309,23 @@ class _Run:
         finally:
             tell(f"Processed a total of {reading.printed + reading.skipped + self.status} messages")
             await source.close()
-            if self._given.has("enable-systest-events"):
+            if self._values.has("enable-systest-events"):
                 print("shutdown_complete")
 
     async def _begin(self, source: ConsoleSource) -> None:
         from kafka_client import TopicPartition
 
-        topic, number = self._given.text("topic"), self._given.integer("partition")
+        topic, number = self._values.text("topic"), self._values.integer("partition")
         if topic is not None and number is not None:
-            return await source.assign(TopicPartition(topic, number), self._wanted.offset)
-        await source.subscribe(topic or re.compile(self._given.text("include") or ""))
+            return await source.assign(TopicPartition(topic, number), self._plan.offset)
+        await source.subscribe(topic or re.compile(self._values.text("include") or ""))
 
     async def _read(self, reading: Reading) -> None:
         from millstream.data_types.data_type import WrongData
         from millstream.terminal.progress import Progress
         from millstream.terminal.status import Partly
 
-        limit = self._wanted.limit
+        limit = self._plan.limit
         try:
             await reading.run(Progress(None))
             if limit is None or reading.printed + reading.skipped < limit:

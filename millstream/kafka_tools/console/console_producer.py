@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from millstream.kafka_tools.java.java_errors import COMMON, JavaError
 from millstream.kafka_tools.log import log_error
-from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Old, Options
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Old, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.options.properties import (
     check_servers,
@@ -134,77 +134,77 @@ def main(arguments: Sequence[str]) -> int:
     from millstream.kafka_tools.console.line_reader import LineReader, StdinSource
 
     try:
-        given = _read(arguments)
-        reader = LineReader(_reader_properties(given))
-        properties = _producer_properties(given)
+        values = _read(arguments)
+        reader = LineReader(_reader_properties(values))
+        properties = _producer_properties(values)
         source = StdinSource(reader)
-        run = _Run(given.text("topic") or "", source, properties, sync=given.has("sync"))
-        cluster = Cluster.create(given.text("bootstrap-server") or "", None, properties)
+        run = _Run(values.text("topic") or "", source, properties, sync=values.has("sync"))
+        cluster = Cluster.create(values.text("bootstrap-server") or "", None, properties)
         cluster.run(
             run.all,
             allow_auto_topic_creation=True,
             missing_topic_wait_ms=int(properties["max.block.ms"]),
         )
     except JavaError as error:
-        tell(str(error) if error.java_class.startswith("joptsimple") else error.told)
+        tell(str(error) if error.java_class.startswith("joptsimple") else error.full_text)
         tell_notes(error)
         return 1
     return 0
 
 
-def _read(arguments: Sequence[str]) -> Given:
-    given = read_or_usage(OPTIONS, arguments)
-    given.required("topic")
+def _read(arguments: Sequence[str]) -> OptionValues:
+    values = read_or_usage(OPTIONS, arguments)
+    values.required("topic")
     for former in CHECKED:
-        if given.has(former) and given.has(REPLACED[former]):
-            given.usage(f"Options --{REPLACED[former]} and --{former} cannot be specified together.")
-    _tell_replaced(given)
-    check_servers(given)
+        if values.has(former) and values.has(REPLACED[former]):
+            values.usage(f"Options --{REPLACED[former]} and --{former} cannot be specified together.")
+    _tell_replaced(values)
+    check_servers(values)
     for name in INTEGERS:
-        given.integer(name)
-    return given
+        values.integer(name)
+    return values
 
 
-def _tell_replaced(given: Given) -> None:
+def _tell_replaced(values: OptionValues) -> None:
     """What is deprecated: on stdout, as Java does."""
     for former, today in REPLACED.items():
-        if given.has(former):
+        if values.has(former):
             print(
                 f"Warning: --{former} is deprecated and will be removed in a future version. "
                 f"Use --{today} instead."
             )
-    if given.has("max-partition-memory-bytes"):
+    if values.has("max-partition-memory-bytes"):
         print(
             "Warning: --max-partition-memory-bytes is deprecated and will be removed in Apache Kafka 5.0. "
             "Use --batch-size instead."
         )
 
 
-def _reader_properties(given: Given) -> Mapping[str, str]:
-    name = given.text("line-reader") or LINE_READER
+def _reader_properties(values: OptionValues) -> Mapping[str, str]:
+    name = values.text("line-reader") or LINE_READER
     if name not in (LINE_READER, OLD_LINE_READER):
         error = JavaError("java.lang.ClassNotFoundException", name)
         error.add_note(f"note: --line-reader can only be {LINE_READER}: there is no Java here")
         raise error
     return {
-        **read_texts(given.text("reader-config"), "--reader-config"),
-        **key_values(given.texts("reader-property") or given.texts("property")),
+        **read_texts(values.text("reader-config"), "--reader-config"),
+        **key_values(values.texts("reader-property") or values.texts("property")),
     }
 
 
-def _producer_properties(given: Given) -> dict[str, str]:
+def _producer_properties(values: OptionValues) -> dict[str, str]:
     from kafka_client.properties import PRODUCER
 
     properties = {
-        **read_client_properties(given.text("command-config") or given.text("producer.config")),
-        **key_values(given.texts("command-property") or given.texts("producer-property")),
+        **read_client_properties(values.text("command-config") or values.text("producer.config")),
+        **key_values(values.texts("command-property") or values.texts("producer-property")),
     }
     tell_without_effect(properties, *PRODUCER, "max.block.ms")
-    codec = given.text("compression-codec") or ("gzip" if given.has("compression-codec") else "none")
+    codec = values.text("compression-codec") or ("gzip" if values.has("compression-codec") else "none")
     properties["compression.type"] = codec
     properties.setdefault("client.id", "console-producer")
     for key, option, default in MERGED:
-        merge(properties, key, given.text(option), default)
+        merge(properties, key, values.text(option), default)
     return properties
 
 
@@ -288,7 +288,7 @@ def _execution_error(error: Exception, topic: str, waited_ms: str) -> JavaError:
     cause = java_error(error, "send")
     if isinstance(error, KafkaError) and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         cause = timed_out(f"Topic {topic} not present in metadata after {waited_ms} ms.")
-    return JavaError("java.util.concurrent.ExecutionException", cause.told)
+    return JavaError("java.util.concurrent.ExecutionException", cause.full_text)
 
 
 app = tool(OPTIONS, main)

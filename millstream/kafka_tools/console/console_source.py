@@ -36,9 +36,9 @@ class ConsoleSource(GroupSource):
 
     async def fetch(self, timeout_ms: int | None) -> list[Fetched]:
         """What has come."""
-        came = await super().fetch(timeout_ms)
-        self._types.note(came)
-        return came
+        fetched = await super().fetch(timeout_ms)
+        self._types.note(fetched)
+        return fetched
 
     async def commit(self) -> str | None:
         """Commit what was printed, where that is wanted."""

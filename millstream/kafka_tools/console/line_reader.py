@@ -28,16 +28,16 @@ class LineReader:
     """`headers⇥key⇥value`; which of them a line has, and what stands between them, the properties say."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        given = {**_SEPARATORS, "key.separator": "\t", **properties}
-        _check(given)
-        self._parse_key = _is_true(given, "parse.key")
-        self._parse_headers = _is_true(given, "parse.headers")
-        self._ignore = _is_true(given, "ignore.error")
-        self._key_separator = given["key.separator"].encode()
-        self._headers_delimiter = given["headers.delimiter"].encode()
-        self._headers_separator = re.compile(given["headers.separator"].encode())
-        self._header_separator = given["headers.key.separator"].encode()
-        null = given.get("null.marker")
+        settings = {**_SEPARATORS, "key.separator": "\t", **properties}
+        _check(settings)
+        self._parse_key = _is_true(settings, "parse.key")
+        self._parse_headers = _is_true(settings, "parse.headers")
+        self._ignore = _is_true(settings, "ignore.error")
+        self._key_separator = settings["key.separator"].encode()
+        self._headers_delimiter = settings["headers.delimiter"].encode()
+        self._headers_separator = re.compile(settings["headers.separator"].encode())
+        self._header_separator = settings["headers.key.separator"].encode()
+        null = settings.get("null.marker")
         self._null = None if null is None else null.encode()
 
     def record(self, line: bytes, number: int, now_ms: int) -> NewRecord:
@@ -60,8 +60,8 @@ class LineReader:
         """What stands before the separator (None where there is none), and what stands behind it."""
         if not enabled:
             return None, text
-        before, found, behind = text.partition(separator)
-        if found:
+        before, mark, behind = text.partition(separator)
+        if mark:
             return before, behind
         if self._ignore:
             return None, text
@@ -74,8 +74,8 @@ class LineReader:
         return tuple(self._header(pair, number) for pair in pairs)
 
     def _header(self, pair: bytes, number: int) -> tuple[str, bytes | None]:
-        name, found, value = pair.partition(self._header_separator)
-        if not found:
+        name, mark, value = pair.partition(self._header_separator)
+        if not mark:
             if self._ignore:
                 return _shown(pair), None
             raise WrongData(f"No header key separator found in pair '{_shown(pair)}' on line number {number}")
@@ -140,13 +140,13 @@ class StdinSource:
         return Chunk("stdin", first, records, 0, longest)
 
 
-def _check(given: Mapping[str, str]) -> None:
+def _check(settings: Mapping[str, str]) -> None:
     """KafkaException for separators that could not be told from one another."""
     for one, other in combinations(_SEPARATORS, 2):
-        if given[one] == given[other]:
+        if settings[one] == settings[other]:
             raise _kafka_error(f"{one} and {other} may not be equal")
     for name in _UNLIKE_NULL:
-        if given[name] == given.get("null.marker"):
+        if settings[name] == settings.get("null.marker"):
             raise _kafka_error(f"null.marker and {name} may not be equal")
 
 
@@ -154,8 +154,8 @@ def _kafka_error(message: str) -> JavaError:
     return JavaError(f"{COMMON}.KafkaException", message)
 
 
-def _is_true(given: Mapping[str, str], key: str) -> bool:
-    return given.get(key, "").strip().lower() == "true"
+def _is_true(settings: Mapping[str, str], key: str) -> bool:
+    return settings.get(key, "").strip().lower() == "true"
 
 
 def _shown(text: bytes) -> str:

@@ -44,7 +44,7 @@ class TimestampTypes:
     def __init__(self) -> None:
         self._appended: dict[TopicPartition, list[range]] = {}
 
-    def note(self, came: Iterable[Fetched]) -> None:
+    def note(self, batches: Iterable[Fetched]) -> None:
         """Remember what came; what came before is printed."""
         self._appended = {
             fetched.tp: [
@@ -52,7 +52,7 @@ class TimestampTypes:
                 for header, _ in fetched.batches(on_unreadable=_told_by_its_reader)
                 if header.attributes & _LOG_APPEND_TIME
             ]
-            for fetched in came
+            for fetched in batches
         }
 
     def name(self, tp: TopicPartition, offset: int) -> bytes:
@@ -142,8 +142,8 @@ def _headers(properties: Mapping[str, str], null: bytes) -> Column:
     read = _deserializer(properties, "headers")
 
     def column(tp: TopicPartition, record: Record) -> bytes:
-        found = ((name, null if data is None else data) for name, data in record[HEADERS])
-        shown = [b"%b:%b" % (name.encode(), data if read is None else read(data)) for name, data in found]
+        headers = ((name, null if data is None else data) for name, data in record[HEADERS])
+        shown = [b"%b:%b" % (name.encode(), data if read is None else read(data)) for name, data in headers]
         return between.join(shown) if shown else b"NO_HEADERS"
 
     return column
@@ -153,6 +153,6 @@ def _deserializer(properties: Mapping[str, str], what: str) -> Deserializer | No
     name = properties.get(f"{what}.deserializer")
     if name is None:
         return None
-    if (found := find_deserializer(name)) is None:
+    if (deserializer := find_deserializer(name)) is None:
         log_error(f"Unable to instantiate a deserializer from {name}: bytes are shown as they are")
-    return found
+    return deserializer

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from millstream.kafka_tools.consumer_groups.terms import SCENARIOS, options_order, print_error
 from millstream.kafka_tools.java.java_errors import JavaError
-from millstream.kafka_tools.options.arguments import Ended, Given, Old, Options
+from millstream.kafka_tools.options.arguments import Ended, Old, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
@@ -112,13 +112,13 @@ def main(arguments: Sequence[str]) -> int:
         from millstream.kafka_tools.consumer_groups import old_consumers
 
         return old_consumers.main(arguments)
-    given = read_arguments(OPTIONS, arguments)
-    _check(given)
-    if given.count(*ACTIONS) != 1:
+    values = read_arguments(OPTIONS, arguments)
+    _check(values)
+    if values.count(*ACTIONS) != 1:
         named = ", ".join(f"--{action}" for action in ACTIONS)
-        given.usage(f"Command must include exactly one action: {named}")
+        values.usage(f"Command must include exactly one action: {named}")
     try:
-        _execute(given)
+        _execute(values)
     except JavaError as error:
         if error.java_class == "java.lang.IllegalArgumentException" and not error.from_future:
             raise Ended(1, str(error), usage=True) from None
@@ -132,46 +132,48 @@ def _shown(names: Iterable[str]) -> str:
     return ", ".join(f"[{name}]" for name in names)
 
 
-def _check(given: Given) -> None:
-    if not given.has("validate-regex"):
-        given.required("bootstrap-server")
-    _check_describe(given)
-    if given.has("delete"):
-        _needs_groups(given, "delete")
-        if given.has("topic"):
-            given.usage("The consumer does not support topic-specific offset deletion from a consumer group.")
-    if given.has("delete-offsets") and given.count("group", "topic") < 2:
+def _check(values: OptionValues) -> None:
+    if not values.has("validate-regex"):
+        values.required("bootstrap-server")
+    _check_describe(values)
+    if values.has("delete"):
+        _needs_groups(values, "delete")
+        if values.has("topic"):
+            values.usage(
+                "The consumer does not support topic-specific offset deletion from a consumer group."
+            )
+    if values.has("delete-offsets") and values.count("group", "topic") < 2:
         needed = _shown(options_order(("group", "topic")))
-        given.usage(f"Option [delete-offsets] takes the following options: {needed}")
-    _check_reset(given)
-    given.excluded("group", "all-groups", *options_order(("list",)))
-    given.excluded("topic", *options_order(("list", "describe")))
+        values.usage(f"Option [delete-offsets] takes the following options: {needed}")
+    _check_reset(values)
+    values.excluded("group", "all-groups", *options_order(("list",)))
+    values.excluded("topic", *options_order(("list", "describe")))
 
 
-def _needs_groups(given: Given, action: str) -> None:
-    if not given.has(*GROUPS):
-        given.usage(f"Option [{action}] takes one of these options: {_shown(options_order(GROUPS))}")
+def _needs_groups(values: OptionValues, action: str) -> None:
+    if not values.has(*GROUPS):
+        values.usage(f"Option [{action}] takes one of these options: {_shown(options_order(GROUPS))}")
 
 
-def _check_describe(given: Given) -> None:
-    if not given.has("describe"):
+def _check_describe(values: OptionValues) -> None:
+    if not values.has("describe"):
         return
-    _needs_groups(given, "describe")
+    _needs_groups(values, "describe")
     what = ("members", "offsets", "state")
-    if given.count(*what) > 1:
-        given.usage(f"Option [describe] takes at most one of these options: {_shown(what)}")
-    if given.text("state") is not None:
-        given.usage("Option [describe] does not take a value for [state]")
+    if values.count(*what) > 1:
+        values.usage(f"Option [describe] takes at most one of these options: {_shown(what)}")
+    if values.text("state") is not None:
+        values.usage("Option [describe] does not take a value for [state]")
 
 
-def _check_reset(given: Given) -> None:
-    if not given.has("reset-offsets"):
+def _check_reset(values: OptionValues) -> None:
+    if not values.has("reset-offsets"):
         return
-    if given.count("dry-run", "execute") == 2:
-        given.usage("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
-    if not given.has("dry-run", "execute"):
+    if values.count("dry-run", "execute") == 2:
+        values.usage("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    if not values.has("dry-run", "execute"):
         tell(NO_ACTION)
-    _needs_groups(given, "reset-offsets")
+    _needs_groups(values, "reset-offsets")
     for scenario in (
         "to-offset",
         "to-datetime",
@@ -182,14 +184,14 @@ def _check_reset(given: Given) -> None:
         "shift-by",
         "from-file",
     ):
-        given.excluded(scenario, *options_order(each for each in SCENARIOS if each != scenario))
+        values.excluded(scenario, *options_order(each for each in SCENARIOS if each != scenario))
 
 
-def _execute(given: Given) -> None:
-    if given.has("validate-regex"):
+def _execute(values: OptionValues) -> None:
+    if values.has("validate-regex"):
         from millstream.kafka_tools.consumer_groups.regex import validate
 
-        validate(given.text("validate-regex") or "")
+        validate(values.text("validate-regex") or "")
         return
     from millstream.kafka_tools.consumer_groups.delete import delete_groups, delete_offsets, tell_unreachable
     from millstream.kafka_tools.consumer_groups.describe import describe_groups, list_groups
@@ -202,26 +204,26 @@ def _execute(given: Given) -> None:
         "reset-offsets": reset_offsets,
         "delete-offsets": delete_offsets,
     }
-    (action,) = (name for name in ACTIONS if given.has(name))
-    cluster = _cluster(given)
+    (action,) = (name for name in ACTIONS if values.has(name))
+    cluster = _cluster(values)
     try:
-        cluster.run(lambda session: work[action](session, given), CALLS[action])
+        cluster.run(lambda session: work[action](session, values), CALLS[action])
     except JavaError as error:
         if not error.is_unreachable:
             raise
-        if action == "list" or given.has("all-groups"):
+        if action == "list" or values.has("all-groups"):
             raise JavaError("java.lang.RuntimeException", NO_BROKERS) from None
         if action != "delete":
             raise
-        tell_unreachable(given, error)
+        tell_unreachable(values, error)
 
 
-def _cluster(given: Given) -> Cluster:
+def _cluster(values: OptionValues) -> Cluster:
     try:
-        return Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
+        return Cluster.create(values.text("bootstrap-server") or "", values.text("command-config"))
     except JavaError as error:
         if error.java_class.startswith("java.nio"):
-            raise JavaError("java.lang.RuntimeException", error.told) from None
+            raise JavaError("java.lang.RuntimeException", error.full_text) from None
         raise
 
 

@@ -19,7 +19,7 @@ from millstream.kafka_tools.consumer_groups.terms import print_error
 from millstream.kafka_tools.consumer_groups.topics import parse_topic_partitions
 from millstream.kafka_tools.java.java_errors import JavaError, of_answer
 from millstream.kafka_tools.java.java_order import string_order
-from millstream.kafka_tools.options.arguments import Given
+from millstream.kafka_tools.options.arguments import OptionValues
 from millstream.terminal.session import Session
 
 OF_THE_GROUP = (
@@ -37,9 +37,9 @@ NOT_DESCRIBED = -1
 """Stands for all partitions of a topic that is not there."""
 
 
-async def delete_groups(session: Session, given: Given) -> None:
+async def delete_groups(session: Session, values: OptionValues) -> None:
     """Delete groups, and say which."""
-    names = await list_names(session) if given.has("all-groups") else given.texts("group")
+    names = await list_names(session) if values.has("all-groups") else values.texts("group")
     failed: dict[str, JavaError] = {}
     for name in dict.fromkeys(names):
         try:
@@ -49,9 +49,9 @@ async def delete_groups(session: Session, given: Given) -> None:
     _print_groups(names, failed)
 
 
-def tell_unreachable(given: Given, error: JavaError) -> None:
+def tell_unreachable(values: OptionValues, error: JavaError) -> None:
     """Where no broker is reached Java's client says so of each group."""
-    names = given.texts("group")
+    names = values.texts("group")
     _print_groups(names, dict.fromkeys(names, error))
 
 
@@ -62,20 +62,20 @@ def _print_groups(names: Iterable[str], failed: Mapping[str, JavaError]) -> None
         return
     print_error("Deletion of some consumer groups failed:")
     for name in string_order(failed):
-        print(f"* Group '{name}' could not be deleted due to: {failed[name].told}")
+        print(f"* Group '{name}' could not be deleted due to: {failed[name].full_text}")
     if deleted:
         print(f"\nThese consumer groups were deleted successfully: {deleted}")
 
 
-async def delete_offsets(session: Session, given: Given) -> None:
+async def delete_offsets(session: Session, values: OptionValues) -> None:
     """Delete a group's offsets of topics, and print what became of each partition."""
-    group, topics = given.text("group") or "", given.texts("topic")
+    group, topics = values.text("group") or "", values.texts("topic")
     outcomes: dict[TopicPartition, KafkaError | None] = {}
     tps = [tp for topic in topics if ":" in topic for tp in parse_topic_partitions(topic)]
     for topic in (topic for topic in topics if ":" not in topic):
         try:
-            found = await session.admin.describe_topics([topic])
-            tps += [TopicPartition(topic, partition) for partition in found[topic].partitions]
+            described = await session.admin.describe_topics([topic])
+            tps += [TopicPartition(topic, partition) for partition in described[topic].partitions]
         except KafkaError as error:
             outcomes[TopicPartition(topic, NOT_DESCRIBED)] = error
     deleted, top = await _delete(session, group, tps)
@@ -133,7 +133,7 @@ def _print_partitions(outcomes: dict[TopicPartition, KafkaError | None]) -> None
         (
             tp.topic,
             str(tp.partition) if tp.partition >= 0 else "-",
-            "Successful" if error is None else f"Error: {of_answer(error).told}",
+            "Successful" if error is None else f"Error: {of_answer(error).full_text}",
         )
         for tp, error in sorted(outcomes.items(), key=lambda each: f"{each[0].topic}{each[0].partition}")
     )

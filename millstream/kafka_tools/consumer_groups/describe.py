@@ -18,7 +18,7 @@ from millstream.kafka_tools.consumer_groups.groups import (
 from millstream.kafka_tools.consumer_groups.terms import print_error
 from millstream.kafka_tools.java.java_errors import JavaError, illegal_argument
 from millstream.kafka_tools.java.java_order import partition_order
-from millstream.kafka_tools.options.arguments import Given
+from millstream.kafka_tools.options.arguments import OptionValues
 from millstream.kafka_tools.running import tell
 from millstream.terminal.session import Session
 
@@ -38,22 +38,22 @@ TYPES = {"classic": "Classic", "consumer": "Consumer"}
 # Listing
 
 
-async def list_groups(session: Session, given: Given) -> None:
+async def list_groups(session: Session, values: OptionValues) -> None:
     """Print groups' names, with types and states if these are asked for."""
-    if not given.has("type", "state"):
+    if not values.has("type", "state"):
         for name in await list_names(session):
             print(name)
         return
-    types, states = _types(given.text("type") or ""), _states(given.text("state") or "")
+    types, states = _types(values.text("type") or ""), _states(values.text("state") or "")
     groups = [
         group
         for group in await list_consumer_groups(session)
         if (not types or group.type.lower() in types) and (not states or group.state in states)
     ]
     columns = [("GROUP", [group.group_id for group in groups])]
-    if given.has("type"):
+    if values.has("type"):
         columns.append(("TYPE", [TYPES.get(group.type.lower(), "Unknown") for group in groups]))
-    if given.has("state"):
+    if values.has("state"):
         columns.append(("STATE", [group.state or "Unknown" for group in groups]))
     first = max([15, *(len(group.group_id) for group in groups)]) + 10
     for row in zip(*([title, *values] for title, values in columns), strict=True):
@@ -61,32 +61,32 @@ async def list_groups(session: Session, given: Given) -> None:
 
 
 def _types(text: str) -> set[str]:
-    wanted = {each.strip() for each in text.lower().split(",")} if text else set()
-    if wanted - TYPES.keys():
+    types = {each.strip() for each in text.lower().split(",")} if text else set()
+    if types - TYPES.keys():
         raise illegal_argument(f"Invalid types list '{text}'. Valid types are: {', '.join(TYPES.values())}")
-    return wanted
+    return types
 
 
 def _states(text: str) -> set[str]:
-    known = {state.lower(): state for state in STATES}
-    wanted = [each.strip().lower() for each in text.split(",")] if text else []
-    if any(each not in known for each in wanted):
+    by_name = {state.lower(): state for state in STATES}
+    states = [each.strip().lower() for each in text.split(",")] if text else []
+    if any(each not in by_name for each in states):
         raise illegal_argument(f"Invalid state list '{text}'. Valid states are: {', '.join(STATES)}")
-    return {known[each] for each in wanted}
+    return {by_name[each] for each in states}
 
 
 # Describing
 
 
-async def describe_groups(session: Session, given: Given) -> None:
+async def describe_groups(session: Session, values: OptionValues) -> None:
     """Print groups' offsets, members or states."""
-    names = await list_names(session) if given.has("all-groups") else given.texts("group")
+    names = await list_names(session) if values.has("all-groups") else values.texts("group")
     groups = await read_groups(session, names)
-    verbose = given.has("verbose")
+    verbose = values.has("verbose")
     for _, group in sorted(groups.items()):
-        if given.has("members"):
+        if values.has("members"):
             _print_members(group, verbose)
-        elif given.has("state"):
+        elif values.has("state"):
             await _print_state(session, group, verbose)
         else:
             await _print_offsets(session, group, verbose)
@@ -146,13 +146,13 @@ async def _offset_rows(session: Session, group: Group) -> list[dict[str, str]]:
         ends = await log_offsets(session, ordered, "latest")
         for tp in ordered:
             offset, end = committed.get(tp), ends.get(tp)
-            known = offset is not None and offset.leader_epoch >= 0
+            has_epoch = offset is not None and offset.leader_epoch >= 0
             rows.append(
                 {
                     "GROUP": group.name,
                     "TOPIC": tp.topic,
                     "PARTITION": str(tp.partition),
-                    "LEADER-EPOCH": str(offset.leader_epoch) if offset is not None and known else MISSING,
+                    "LEADER-EPOCH": str(offset.leader_epoch) if offset is not None and has_epoch else MISSING,
                     "CURRENT-OFFSET": MISSING if offset is None else str(offset.offset),
                     "LOG-END-OFFSET": MISSING if end is None else str(end),
                     "LAG": MISSING if offset is None or end is None else str(end - offset.offset),

@@ -65,9 +65,9 @@ async def list_consumer_groups(session: Session) -> list[ListedGroup]:
 
 async def read_groups(session: Session, names: Iterable[str]) -> dict[str, Group]:
     """The groups; KafkaError GROUP_ID_NOT_FOUND for one that is not there."""
-    wanted = list(dict.fromkeys(names))
+    unique = list(dict.fromkeys(names))
     return dict(
-        zip(wanted, await asyncio.gather(*(read_group(session, name) for name in wanted)), strict=True)
+        zip(unique, await asyncio.gather(*(read_group(session, name) for name in unique)), strict=True)
     )
 
 
@@ -75,8 +75,8 @@ async def read_group(session: Session, name: str) -> Group:
     """One of them."""
 
     async def ask() -> Group:
-        if (found := await ask_consumer_group(session.client, name)) is not None:
-            return _consumer_group(found)
+        if (consumer_group := await ask_consumer_group(session.client, name)) is not None:
+            return _consumer_group(consumer_group)
         request = DescribeGroupsRequest(groups=[name])
         response: DescribeGroupsResponse = await ask_coordinator(session.client, name, request)
         (group,) = response.groups

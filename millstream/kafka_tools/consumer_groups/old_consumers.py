@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from millstream.kafka_tools.options.arguments import Given, Old, Options
+from millstream.kafka_tools.options.arguments import Old, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import COMMAND_CONFIG, HELP, VERSION, read_arguments, tell
 
@@ -58,64 +58,64 @@ WIDTHS = {
 
 def main(arguments: Sequence[str]) -> int:
     """Read the arguments and carry out the one action among them."""
-    given = read_arguments(OPTIONS, arguments)
-    _check(given)
+    values = read_arguments(OPTIONS, arguments)
+    _check(values)
     tell(NOTE)
     from kafka_client.errors import MillstreamError
     from millstream.terminal.command import run_loop
 
     try:
-        run_loop(_execute(given))
+        run_loop(_execute(values))
     except (MillstreamError, TimeoutError, OSError) as error:
         _print_error(f"Executing consumer group command failed due to {error}")
     return 0
 
 
-def _check(given: Given) -> None:
-    if given.count(*ACTIONS) != 1:
-        given.usage("Command must include exactly one action: --list, --describe, --delete, --reset-offset")
+def _check(values: OptionValues) -> None:
+    if values.count(*ACTIONS) != 1:
+        values.usage("Command must include exactly one action: --list, --describe, --delete, --reset-offset")
     for option in ("bootstrap-server", "new-consumer"):
-        if given.has(option):
-            given.usage(f"Option '[{option}]' is not valid with '[zookeeper]'.")
-    if given.has("describe"):
-        given.required("group")
-    if given.has("delete") and not given.has("group", "topic"):
-        given.usage("Option [delete] either takes [group], [topic], or both")
-    given.excluded("group", "list")
-    given.excluded("topic", "list", "describe")
+        if values.has(option):
+            values.usage(f"Option '[{option}]' is not valid with '[zookeeper]'.")
+    if values.has("describe"):
+        values.required("group")
+    if values.has("delete") and not values.has("group", "topic"):
+        values.usage("Option [delete] either takes [group], [topic], or both")
+    values.excluded("group", "list")
+    values.excluded("topic", "list", "describe")
 
 
 def _print_error(message: str) -> None:
     print(f"Error: {message}")
 
 
-async def _execute(given: Given) -> None:
+async def _execute(values: OptionValues) -> None:
     from logd.metadata.zookeeper.old_consumers import old_groups
     from millstream.terminal.ensemble import zookeeper
 
-    async with zookeeper(given.text("zookeeper") or "", None) as ensemble:
-        if given.has("list"):
+    async with zookeeper(values.text("zookeeper") or "", None) as ensemble:
+        if values.has("list"):
             for name in await old_groups(ensemble):
                 print(name)
-        elif given.has("describe"):
-            await _describe(ensemble, given)
+        elif values.has("describe"):
+            await _describe(ensemble, values)
         else:
-            await _delete(ensemble, given)
+            await _delete(ensemble, values)
 
 
 # Describing
 
 
-async def _describe(ensemble: ZooKeeper, given: Given) -> None:
+async def _describe(ensemble: ZooKeeper, values: OptionValues) -> None:
     from logd.metadata.zookeeper.old_consumers import old_topics, read_old_group
 
-    name = given.texts("group")[0]
+    name = values.texts("group")[0]
     group = await read_old_group(ensemble, name)
     if group is None:
         _print_error(f"The consumer group '{name}' does not exist.")
         return
     tps = await _partitions(ensemble, await old_topics(ensemble, name))
-    committed, ends = await _in_kafka(await _servers(ensemble, given), name, tps)
+    committed, ends = await _in_kafka(await _servers(ensemble, values), name, tps)
     offsets = {**group.offsets, **committed}
     for tp in tps:
         if tp not in offsets:
@@ -145,14 +145,14 @@ async def _partitions(ensemble: ZooKeeper, topics: Sequence[str]) -> list[TopicP
     ]
 
 
-async def _servers(ensemble: ZooKeeper, given: Given) -> Servers:
+async def _servers(ensemble: ZooKeeper, values: OptionValues) -> Servers:
     """The brokers that are registered in ZooKeeper."""
     from kafka_client.profiles import DEFAULT_SERVERS
     from millstream.kafka_tools.running import read_client_properties
     from millstream.terminal.ensemble import registered
     from millstream.terminal.servers import Servers
 
-    properties = read_client_properties(given.text("command-config"))
+    properties = read_client_properties(values.text("command-config"))
     return await registered(ensemble, Servers(DEFAULT_SERVERS, properties, is_named=False))
 
 
@@ -170,8 +170,8 @@ async def _in_kafka(
         return {}, {}
     try:
         async with servers.client() as client:
-            known = await known_partitions(Session(Format.TABLE, client, servers), tps)
-            led = [tp for tp, partition in known.items() if partition.leader >= 0]
+            partitions = await known_partitions(Session(Format.TABLE, client, servers), tps)
+            led = [tp for tp, partition in partitions.items() if partition.leader >= 0]
             committed, ends = await asyncio.gather(
                 Admin(client).list_group_offsets(group, tps),
                 Admin(client).list_offsets(dict.fromkeys(led, "latest")),
@@ -180,8 +180,8 @@ async def _in_kafka(
         _print_error(f"Could not ask brokers due to {error}")
         return {}, {}
     return (
-        {tp: found.offset for tp, found in committed.items()},
-        {tp: found.offset for tp, found in ends.items()},
+        {tp: offset.offset for tp, offset in committed.items()},
+        {tp: offset.offset for tp, offset in ends.items()},
     )
 
 
@@ -208,10 +208,10 @@ def _print_row(cells: Iterable[Any]) -> None:
 # Deleting
 
 
-async def _delete(ensemble: ZooKeeper, given: Given) -> None:
+async def _delete(ensemble: ZooKeeper, values: OptionValues) -> None:
     from logd.metadata.zookeeper.old_consumers import delete_old_group, old_groups, old_topics
 
-    groups, topic = given.texts("group"), given.text("topic")
+    groups, topic = values.texts("group"), values.text("topic")
     if not groups:
         for name in await old_groups(ensemble):
             if topic in await old_topics(ensemble, name):

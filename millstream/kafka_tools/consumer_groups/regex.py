@@ -24,8 +24,8 @@ def validate(expression: str) -> None:
         re2.compile(expression, options)
     except re2.error as error:
         (text,) = error.args
-        said = text.decode() if isinstance(text, bytes) else str(text)
-        why = said.partition(": ")[0]
+        message = text.decode() if isinstance(text, bytes) else str(text)
+        why = message.partition(": ")[0]
         print(f"The regular expression `{expression}` is invalid: {DESCRIPTIONS.get(why, why)}.")
     else:
         print(f"The regular expression `{expression}` is valid.")

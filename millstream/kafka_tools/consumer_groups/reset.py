@@ -20,7 +20,7 @@ from millstream.kafka_tools.consumer_groups.topics import parse_topic_partitions
 from millstream.kafka_tools.java.java_errors import JavaError, illegal_argument, unwrapped, wrapped
 from millstream.kafka_tools.java.java_order import copied, partition_order, string_order
 from millstream.kafka_tools.java.java_times import date_time_ms, duration_ms
-from millstream.kafka_tools.options.arguments import Ended, Given
+from millstream.kafka_tools.options.arguments import Ended, OptionValues
 from millstream.kafka_tools.running import tell
 from millstream.terminal.session import Session
 
@@ -32,22 +32,22 @@ UNQUOTED = 24
 Offsets = Mapping[TopicPartition, int]
 
 
-async def reset_offsets(session: Session, given: Given) -> None:
+async def reset_offsets(session: Session, values: OptionValues) -> None:
     """Reset groups' offsets, or only plan it; print where they go."""
-    names = await list_names(session) if given.has("all-groups") else given.texts("group")
+    names = await list_names(session) if values.has("all-groups") else values.texts("group")
     planned: dict[str, Offsets] = {}
     for name in string_order(names, copied(len(set(names)))):
         state = await _state(session, name)
         if state in INACTIVE:
-            planned[name] = await _reset(session, given, name)
+            planned[name] = await _reset(session, values, name)
         else:
             print_error(
                 f"Assignments can only be reset if the group '{name}' is inactive, but the current state is "
                 f"{state}."
             )
             planned[name] = {}
-    if given.has("export"):
-        print(_exported(planned, with_groups=len(given.texts("group")) != 1))
+    if values.has("export"):
+        print(_exported(planned, with_groups=len(values.texts("group")) != 1))
     else:
         _print(planned)
 
@@ -62,22 +62,22 @@ async def _state(session: Session, name: str) -> str:
             raise
 
 
-async def _reset(session: Session, given: Given, group: str) -> Offsets:
+async def _reset(session: Session, values: OptionValues, group: str) -> Offsets:
     with unwrapped("describeTopics"):
-        tps = await _partitions(session, given, group)
-    planned = await _plan(session, given, group, tps)
-    if given.has("execute") and not given.has("dry-run"):
+        tps = await _partitions(session, values, group)
+    planned = await _plan(session, values, group, tps)
+    if values.has("execute") and not values.has("dry-run"):
         with unwrapped("alterConsumerGroupOffsets"):
             await session.admin.alter_group_offsets(group, planned)
     return planned
 
 
-async def _partitions(session: Session, given: Given, group: str) -> Collection[TopicPartition]:
-    if given.has("all-topics"):
+async def _partitions(session: Session, values: OptionValues, group: str) -> Collection[TopicPartition]:
+    if values.has("all-topics"):
         return list(await committed_offsets(session, group))
-    topics = given.texts("topic")
-    if not topics and not given.has("from-file"):
-        given.usage("One of the reset scopes should be defined: --all-topics, --topic.")
+    topics = values.texts("topic")
+    if not topics and not values.has("from-file"):
+        values.usage("One of the reset scopes should be defined: --all-topics, --topic.")
     tps = [tp for topic in topics if ":" in topic for tp in parse_topic_partitions(topic)]
     whole = [topic for topic in topics if ":" not in topic]
     described = await session.admin.describe_topics(whole) if whole else {}
@@ -85,23 +85,25 @@ async def _partitions(session: Session, given: Given, group: str) -> Collection[
     return tps
 
 
-async def _plan(session: Session, given: Given, group: str, tps: Collection[TopicPartition]) -> Offsets:
+async def _plan(
+    session: Session, values: OptionValues, group: str, tps: Collection[TopicPartition]
+) -> Offsets:
     """In Java's order of the scenarios, of which one is given."""
-    if (offset := given.integer("to-offset", 64)) is not None:
+    if (offset := values.integer("to-offset", 64)) is not None:
         return await _within_log(session, dict.fromkeys(tps, offset))
-    if given.has("to-earliest"):
+    if values.has("to-earliest"):
         return await log_offsets(session, tps, "earliest")
-    if given.has("to-latest"):
+    if values.has("to-latest"):
         return await log_offsets(session, tps, "latest")
-    if given.has("shift-by"):
-        return await _within_log(session, await _shifted(session, given, group, tps))
-    if (text := given.text("to-datetime")) is not None:
+    if values.has("shift-by"):
+        return await _within_log(session, await _shifted(session, values, group, tps))
+    if (text := values.text("to-datetime")) is not None:
         return await _at(session, tps, date_time_ms(text))
-    if (text := given.text("by-duration")) is not None:
+    if (text := values.text("by-duration")) is not None:
         return await _at(session, tps, time.time_ns() // 1_000_000 - duration_ms(text))
-    if (path := given.text("from-file")) is not None:
-        return await _from_file(session, given, group, Path(path))
-    if given.has("to-current"):
+    if (path := values.text("from-file")) is not None:
+        return await _from_file(session, values, group, Path(path))
+    if values.has("to-current"):
         return await _current(session, group, tps)
     scenarios = ", ".join(f"[{name}]" for name in options_order(SCENARIOS))
     raise Ended(
@@ -110,12 +112,12 @@ async def _plan(session: Session, given: Given, group: str, tps: Collection[Topi
 
 
 async def _shifted(
-    session: Session, given: Given, group: str, tps: Iterable[TopicPartition]
+    session: Session, values: OptionValues, group: str, tps: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
     committed = await committed_offsets(session, group)
     shifted = {}
     for tp in tps:
-        shift = given.integer("shift-by", 64) or 0
+        shift = values.integer("shift-by", 64) or 0
         if tp not in committed:
             raise illegal_argument(
                 f"Cannot shift offset for partition {tp} since there is no current committed offset"
@@ -133,21 +135,21 @@ async def _current(session: Session, group: str, tps: Iterable[TopicPartition]) 
 
 async def _at(session: Session, tps: Iterable[TopicPartition], timestamp_ms: int) -> Offsets:
     """The offsets of a time; the end of the log where no record is as young."""
-    found = await log_offsets(session, tps, timestamp_ms)
-    without = partition_order(tp for tp, offset in found.items() if offset < 0)
+    offsets = await log_offsets(session, tps, timestamp_ms)
+    without = partition_order(tp for tp, offset in offsets.items() if offset < 0)
     for tp in without:
         print(
             f"\nWarn: Partition {tp.partition} from topic {tp.topic} is empty. Falling back to latest known "
             "offset."
         )
-    return found | await log_offsets(session, without, "latest")
+    return offsets | await log_offsets(session, without, "latest")
 
 
-async def _within_log(session: Session, wanted: Offsets) -> Offsets:
-    first = await log_offsets(session, wanted, "earliest")
-    end = await log_offsets(session, wanted, "latest")
+async def _within_log(session: Session, offsets: Offsets) -> Offsets:
+    first = await log_offsets(session, offsets, "earliest")
+    end = await log_offsets(session, offsets, "latest")
     planned = {}
-    for tp, offset in wanted.items():
+    for tp, offset in offsets.items():
         planned[tp] = min(max(offset, first[tp]), end[tp])
         if offset != planned[tp]:
             which = "higher than latest" if offset > end[tp] else "lower than earliest"
@@ -158,20 +160,20 @@ async def _within_log(session: Session, wanted: Offsets) -> Offsets:
     return planned
 
 
-async def _from_file(session: Session, given: Given, group: str, path: Path) -> Offsets:
+async def _from_file(session: Session, values: OptionValues, group: str, path: Path) -> Offsets:
     if not path.exists():
         raise JavaError("java.lang.RuntimeException", f"java.io.IOException: Unable to read file {path}")
-    plans = _read_plans(path.read_text(), given)
+    plans = _read_plans(path.read_text(), values)
     if group not in plans:
         print_error(f"No reset plan for group {group} found.")
         return {}
     return await _within_log(session, plans[group])
 
 
-def _read_plans(text: str, given: Given) -> dict[str, dict[TopicPartition, int]]:
+def _read_plans(text: str, values: OptionValues) -> dict[str, dict[TopicPartition, int]]:
     """Lines of topic,partition,offset for the one group that is named, or with the group before these."""
     rows = [row for row in csv.reader(text.splitlines()) if row]
-    groups = given.texts("group")
+    groups = values.texts("group")
     if len(groups) == 1 and rows and len(rows[0]) == 3:
         rows = [[groups[0], *row] for row in rows]
     plans: dict[str, dict[TopicPartition, int]] = {}

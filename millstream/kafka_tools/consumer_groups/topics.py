@@ -13,12 +13,12 @@ def parse_topic_partitions(text: str) -> list[TopicPartition]:
     if len(parts) != 2:
         raise illegal_argument(f"Invalid topic arg '{text}', expected topic name and partitions")
     topic, partitions = parts
-    found = []
+    tps = []
     for partition in partitions.split(","):
         try:
-            found.append(TopicPartition(topic, parse_integer(partition)))
+            tps.append(TopicPartition(topic, parse_integer(partition)))
         except ValueError:
             raise illegal_argument(
                 f"Invalid partition '{partition}' specified in topic arg '{text}''"
             ) from None
-    return found
+    return tps

@@ -36,15 +36,15 @@ _LETTERS: dict[str, Callable[[datetime, int], str]] = {
 def date_pattern(pattern: str) -> list[Part]:
     """The parts of a pattern; IllegalArgumentException for a letter that is none of those here."""
     parts: list[Part] = []
-    for found in _PARTS.finditer(pattern):
-        if found[1] is not None:
-            parts.append(found[1].replace("''", "'") or "'")
-        elif found[2] is None:
-            parts.append(found[0])
-        elif found[2] in _LETTERS:
-            parts.append(_letter(found[2], len(found[0])))
+    for part in _PARTS.finditer(pattern):
+        if part[1] is not None:
+            parts.append(part[1].replace("''", "'") or "'")
+        elif part[2] is None:
+            parts.append(part[0])
+        elif part[2] in _LETTERS:
+            parts.append(_letter(part[2], len(part[0])))
         else:
-            raise illegal_argument(f"Illegal pattern character '{found[2]}'")
+            raise illegal_argument(f"Illegal pattern character '{part[2]}'")
     return parts
 
 

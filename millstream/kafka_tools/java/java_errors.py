@@ -29,14 +29,18 @@ class JavaError(Exception):
         return "null" if self.message is None else self.message
 
     @property
-    def told(self) -> str:
+    def full_text(self) -> str:
         """As `toString()` tells it: the class, and the message behind it."""
         return self.java_class if self.message is None else f"{self.java_class}: {self.message}"
 
     @property
     def thrown(self) -> str:
         """As `toString()` tells it to whoever caught it: an ExecutionException, if a call ended with it."""
-        return f"java.util.concurrent.ExecutionException: {self.told}" if self.from_future else self.told
+        return (
+            f"java.util.concurrent.ExecutionException: {self.full_text}"
+            if self.from_future
+            else self.full_text
+        )
 
     @property
     def is_unreachable(self) -> bool:
@@ -46,7 +50,7 @@ class JavaError(Exception):
     @property
     def caught(self) -> str:
         """What `getMessage()` gives whoever caught it: an ExecutionException tells its cause's class, too."""
-        return self.told if self.from_future else str(self)
+        return self.full_text if self.from_future else str(self)
 
 
 def illegal_argument(message: str) -> JavaError:
@@ -120,7 +124,7 @@ def wrapped(call: str) -> Iterator[None]:
     try:
         yield
     except (MillstreamError, TimeoutError, ConnectionError) as error:
-        text = f"java.util.concurrent.ExecutionException: {java_error(error, call).told}"
+        text = f"java.util.concurrent.ExecutionException: {java_error(error, call).full_text}"
         raise JavaError("java.lang.RuntimeException", text) from error
 
 

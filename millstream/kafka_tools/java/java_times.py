@@ -25,26 +25,26 @@ def date_time_ms(text: str) -> int:
         raise _unparsed("Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
     if not set(parts[1]) & set("+-Z"):
         text += "Z"
-    if (found := _TIME.match(text)) is None:
+    if (match := _TIME.match(text)) is None:
         raise _unparsed(f'Unparseable date: "{text}"')
-    numbers = {key: int(found[key]) for key in ("year", "month", "day", "hour", "minute", "second")}
-    away = timedelta(hours=int(found["zone_hour"] or 0), minutes=int(found["zone_minute"] or 0))
+    numbers = {key: int(match[key]) for key in ("year", "month", "day", "hour", "minute", "second")}
+    away = timedelta(hours=int(match["zone_hour"] or 0), minutes=int(match["zone_minute"] or 0))
     try:
-        moment = datetime(**numbers, tzinfo=timezone(-away if found["sign"] == "-" else away))
+        moment = datetime(**numbers, tzinfo=timezone(-away if match["sign"] == "-" else away))
     except ValueError:
         raise _unparsed(f'Unparseable date: "{text}"') from None
-    return round(moment.timestamp() * 1000) + int(found["ms"])
+    return round(moment.timestamp() * 1000) + int(match["ms"])
 
 
 def duration_ms(text: str) -> int:
     """The ms of an ISO 8601 duration, as Duration.parse reads it."""
-    found = _DURATION.fullmatch(text)
+    match = _DURATION.fullmatch(text)
     names = ("days", "hours", "minutes", "seconds")
-    if found is None or found["time"] in ("T", "t") or not any(found[name] for name in names):
+    if match is None or match["time"] in ("T", "t") or not any(match[name] for name in names):
         raise JavaError("java.time.format.DateTimeParseException", "Text cannot be parsed to a Duration")
-    parts = {name: float((found[name] or "0").replace(",", ".")) for name in names}
+    parts = {name: float((match[name] or "0").replace(",", ".")) for name in names}
     value = round(timedelta(**parts).total_seconds() * 1000)
-    return -value if found["sign"] == "-" else value
+    return -value if match["sign"] == "-" else value
 
 
 def _unparsed(message: str) -> JavaError:

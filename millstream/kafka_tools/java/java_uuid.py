@@ -26,10 +26,10 @@ def parse_uuid(text: str) -> bytes:
         raise illegal_argument(f"Illegal base64 character {ord(wrong[0]):x}")
     if len(text) % 4 == 1:
         raise illegal_argument("Last unit does not have enough valid bits")
-    found = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    if len(found) != SIZE:
+    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(data) != SIZE:
         raise illegal_argument(
-            f"Input string `{text}` decoded as {len(found)} bytes, which is not equal to the expected 16 "
+            f"Input string `{text}` decoded as {len(data)} bytes, which is not equal to the expected 16 "
             "bytes of a base64-encoded UUID"
         )
-    return found
+    return data

@@ -46,19 +46,19 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse, then look for what is missing; an argument nobody knows comes before that."""
-        found, unknown = super().parse_known_args(args, namespace)
-        if not unknown and not getattr(found, argparse._UNRECOGNIZED_ARGS_ATTR, None):
-            if getattr(found, "command", "") is None:
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if not unknown and not getattr(namespace, argparse._UNRECOGNIZED_ARGS_ATTR, None):
+            if getattr(namespace, "command", "") is None:
                 self.error("too few arguments")
             # Of several the last one is told.
             for action in reversed(self.must):
-                if getattr(found, action.dest, None) is None:
+                if getattr(namespace, action.dest, None) is None:
                     self.error(f"argument {'/'.join(action.option_strings)} is required")
             for actions in self.one_of:
-                if all(getattr(found, each.dest) is each.default for each in actions):
+                if all(getattr(namespace, each.dest) is each.default for each in actions):
                     shown = " ".join("/".join(action.option_strings) for action in actions)
                     self.error(f"one of the arguments {shown} is required")
-        return found, unknown
+        return namespace, unknown
 
     def error(self, message: str) -> NoReturn:
         """End with a message below the usage."""

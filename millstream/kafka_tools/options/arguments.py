@@ -58,7 +58,7 @@ class Options:
     """Whether a name may be cut short where that is unambiguous."""
     old: Mapping[str, Old] = field(default_factory=dict)
 
-    def parse(self, arguments: Sequence[str], tell: Callable[[str], None]) -> Given:
+    def parse(self, arguments: Sequence[str], tell: Callable[[str], None]) -> OptionValues:
         """What is given; JavaError where joptsimple would throw. `tell` is given notes on old options."""
         return _Reading(self, arguments, tell).read()
 
@@ -80,7 +80,7 @@ class Options:
         return None
 
 
-class Given:
+class OptionValues:
     """What was given: options with their values, and arguments that are none."""
 
     def __init__(self, options: Options) -> None:
@@ -152,9 +152,9 @@ class Given:
         raise Ended(1, message, usage=True)
 
     def _option(self, name: str) -> Option:
-        found = self._options.find(name)
-        assert found is not None, name
-        return found
+        option = self._options.find(name)
+        assert option is not None, name
+        return option
 
 
 class _Reading:
@@ -164,37 +164,37 @@ class _Reading:
         self._options = options
         self._rest = list(arguments)
         self._tell = tell
-        self._given = Given(options)
+        self._result = OptionValues(options)
 
-    def read(self) -> Given:
+    def read(self) -> OptionValues:
         while self._rest:
             argument = self._rest.pop(0)
             if argument == "--":
-                self._given.others += self._rest
+                self._result.others += self._rest
                 break
             if argument.startswith("--"):
                 self._long(argument[2:])
             elif argument.startswith("-") and argument != "-":
                 self._short(argument[1:])
             else:
-                self._given.others.append(argument)
+                self._result.others.append(argument)
         self._check()
-        return self._given
+        return self._result
 
     def _check(self) -> None:
-        known = sorted(self._options.options, key=lambda option: option.names)
-        missing = [option for option in known if option.required and not self._given.has(option.name)]
-        if missing and not self._given.has("help", "version"):
+        by_name = sorted(self._options.options, key=lambda option: option.names)
+        missing = [option for option in by_name if option.required and not self._result.has(option.name)]
+        if missing and not self._result.has("help", "version"):
             shown = ", ".join("/".join(option.names) for option in missing)
             raise option_error("MissingRequiredOptions", f"Missing required option(s) [{shown}]")
         alone = [
             option
-            for option in known
+            for option in by_name
             if option.available_with
-            and self._given.has(option.name)
-            and not self._given.has(*option.available_with)
+            and self._result.has(option.name)
+            and not self._result.has(*option.available_with)
         ]
-        if alone and not self._given.has("help", "version"):
+        if alone and not self._result.has("help", "version"):
             shown = ", ".join("/".join(option.names) for option in alone)
             raise option_error(
                 "UnavailableOption",
@@ -203,13 +203,13 @@ class _Reading:
 
     def _long(self, text: str) -> None:
         name, _, value = text.partition("=")
-        if (option := self._known(name)) is None:
+        if (option := self._find(name)) is None:
             raise unrecognized(name)
         self._take(option, value)
 
     def _short(self, text: str) -> None:
         name, _, value = text.partition("=")
-        if (option := self._known(name)) is not None:
+        if (option := self._find(name)) is not None:
             return self._take(option, value)
         for at, letter in enumerate(text):
             if (option := self._options.find(letter)) is None:
@@ -218,9 +218,9 @@ class _Reading:
             if option.value is not None:
                 break
 
-    def _known(self, name: str) -> Option | None:
-        if (found := self._options.find(name)) is not None:
-            return found
+    def _find(self, name: str) -> Option | None:
+        if (option := self._options.find(name)) is not None:
+            return option
         if (old := self._options.old.get(name)) is None:
             return None
         if old.is_ignored:
@@ -246,7 +246,7 @@ class _Reading:
 
     def _add(self, option: Option, value: str | None) -> None:
         if option.name not in self._options.old:
-            self._given.add(option, value)
+            self._result.add(option, value)
 
 
 def option_error(name: str, message: str) -> JavaError:

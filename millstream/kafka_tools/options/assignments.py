@@ -8,16 +8,16 @@ from millstream.kafka_tools.java.java_integers import integer_or_java_error
 
 def parse_replica_assignment(text: str) -> list[list[int]]:
     """The brokers of each partition, none for an empty text; JavaError where it does not hold together."""
-    found: list[list[int]] = []
+    assignment: list[list[int]] = []
     for partition, brokers in enumerate(text.split(",") if text else []):
         replicas = [integer_or_java_error(broker.strip()) for broker in brokers.split(":")]
         if twice := sorted({broker for broker in replicas if replicas.count(broker) > 1}):
             raise command_failed(
                 f"Partition replica lists may not contain duplicate entries: {','.join(map(str, twice))}",
             )
-        found.append(replicas)
-        if len(replicas) != len(found[0]):
+        assignment.append(replicas)
+        if len(replicas) != len(assignment[0]):
             raise admin_operation(
                 f"Partition {partition} has different replication factor: {replicas}",
             )
-    return found
+    return assignment

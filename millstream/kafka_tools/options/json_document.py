@@ -30,9 +30,9 @@ class JsonValue:
 
     def field(self, name: str) -> JsonValue:
         """An object's field, which must be there."""
-        if (found := self.get(name)) is None:
+        if (value := self.get(name)) is None:
             raise _mapping(f"No such field exists: `{name}`")
-        return found
+        return value
 
     def elements(self) -> list[JsonValue]:
         """Those of an array."""

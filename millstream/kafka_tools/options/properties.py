@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from millstream.kafka_tools.java.java_errors import JavaError
-from millstream.kafka_tools.options.arguments import Given
+from millstream.kafka_tools.options.arguments import OptionValues
 
 _HOST_AND_PORT = re.compile(r"(?:[\w\-%.]*://)?\[?[\w\-%.:]*\]?:[0-9]+", re.ASCII)
 
@@ -29,10 +29,10 @@ def read_texts(file: str | None, option: str) -> dict[str, str]:
     return parse_properties(read_text(Path(file), option), keep_blanks=True)
 
 
-def merge(properties: dict[str, str], key: str, given: str | None, default: str | None) -> None:
+def merge(properties: dict[str, str], key: str, value: str | None, default: str | None) -> None:
     """An option over its property, and the option's default where neither is given."""
-    if given is not None:
-        properties[key] = given
+    if value is not None:
+        properties[key] = value
     elif key not in properties and default is not None:
         properties[key] = default
 
@@ -44,10 +44,10 @@ def tell_without_effect(properties: Mapping[str, str], *effective: str) -> None:
     ClientProperties.layered(properties, "").tell_rest((*CLIENT, "bootstrap.servers", *effective))
 
 
-def check_servers(given: Given, name: str = "bootstrap-server") -> None:
+def check_servers(values: OptionValues, name: str = "bootstrap-server") -> None:
     """End with Java's words unless the option has servers of the form host:port."""
-    text = given.text(name)
+    text = values.text(name)
     if text is None or not text.strip():
-        given.usage("Error while validating the bootstrap address\n")
+        values.usage("Error while validating the bootstrap address\n")
     if not all(_HOST_AND_PORT.fullmatch(each) for each in text.split(",")):
-        given.usage("Please provide valid host:port like host1:9091,host2:9092\n")
+        values.usage("Please provide valid host:port like host1:9091,host2:9092\n")

@@ -29,7 +29,7 @@ WORDS = {
 
 def parse_topic_config(texts: Sequence[str]) -> dict[str, str]:
     """`key=value` arguments; JavaError for one that is not, and for a setting that cannot be."""
-    found = {}
+    settings = {}
     for text in texts:
         # As Java's split, which leaves out what is empty at the end.
         parts = re.split(r"\s*=\s*", text)
@@ -40,9 +40,9 @@ def parse_topic_config(texts: Sequence[str]) -> dict[str, str]:
                 "requirement failed: Invalid topic config: all configs to be added must be in the format "
                 '"key=val".'
             )
-        found[parts[0].strip()] = parts[1].strip()
-    check_topic_config(found)
-    return found
+        settings[parts[0].strip()] = parts[1].strip()
+    check_topic_config(settings)
+    return settings
 
 
 def check_topic_config(config: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from millstream.kafka_tools.java.java_errors import JavaError, illegal_argument
-from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Old, Options, option_error
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Old, Options, OptionValues, option_error
 from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.options.properties import key_values
 from millstream.kafka_tools.running import (
@@ -69,48 +69,50 @@ COLUMNS = (
 
 def main(arguments: Sequence[str]) -> int:
     """Read, and say how fast that was."""
-    given = read_or_usage(OPTIONS, arguments)
-    _check(given)
-    if not given.has("hide-header"):
-        first = "time, threadId" if given.has("show-detailed-stats") else "start.time, end.time"
+    values = read_or_usage(OPTIONS, arguments)
+    _check(values)
+    if not values.has("hide-header"):
+        first = "time, threadId" if values.has("show-detailed-stats") else "start.time, end.time"
         print(f"{first}, {COLUMNS}")
     try:
-        run = _Run(given)
-        cluster = Cluster.create(given.text("bootstrap-server") or "", None, run.properties)
+        run = _Run(values)
+        cluster = Cluster.create(values.text("bootstrap-server") or "", None, run.properties)
         cluster.run(run.all, "poll")
     except JavaError as error:
         return failed(str(error), error)
     return 0
 
 
-def _check(given: Given) -> None:
+def _check(values: OptionValues) -> None:
     """End with Java's words for what does not go together; say on stdout what is deprecated."""
-    given.required("bootstrap-server")
+    values.required("bootstrap-server")
     for names in (("topic", "include"), ("messages", "num-records")):
-        if given.count(*names) != 1:
+        if values.count(*names) != 1:
             listed = ", ".join(f"[{name}]" for name in names)
-            given.usage(f"Exactly one of the following arguments is required: {listed}")
-    given.excluded("consumer.config", "command-config")
+            values.usage(f"Exactly one of the following arguments is required: {listed}")
+    values.excluded("consumer.config", "command-config")
     for former, today in (("messages", "num-records"), ("consumer.config", "command-config")):
-        if given.has(former):
+        if values.has(former):
             print(f"Warning: --{former} is deprecated. Use --{today} instead.")
 
 
 class _Run:
     """A measurement, and what is told of it; JavaError for an option that cannot be read."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, values: OptionValues) -> None:
         from millstream.kafka_tools.java.java_dates import date_pattern
 
-        self._given = given
-        self.properties = _properties(given)
-        self._wanted = given.integer("num-records" if given.has("num-records") else "messages", 64) or 0
-        self._timeout_ms = given.integer("timeout", 64) or TIMEOUT_MS
-        self._interval = _interval_ms(given) / 1000
-        self._date_format = date_pattern(given.text("date-format") or DATE_FORMAT)
+        self._values = values
+        self.properties = _properties(values)
+        self._record_count = (
+            values.integer("num-records" if values.has("num-records") else "messages", 64) or 0
+        )
+        self._timeout_ms = values.integer("timeout", 64) or TIMEOUT_MS
+        self._interval = _interval_ms(values) / 1000
+        self._date_format = date_pattern(values.text("date-format") or DATE_FORMAT)
         self._began = self._reported_at = time.time()
         self._reported = (0, 0)
-        self._rebalance_told = False
+        self._rebalance_reported = False
 
     async def all(self, session: Session) -> None:
         """Read, and print what was measured."""
@@ -122,13 +124,13 @@ class _Run:
 
         bench = ConsumeBench()
         settings = ClientProperties.layered(self.properties, "").consumer()
-        group = self._given.text("group") or f"perf-consumer-{random.randrange(100_000)}"
+        group = self._values.text("group") or f"perf-consumer-{random.randrange(100_000)}"
         self._began = self._reported_at = bench.began_at = time.time()
         async with Consumer(session.client, group, **settings) as consumer:
             await self._join(consumer, bench)
             progress = Progress(lambda done: self._look(bench))
-            await bench.run(consumer, self._wanted, self._timeout_ms, progress)
-            if bench.records < self._wanted:
+            await bench.run(consumer, self._record_count, self._timeout_ms, progress)
+            if bench.records < self._record_count:
                 # What was waited for in vain counts, as in Java.
                 bench.ended_at = time.time()
                 print(
@@ -136,9 +138,9 @@ class _Run:
                     f"({self._timeout_ms} ms) exceeded. You can use the --timeout option to increase the "
                     "timeout."
                 )
-        if not self._given.has("show-detailed-stats"):
+        if not self._values.has("show-detailed-stats"):
             self._tell_total(bench)
-        if self._given.has("print-metrics"):
+        if self._values.has("print-metrics"):
             print_metrics(session.client.metrics)
 
     async def _join(self, consumer: Consumer, bench: ConsumeBench) -> None:
@@ -147,8 +149,8 @@ class _Run:
         bench.assigned_at = time.time()
 
     def _topics(self) -> list[str] | re.Pattern[str]:
-        if (text := self._given.text("include")) is None:
-            return [self._given.text("topic") or ""]
+        if (text := self._values.text("include")) is None:
+            return [self._values.text("topic") or ""]
         try:
             return re.compile(text)
         except re.error as error:
@@ -160,9 +162,9 @@ class _Run:
         if now - self._reported_at < self._interval:
             return
         records, size = self._reported
-        if self._given.has("show-detailed-stats"):
+        if self._values.has("show-detailed-stats"):
             seconds = now - self._reported_at
-            rebalance = 0.0 if self._rebalance_told else bench.assigned_at - bench.began_at
+            rebalance = 0.0 if self._rebalance_reported else bench.assigned_at - bench.began_at
             rates = _rates(bench.bytes_read - size, bench.records - records, seconds)
             fetching = _rates(bench.bytes_read - size, bench.records - records, seconds - rebalance)
             print(
@@ -170,7 +172,7 @@ class _Run:
                 f"{rates[1]:.4f}, {rebalance * 1000:.0f}, {(seconds - rebalance) * 1000:.0f}, "
                 f"{fetching[0]:.4f}, {fetching[1]:.4f}"
             )
-        self._rebalance_told = True
+        self._rebalance_reported = True
         self._reported_at, self._reported = now, (bench.records, bench.bytes_read)
 
     def _tell_total(self, bench: ConsumeBench) -> None:
@@ -195,8 +197,8 @@ def _rates(size: int, records: int, seconds: float) -> tuple[float, float]:
     return size / MB / seconds, records / seconds
 
 
-def _interval_ms(given: Given) -> int:
-    text = given.text("reporting-interval")
+def _interval_ms(values: OptionValues) -> int:
+    text = values.text("reporting-interval")
     if text is None:
         return REPORTING_MS
     if not text.isdigit():
@@ -208,15 +210,15 @@ def _interval_ms(given: Given) -> int:
     return int(text)
 
 
-def _properties(given: Given) -> dict[str, str]:
+def _properties(values: OptionValues) -> dict[str, str]:
     for name in ("fetch-size", "socket-buffer-size"):
-        given.integer(name)
+        values.integer(name)
     return {
         "client.id": "perf-consumer-client",
-        **read_client_properties(given.text("command-config") or given.text("consumer.config")),
-        **key_values(given.texts("command-property")),
-        "max.partition.fetch.bytes": given.text("fetch-size") or str(FETCH_SIZE),
-        "auto.offset.reset": "latest" if given.has("from-latest") else "earliest",
+        **read_client_properties(values.text("command-config") or values.text("consumer.config")),
+        **key_values(values.texts("command-property")),
+        "max.partition.fetch.bytes": values.text("fetch-size") or str(FETCH_SIZE),
+        "auto.offset.reset": "latest" if values.has("from-latest") else "earliest",
     }
 
 

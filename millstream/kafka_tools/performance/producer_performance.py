@@ -36,14 +36,14 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         parser.print_help()
         return 0
-    given = parser.read(arguments)
-    _check(parser, given)
-    payloads = _payloads(given)
-    properties = _properties(given)
+    values = parser.read(arguments)
+    _check(parser, values)
+    payloads = _payloads(values)
+    properties = _properties(values)
     cluster = Cluster.create(properties.get("bootstrap.servers", ""), None, properties)
 
     async def work(session: Session) -> None:
-        await _measure(session, given, payloads, properties)
+        await _measure(session, values, payloads, properties)
 
     cluster.run(work, "initProducerId", allow_auto_topic_creation=True)
     return 0
@@ -111,54 +111,54 @@ def _distribution(text: str) -> str:
     return text
 
 
-def _check(parser: Parser, given: Namespace) -> None:
-    if given.num_records <= 0:
+def _check(parser: Parser, values: Namespace) -> None:
+    if values.num_records <= 0:
         parser.error("--num-records should be greater than zero.")
-    if given.warmup_records >= given.num_records:
+    if values.warmup_records >= values.num_records:
         parser.error(
             "The value for --warmup-records must be strictly fewer than the number of records in the test, "
             "--num-records."
         )
-    if given.record_size is not None and given.record_size <= 0:
+    if values.record_size is not None and values.record_size <= 0:
         parser.error("--record-size should be greater than zero.")
-    _check_properties(parser, given)
-    if given.transaction_duration_ms is not None and given.transaction_duration_ms <= 0:
+    _check_properties(parser, values)
+    if values.transaction_duration_ms is not None and values.transaction_duration_ms <= 0:
         parser.error("--transaction-duration-ms should be greater than zero.")
-    if given.reporting_interval <= 0:
+    if values.reporting_interval <= 0:
         parser.error("--reporting-interval should be greater than zero.")
-    if given.record_key_range is not None and given.record_key_range <= 0:
+    if values.record_key_range is not None and values.record_key_range <= 0:
         parser.error("--record-key-range should be greater than zero.")
-    if given.key_distribution != "none" and given.record_key_range is None:
+    if values.key_distribution != "none" and values.record_key_range is None:
         parser.error("--record-key-range is required when --key-distribution is 'range' or 'random'.")
-    if given.key_distribution == "none" and given.record_key_range is not None:
+    if values.key_distribution == "none" and values.record_key_range is not None:
         parser.error("--key-distribution must be 'range' or 'random' when --record-key-range is specified.")
 
 
-def _check_properties(parser: Parser, given: Namespace) -> None:
+def _check_properties(parser: Parser, values: Namespace) -> None:
     """Some must be there, under one name of the option."""
-    former = getattr(given, "producer.config")
-    places = (given.bootstrap_server, given.command_property, given.producer_props, former)
-    if all(place is None for place in (*places, given.command_config)):
+    former = getattr(values, "producer.config")
+    places = (values.bootstrap_server, values.command_property, values.producer_props, former)
+    if all(place is None for place in (*places, values.command_config)):
         parser.error(
             "At least one of --bootstrap-server, --command-property, --producer-props, --producer.config or "
             "--command-config must be specified."
         )
-    if given.command_property is not None and given.producer_props is not None:
+    if values.command_property is not None and values.producer_props is not None:
         parser.error("--command-property and --producer-props cannot be specified together.")
-    if given.command_config is not None and former is not None:
+    if values.command_config is not None and former is not None:
         parser.error("--command-config and --producer.config cannot be specified together.")
 
 
-def _payloads(given: Namespace) -> Iterator[bytes]:
+def _payloads(values: Namespace) -> Iterator[bytes]:
     from itertools import count, cycle
 
     from millstream.commands.bench.payload import random_payloads
 
-    if given.payload_file is not None:
-        return cycle(_file_payloads(given.payload_file, given.payload_delimiter))
-    if given.payload_monotonic:
+    if values.payload_file is not None:
+        return cycle(_file_payloads(values.payload_file, values.payload_delimiter))
+    if values.payload_monotonic:
         return (b"%d" % number for number in count())
-    return cycle(random_payloads(given.record_size, given.random_seed))
+    return cycle(random_payloads(values.record_size, values.random_seed))
 
 
 def _file_payloads(file: str, delimiter: str) -> list[bytes]:
@@ -168,15 +168,15 @@ def _file_payloads(file: str, delimiter: str) -> list[bytes]:
     print(f"Reading payloads from: {path.absolute()}")
     if not path.exists() or path.stat().st_size == 0:
         raise illegal_argument("File does not exist or empty file provided.")
-    found = file_payloads(path, b"\n" if delimiter == "\\n" else delimiter.encode())
-    print(f"Number of records read: {len(found)}")
-    return found
+    payloads = file_payloads(path, b"\n" if delimiter == "\\n" else delimiter.encode())
+    print(f"Number of records read: {len(payloads)}")
+    return payloads
 
 
-def _properties(given: Namespace) -> dict[str, str]:
-    former = getattr(given, "producer.config")
+def _properties(values: Namespace) -> dict[str, str]:
+    former = getattr(values, "producer.config")
     for option, today, value in (
-        ("producer-props", "command-property", given.producer_props),
+        ("producer-props", "command-property", values.producer_props),
         ("producer.config", "command-config", former),
     ):
         if value is not None:
@@ -184,18 +184,18 @@ def _properties(given: Namespace) -> dict[str, str]:
                 f"Option --{option} has been deprecated and will be removed in a future version. "
                 f"Use --{today} instead."
             )
-    properties = read_client_properties(given.command_config or former)
-    for text in given.command_property or given.producer_props or ():
+    properties = read_client_properties(values.command_config or former)
+    for text in values.command_property or values.producer_props or ():
         pieces = text.split("=")
         if len(pieces) != 2 or not pieces[1]:
             raise illegal_argument(f"Invalid property: {text}")
         properties[pieces[0]] = pieces[1]
-    if given.bootstrap_server is not None:
-        properties["bootstrap.servers"] = given.bootstrap_server
+    if values.bootstrap_server is not None:
+        properties["bootstrap.servers"] = values.bootstrap_server
     properties.setdefault("client.id", "perf-producer-client")
-    if given.transactional_id is not None:
-        properties["transactional.id"] = given.transactional_id
-    elif given.transaction_duration_ms is not None and "transactional.id" not in properties:
+    if values.transactional_id is not None:
+        properties["transactional.id"] = values.transactional_id
+    elif values.transaction_duration_ms is not None and "transactional.id" not in properties:
         from uuid import uuid4
 
         properties["transactional.id"] = f"performance-producer-{uuid4()}"
@@ -203,48 +203,48 @@ def _properties(given: Namespace) -> dict[str, str]:
 
 
 async def _measure(
-    session: Session, given: Namespace, payloads: Iterator[bytes], properties: dict[str, str]
+    session: Session, values: Namespace, payloads: Iterator[bytes], properties: dict[str, str]
 ) -> None:
     from kafka_client import BatchProducer, TransactionalProducer
     from kafka_client.properties import ClientProperties
     from millstream.commands.bench.producing import ProduceBench
     from millstream.kafka_tools.performance.metrics_table import print_metrics
 
-    if given.warmup_records > 0:
+    if values.warmup_records > 0:
         print(
-            f"Warmup first {given.warmup_records} records. Steady state results will print after the "
+            f"Warmup first {values.warmup_records} records. Steady state results will print after the "
             "complete test summary."
         )
     made = ClientProperties.layered(properties, "")
-    keys = _keys(given)
-    count = (await session.client.topic(given.topic)).partition_count
+    keys = _keys(values)
+    count = (await session.client.topic(values.topic)).partition_count
     if "transactional.id" in properties:
         settings = made.transactional_producer()
         name = settings.pop("transactional_id")
         async with TransactionalProducer(session.client, name, **settings) as transactional:
-            bench = ProduceBench(_Committing(transactional), given.topic, count, keys)
-            await _run(bench, given, payloads, transactional.begin)
+            bench = ProduceBench(_Committing(transactional), values.topic, count, keys)
+            await _run(bench, values, payloads, transactional.begin)
     else:
         async with BatchProducer(session.client, **made.producer()) as producer:
-            bench = ProduceBench(producer, given.topic, count, keys)
-            await _run(bench, given, payloads, None)
+            bench = ProduceBench(producer, values.topic, count, keys)
+            await _run(bench, values, payloads, None)
     print(_total(bench.latencies, bench.bytes_sent, bench.seconds))
     if bench.steady is not None:
         print(_total(bench.steady, bench.steady.bytes_sent, bench.steady_seconds, " steady state"))
-    if given.print_metrics:
+    if values.print_metrics:
         print_metrics(session.client.metrics)
 
 
-def _keys(given: Namespace) -> Iterator[bytes] | None:
+def _keys(values: Namespace) -> Iterator[bytes] | None:
     """The records' keys; None where they have none."""
     from itertools import count
     from random import Random
 
-    limit = given.record_key_range
-    if given.key_distribution == "range":
+    limit = values.record_key_range
+    if values.key_distribution == "range":
         return (b"%d" % (number % limit) for number in count())
-    if given.key_distribution == "random":
-        source = Random(given.random_seed)
+    if values.key_distribution == "random":
+        source = Random(values.random_seed)
         return (b"%d" % source.randrange(limit) for _ in count())
     return None
 
@@ -259,36 +259,36 @@ class _Committing:
 
 
 async def _run(
-    bench: ProduceBench, given: Namespace, payloads: Iterator[bytes], begin: Callable[[], None] | None
+    bench: ProduceBench, values: Namespace, payloads: Iterator[bytes], begin: Callable[[], None] | None
 ) -> None:
     """Write all records; with `begin` in transactions that take --transaction-duration-ms."""
     from millstream.commands.bench.producing import slice_size
     from millstream.terminal.progress import Progress
 
     first = list(islice(payloads, 1))
-    slices = _slices(bench, chain(first, payloads), given, slice_size(first, given.throughput))
-    progress = Progress(_Reported(bench, given.reporting_interval / 1000).look)
-    duration = (given.transaction_duration_ms or TRANSACTION_MS) / 1000
+    slices = _slices(bench, chain(first, payloads), values, slice_size(first, values.throughput))
+    progress = Progress(_Reported(bench, values.reporting_interval / 1000).look)
+    duration = (values.transaction_duration_ms or TRANSACTION_MS) / 1000
     if begin is None:
-        return await bench.run(slices, given.throughput, progress)
+        return await bench.run(slices, values.throughput, progress)
     for each in slices:
         begin()
         await bench.run(
-            _until(chain([each], slices), time.monotonic() + duration), given.throughput, progress
+            _until(chain([each], slices), time.monotonic() + duration), values.throughput, progress
         )
 
 
 def _slices(
-    bench: ProduceBench, payloads: Iterator[bytes], given: Namespace, size: int
+    bench: ProduceBench, payloads: Iterator[bytes], values: Namespace, size: int
 ) -> Iterator[list[bytes]]:
     """All payloads, `size` at a time; behind the warm-up the bench is told."""
-    warmup = max(0, given.warmup_records)
+    warmup = max(0, values.warmup_records)
     for begin in range(0, warmup, size):
         yield list(islice(payloads, min(size, warmup - begin)))
     if warmup:
         bench.begin_steady()
-    for begin in range(warmup, given.num_records, size):
-        yield list(islice(payloads, min(size, given.num_records - begin)))
+    for begin in range(warmup, values.num_records, size):
+        yield list(islice(payloads, min(size, values.num_records - begin)))
 
 
 def _until(slices: Iterator[list[bytes]], deadline: float) -> Iterator[list[bytes]]:
@@ -326,13 +326,13 @@ class _Reported:
         )
 
 
-def _total(found: Latencies, size: int, seconds: float, state: str = "") -> str:
+def _total(latencies: Latencies, size: int, seconds: float, state: str = "") -> str:
     seconds = max(seconds, 0.001)
-    middle, p95, p99, p999 = found.percentiles_ms(0.5, 0.95, 0.99, 0.999)
+    middle, p95, p99, p999 = latencies.percentiles_ms(0.5, 0.95, 0.99, 0.999)
     return (
-        f"{found.count}{state} records sent, {found.count / seconds:.1f} records/sec "
-        f"({size / seconds / MB:.2f} MB/sec), {found.average_ms:.2f} ms avg latency, "
-        f"{found.max_ms:.2f} ms max latency, {middle} ms 50th, {p95} ms 95th, {p99} ms 99th, "
+        f"{latencies.count}{state} records sent, {latencies.count / seconds:.1f} records/sec "
+        f"({size / seconds / MB:.2f} MB/sec), {latencies.average_ms:.2f} ms avg latency, "
+        f"{latencies.max_ms:.2f} ms max latency, {middle} ms 50th, {p95} ms 95th, {p99} ms 99th, "
         f"{p999} ms 99.9th."
     )
 

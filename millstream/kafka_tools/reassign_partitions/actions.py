@@ -14,7 +14,7 @@ from millstream.kafka_tools.java.java_errors import (
     command_failed,
     of_answer,
 )
-from millstream.kafka_tools.options.arguments import Given
+from millstream.kafka_tools.options.arguments import OptionValues
 from millstream.kafka_tools.reassign_partitions import folders
 from millstream.kafka_tools.reassign_partitions.folders import FolderMoves
 from millstream.kafka_tools.reassign_partitions.plan import (
@@ -53,27 +53,27 @@ class Terse(Exception):
     """What ends the tool with a line on stdout, and nothing before it."""
 
 
-async def list_moves(session: Session, given: Given) -> None:
+async def list_moves(session: Session, values: OptionValues) -> None:
     """The moves under way."""
-    found = await session.admin.list_partition_reassignments()
-    if not found:
+    moves = await session.admin.list_partition_reassignments()
+    if not moves:
         print("No partition reassignments found.")
         return
     print("Current partition reassignments:")
-    for tp, move in sorted(found.items()):
+    for tp, move in sorted(moves.items()):
         adding = f" adding: {_joined(move.adding)}." if move.adding else ""
         removing = f" removing: {_joined(move.removing)}." if move.removing else ""
         print(f"{tp}: replicas: {_joined(move.replicas)}.{adding}{removing}")
 
 
-async def generate(session: Session, given: Given) -> None:
+async def generate(session: Session, values: OptionValues) -> None:
     """Propose where the partitions of some topics could be."""
-    wanted = read_brokers(given.text("broker-list") or "")
-    topics = read_topics(given.text("topics-to-move-json-file") or "")
+    requested = read_brokers(values.text("broker-list") or "")
+    topics = read_topics(values.text("topics-to-move-json-file") or "")
     current = await _assignment(session, topics)
-    known = (await session.admin.describe_cluster()).brokers
-    brokers = [broker for broker in known if broker.node_id in wanted]
-    rack_aware = not given.has("disable-rack-aware")
+    cluster_brokers = (await session.admin.describe_cluster()).brokers
+    brokers = [broker for broker in cluster_brokers if broker.node_id in requested]
+    rack_aware = not values.has("disable-rack-aware")
     if rack_aware and any(b.rack for b in brokers) and not all(b.rack for b in brokers):
         raise admin_operation(
             "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
@@ -85,39 +85,39 @@ async def generate(session: Session, given: Given) -> None:
     print(f"Proposed partition reassignment configuration\n{formatted(proposed)}")
 
 
-async def execute(session: Session, given: Given) -> None:
+async def execute(session: Session, values: OptionValues) -> None:
     """Begin moves."""
-    proposed, folder_moves = checked_moves(given.text("reassignment-json-file") or "")
+    proposed, folder_moves = checked_moves(values.text("reassignment-json-file") or "")
     under_way = await session.admin.list_partition_reassignments()
-    if under_way and not given.has("additional"):
+    if under_way and not values.has("additional"):
         raise Terse(IS_UNDER_WAY)
-    known = {broker.node_id for broker in (await session.admin.describe_cluster()).brokers}
-    wanted = dict.fromkeys(node for replicas in proposed.values() for node in replicas)
-    if unknown := [node for node in wanted if node not in known]:
+    broker_ids = {broker.node_id for broker in (await session.admin.describe_cluster()).brokers}
+    targets = dict.fromkeys(node for replicas in proposed.values() for node in replicas)
+    if unknown := [node for node in targets if node not in broker_ids]:
         raise command_failed(f"Unknown broker id {unknown[0]}")
     current = await _assignment_of(session, proposed)
     places = await folders.current_places(session, current)
     print(f"Current partition replica assignment\n\n{formatted(current, places)}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
-    await _throttle(session, given, under_way, proposed, current, folder_moves)
-    if given.has("disallow-replication-factor-change"):
+    await _throttle(session, values, under_way, proposed, current, folder_moves)
+    if values.has("disallow-replication-factor-change"):
         _check_factors(proposed, current)
     await _alter(session, proposed, "Error reassigning partition(s):")
     listed = ",".join(str(tp) for tp in sorted(proposed))
     print(f"Successfully started partition reassignment{_s(proposed)} for {listed}")
     if folder_moves:
-        await _move_folders(session, given, folder_moves)
+        await _move_folders(session, values, folder_moves)
 
 
-async def verify(session: Session, given: Given) -> None:
+async def verify(session: Session, values: OptionValues) -> None:
     """Tell which moves are done; when all are, the throttles go."""
-    moves, folder_moves = read_moves(given.text("reassignment-json-file") or "")
+    moves, folder_moves = read_moves(values.text("reassignment-json-file") or "")
     under_way = await session.admin.list_partition_reassignments()
     topics = {tp.topic for tp, _ in moves}
-    known = (await session.client.metadata(topics, refresh=True, allow_missing=True)).topics
+    metadata = (await session.client.metadata(topics, refresh=True, allow_missing=True)).topics
     print("Status of partition reassignment:")
     for tp, target in sorted(moves):
-        partition = known[tp.topic].partitions.get(tp.partition) if tp.topic in known else None
+        partition = metadata[tp.topic].partitions.get(tp.partition) if tp.topic in metadata else None
         current = list(partition.replicas) if partition is not None else []
         if tp in under_way:
             print(f"Reassignment of partition {tp} is still in progress.")
@@ -128,17 +128,21 @@ async def verify(session: Session, given: Given) -> None:
                 f"There is no active reassignment of partition {tp}, but replica set is {_joined(current)} "
                 f"rather than {_joined(target)}."
             )
-    found = (await folders.statuses(session, folder_moves)).values()
-    print("\n".join(status.text for status in found))
-    if not under_way and all(status.has_ended for status in found) and not given.has("preserve-throttles"):
+    statuses = (await folders.statuses(session, folder_moves)).values()
+    print("\n".join(status.text for status in statuses))
+    if (
+        not under_way
+        and all(status.has_ended for status in statuses)
+        and not values.has("preserve-throttles")
+    ):
         await clear_throttles(session, moves)
 
 
-async def cancel(session: Session, given: Given) -> None:
+async def cancel(session: Session, values: OptionValues) -> None:
     """Stop moves under way."""
-    moves, folder_moves = read_moves(given.text("reassignment-json-file") or "")
-    found = await session.admin.list_partition_reassignments([tp for tp, _ in moves])
-    active = {tp: None for tp, move in found.items() if move.adding or move.removing}
+    moves, folder_moves = read_moves(values.text("reassignment-json-file") or "")
+    ongoing = await session.admin.list_partition_reassignments([tp for tp, _ in moves])
+    active = {tp: None for tp, move in ongoing.items() if move.adding or move.removing}
     if active:
         await _alter(session, active, f"Error cancelling partition reassignment{_s(active)} for:")
         listed = ",".join(str(tp) for tp in sorted(active))
@@ -148,16 +152,16 @@ async def cancel(session: Session, given: Given) -> None:
     found_moves = await folders.statuses(session, folder_moves)
     back = {at: status.moving_from for at, status in found_moves.items() if status.moving_from is not None}
     if back:
-        await _move_folders(session, given, back)
+        await _move_folders(session, values, back)
     else:
         print("None of the specified partition moves are active.", end="")
-    if not given.has("preserve-throttles"):
+    if not values.has("preserve-throttles"):
         await clear_throttles(session, moves)
 
 
 async def _throttle(
     session: Session,
-    given: Given,
+    values: OptionValues,
     under_way: Mapping[TopicPartition, OngoingReassignment],
     proposed: Assignment,
     current: Assignment,
@@ -165,7 +169,7 @@ async def _throttle(
 ) -> None:
     rate, folders_rate = (
         rate if rate is not None and rate >= 0 else None  # a negative one is none
-        for rate in (given.integer(each, 64) for each in ("throttle", "replica-alter-log-dirs-throttle"))
+        for rate in (values.integer(each, 64) for each in ("throttle", "replica-alter-log-dirs-throttle"))
     )
     if rate is not None or folders_rate is not None:
         print(RUN_VERIFY)
@@ -175,8 +179,8 @@ async def _throttle(
         await set_folders_throttle(session, {replica.broker for replica in folder_moves}, folders_rate)
 
 
-async def _move_folders(session: Session, given: Given, moves: FolderMoves) -> None:
-    timeout_ms = given.integer("timeout", 64)
+async def _move_folders(session: Session, values: OptionValues, moves: FolderMoves) -> None:
+    timeout_ms = values.integer("timeout", 64)
     waiting = await folders.start(session, moves, TIMEOUT_MS if timeout_ms is None else timeout_ms)
     if waiting:
         listed = ",".join(str(replica) for replica in sorted(waiting))
@@ -209,24 +213,24 @@ def _check_factors(proposed: Assignment, current: Assignment) -> None:
 
 async def _assignment(session: Session, topics: Iterable[str]) -> Assignment:
     """The replicas of topics' partitions."""
-    wanted = list(topics)
-    known = (await session.client.metadata(wanted, refresh=True, allow_missing=True)).topics
-    for topic in wanted:
-        if topic not in known:
+    names = list(topics)
+    metadata = (await session.client.metadata(names, refresh=True, allow_missing=True)).topics
+    for topic in names:
+        if topic not in metadata:
             raise JavaError(UNKNOWN, f"Topic {topic} not found.")
     return {
         TopicPartition(topic, number): list(partition.replicas)
-        for topic in wanted
-        for number, partition in known[topic].partitions.items()
+        for topic in names
+        for number, partition in metadata[topic].partitions.items()
     }
 
 
 async def _assignment_of(session: Session, tps: Iterable[TopicPartition]) -> Assignment:
-    wanted = list(tps)
-    found = await _assignment(session, dict.fromkeys(tp.topic for tp in wanted))
-    if missing := [str(tp) for tp in wanted if tp not in found]:
+    requested = list(tps)
+    assignment = await _assignment(session, dict.fromkeys(tp.topic for tp in requested))
+    if missing := [str(tp) for tp in requested if tp not in assignment]:
         raise JavaError(UNKNOWN, f"Unable to find partition: {', '.join(missing)}")
-    return {tp: found[tp] for tp in wanted}
+    return {tp: assignment[tp] for tp in requested}
 
 
 def _joined(nodes: Iterable[int]) -> str:

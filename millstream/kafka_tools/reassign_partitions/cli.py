@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.kafka_tools.java.java_errors import COMMON, JavaError
-from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Options
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import HELP, VERSION, Cluster, read_arguments, tell_notes, tool
 
@@ -95,44 +95,44 @@ def main(arguments: Sequence[str]) -> int:
     """Carry out the one action among the arguments."""
     from millstream.kafka_tools.reassign_partitions import actions
 
-    given = read_arguments(OPTIONS, arguments)
-    action = _checked_action(given)
-    if given.has("bootstrap-controller"):
-        given.usage(
+    values = read_arguments(OPTIONS, arguments)
+    action = _checked_action(values)
+    if values.has("bootstrap-controller"):
+        values.usage(
             "--bootstrap-controller is not taken: this client talks to brokers. Give --bootstrap-server"
         )
     work = getattr(actions, "list_moves" if action == "list" else action)
     try:
         for name in ("throttle", "replica-alter-log-dirs-throttle", "timeout"):
-            given.integer(name, 64)
-        cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
-        cluster.run(lambda session: work(session, given), "listPartitionReassignments")
+            values.integer(name, 64)
+        cluster = Cluster.create(values.text("bootstrap-server") or "", values.text("command-config"))
+        cluster.run(lambda session: work(session, values), "listPartitionReassignments")
     except actions.Terse as error:
         print(error)
         return 1
     except JavaError as error:
-        print(f"Error: {error.told if error.java_class.startswith(COMMON) else error}")
+        print(f"Error: {error.full_text if error.java_class.startswith(COMMON) else error}")
         tell_notes(error)
         return 1
     return 0
 
 
-def _checked_action(given: Given) -> str:
+def _checked_action(values: OptionValues) -> str:
     """The action; what does not go with it ends the tool."""
-    actions = [action for action in ACTIONS if given.has(action)]
+    actions = [action for action in ACTIONS if values.has(action)]
     if len(actions) != 1:
         listed = ", ".join(f"--{action}" for action in ACTIONS)
-        given.usage(f"Command must include exactly one action: {listed}")
+        values.usage(f"Command must include exactly one action: {listed}")
     (action,) = actions
-    servers = given.count("bootstrap-server", "bootstrap-controller")
+    servers = values.count("bootstrap-server", "bootstrap-controller")
     if servers == 2:
-        given.usage("Please don't specify both --bootstrap-server and --bootstrap-controller")
+        values.usage("Please don't specify both --bootstrap-server and --bootstrap-controller")
     if servers == 0:
-        given.usage("Please specify either --bootstrap-server or --bootstrap-controller")
-    given.required(*REQUIRED[action])
+        values.usage("Please specify either --bootstrap-server or --bootstrap-controller")
+    values.required(*REQUIRED[action])
     for option in OPTIONS.options:
-        if given.has(option.name) and option.name not in (action, *REQUIRED[action], *PERMITTED[action]):
-            given.usage(f'Option "{option}" can\'t be used with action "[{action}]"')
+        if values.has(option.name) and option.name not in (action, *REQUIRED[action], *PERMITTED[action]):
+            values.usage(f'Option "{option}" can\'t be used with action "[{action}]"')
     return action
 
 

@@ -41,8 +41,8 @@ class Status(NamedTuple):
 
 async def statuses(session: Session, moves: FolderMoves) -> dict[Replica, Status]:
     """The status of each move, in Java's order."""
-    found = await _places(session, moves)
-    return {replica: _status(replica, moves[replica], *found[replica]) for replica in sorted(moves)}
+    places = await _places(session, moves)
+    return {replica: _status(replica, moves[replica], *places[replica]) for replica in sorted(moves)}
 
 
 async def start(session: Session, moves: FolderMoves, timeout_ms: int) -> FolderMoves:
@@ -87,26 +87,26 @@ async def current_places(
     """The folders of the replicas whose brokers are alive."""
     alive = {broker.node_id for broker in (await session.admin.describe_cluster()).brokers}
     replicas = [Replica(node, tp) for tp, nodes in assignment.items() for node in nodes if node in alive]
-    found = await _places(session, replicas)
-    return {replica: current for replica, (current, _) in found.items() if current is not None}
+    places = await _places(session, replicas)
+    return {replica: current for replica, (current, _) in places.items() if current is not None}
 
 
 async def _places(
     session: Session, replicas: Iterable[Replica]
 ) -> dict[Replica, tuple[str | None, str | None]]:
     """Where each replica is, and the folder it is on its way into."""
-    asked = list(replicas)
-    if not asked:
+    requested = list(replicas)
+    if not requested:
         return {}
-    brokers = {replica.broker for replica in asked}
-    found = await session.admin.describe_log_dirs(brokers, {replica.tp for replica in asked})
+    brokers = {replica.broker for replica in requested}
+    by_broker = await session.admin.describe_log_dirs(brokers, {replica.tp for replica in requested})
     current: dict[Replica, str] = {}
     future: dict[Replica, str] = {}
-    for broker, folders in found.items():
+    for broker, folders in by_broker.items():
         for folder in folders:
             for tp, info in folder.replicas.items():
                 (future if info.is_future else current)[Replica(broker, tp)] = folder.path
-    return {replica: (current.get(replica), future.get(replica)) for replica in asked}
+    return {replica: (current.get(replica), future.get(replica)) for replica in requested}
 
 
 def _status(replica: Replica, target: str, current: str | None, future: str | None) -> Status:

@@ -28,12 +28,12 @@ def read_moves(file: str) -> tuple[list[tuple[TopicPartition, list[int]]], Folde
     """The partitions of a --reassignment-json-file, and the replicas that it puts into a folder; JavaError
     for what cannot be read.
     """
-    found, folder_moves = [], {}
+    moves, folder_moves = [], {}
     for each in _listed(file, "partitions"):
         tp = TopicPartition(each.field("topic").text(), each.field("partition").integer())
         replicas = [one.integer() for one in each.field("replicas").elements()]
-        given = each.get("log_dirs")
-        folders = [ANY] * len(replicas) if given is None else [one.text() for one in given.elements()]
+        log_dirs = each.get("log_dirs")
+        folders = [ANY] * len(replicas) if log_dirs is None else [one.text() for one in log_dirs.elements()]
         if len(folders) != len(replicas):
             raise command_failed(
                 f"Size of replicas list {replicas} is different from size of log dirs list "
@@ -42,8 +42,8 @@ def read_moves(file: str) -> tuple[list[tuple[TopicPartition, list[int]]], Folde
         for node, folder in zip(replicas, folders, strict=True):
             if folder != ANY:
                 folder_moves[Replica(node, tp)] = folder
-        found.append((tp, replicas))
-    return found, folder_moves
+        moves.append((tp, replicas))
+    return moves, folder_moves
 
 
 def checked_moves(file: str) -> tuple[dict[TopicPartition, list[int]], FolderMoves]:
@@ -56,11 +56,11 @@ def checked_moves(file: str) -> tuple[dict[TopicPartition, list[int]], FolderMov
     if twice := _twice(tp for tp, _ in moves):
         listed = ",".join(map(str, twice))
         raise command_failed(f"Partition reassignment contains duplicate topic partitions: {listed}")
-    found = {tp: _twice(replicas) for tp, replicas in moves}
-    if any(found.values()):
+    duplicates = {tp: _twice(replicas) for tp, replicas in moves}
+    if any(duplicates.values()):
         listed = ". ".join(
             f"{tp} contains multiple entries for {','.join(map(str, each))}"
-            for tp, each in found.items()
+            for tp, each in duplicates.items()
             if each
         )
         raise command_failed(f"Partition replica lists may not contain duplicate entries: {listed}")
@@ -69,21 +69,21 @@ def checked_moves(file: str) -> tuple[dict[TopicPartition, list[int]], FolderMov
 
 def read_topics(file: str) -> list[str]:
     """The topics of a --topics-to-move-json-file."""
-    found = [each.field("topic").text() for each in _listed(file, "topics")]
-    if twice := _twice(found):
+    topics = [each.field("topic").text() for each in _listed(file, "topics")]
+    if twice := _twice(topics):
         raise command_failed(
             f"List of topics to reassign contains duplicate entries: [{', '.join(map(str, twice))}]"
         )
-    return found
+    return topics
 
 
 def read_brokers(text: str) -> list[int]:
     """The brokers of a --broker-list."""
-    found = [integer_or_java_error(each) for each in text.split(",")]
-    if twice := _twice(found):
+    brokers = [integer_or_java_error(each) for each in text.split(",")]
+    if twice := _twice(brokers):
         listed = ", ".join(map(str, twice))
         raise command_failed(f"Broker list contains duplicate entries: [{listed}]")
-    return found
+    return brokers
 
 
 def formatted(assignment: Assignment, places: FolderMoves = MappingProxyType({})) -> str:
@@ -108,15 +108,15 @@ def propose(current: Assignment, brokers: Sequence[BrokerNode], *, rack_aware: b
     for broker in brokers:
         racks.setdefault(broker.rack if rack_aware else None, []).append(broker.node_id)
     striped = [node for node in chain(*zip_longest(*racks.values())) if node is not None]
-    found: dict[TopicPartition, list[int]] = {}
+    proposed: dict[TopicPartition, list[int]] = {}
     for topic in sorted({tp.topic for tp in current}):
         parts = sorted(tp for tp in current if tp.topic == topic)
         factor = len(current[parts[0]])
         _check_room(factor, striped)
         first = random.randrange(len(striped))
         for at, tp in enumerate(parts):
-            found[tp] = [striped[(first + at + n) % len(striped)] for n in range(factor)]
-    return found
+            proposed[tp] = [striped[(first + at + n) % len(striped)] for n in range(factor)]
+    return proposed
 
 
 def _check_room(factor: int, brokers: Sequence[int]) -> None:
@@ -134,8 +134,8 @@ def _check_room(factor: int, brokers: Sequence[int]) -> None:
 def _listed(file: str, name: str) -> list[JsonValue]:
     """The list of that name in a file of version 1."""
     read = parse_json(read_file(file), "The input string is not a valid JSON")
-    found = read.get("version")
-    if found is not None and (version := found.integer()) != VERSION:
+    version_field = read.get("version")
+    if version_field is not None and (version := version_field.integer()) != VERSION:
         raise admin_operation(f"Not supported version field value {version}")
     listed = read.get(name)
     return [] if listed is None else listed.elements()

@@ -16,8 +16,8 @@ FOLDERS_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
 async def clear_throttles(session: Session, moves: Iterable[tuple[TopicPartition, list[int]]]) -> None:
     """Take away those of all brokers, and of the topics that moved."""
     listed = list(moves)
-    known = [broker.node_id for broker in (await session.admin.describe_cluster()).brokers]
-    brokers = hash_order([*known, *(node for _, replicas in listed for node in replicas)], integer_hash)
+    registered = [broker.node_id for broker in (await session.admin.describe_cluster()).brokers]
+    brokers = hash_order([*registered, *(node for _, replicas in listed for node in replicas)], integer_hash)
     shown = ",".join(map(str, brokers))
     print(f"Clearing broker-level throttles on broker{'' if len(brokers) == 1 else 's'} {shown}")
     await throttles.clear_throttles(session, brokers, (), (*throttles.BROKER_KEYS, FOLDERS_KEY))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.kafka_tools.java.java_errors import JavaError, illegal_argument
-from millstream.kafka_tools.options.arguments import ZOOKEEPER, Given, Old, Options
+from millstream.kafka_tools.options.arguments import ZOOKEEPER, Old, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
@@ -90,72 +90,72 @@ REPORTS = (
 def main(arguments: Sequence[str]) -> int:
     """Read the arguments and carry out the one action among them."""
     try:
-        given = _read(arguments)
-        cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
+        values = _read(arguments)
+        cluster = Cluster.create(values.text("bootstrap-server") or "", values.text("command-config"))
     except JavaError as error:
         return failed(str(error), error)
-    return _execute(given, cluster)
+    return _execute(values, cluster)
 
 
-def _read(arguments: Sequence[str]) -> Given:
-    given = read_arguments(OPTIONS, arguments, "Create, delete, describe, or change a topic.")
-    if given.count(*ACTIONS) != 1:
-        given.usage(
+def _read(arguments: Sequence[str]) -> OptionValues:
+    values = read_arguments(OPTIONS, arguments, "Create, delete, describe, or change a topic.")
+    if values.count(*ACTIONS) != 1:
+        values.usage(
             "Command must include exactly one action: --list, --describe, --create, --alter or --delete"
         )
-    if given.has("delete-config"):
+    if values.has("delete-config"):
         tell(
             "delete-config option is no longer supported and deprecated since version 4.0. "
             "The config will be fully removed in future releases."
         )
-    _check_required(given)
-    _check_excluded(given)
-    return given
+    _check_required(values)
+    _check_excluded(values)
+    return values
 
 
-def _check_required(given: Given) -> None:
-    if not given.has("bootstrap-server"):
+def _check_required(values: OptionValues) -> None:
+    if not values.has("bootstrap-server"):
         raise illegal_argument("--bootstrap-server must be specified")
-    if given.has("describe") and given.has("if-exists"):
-        if not given.has("topic", "topic-id"):
-            given.usage("--topic or --topic-id is required to describe a topic")
-        if given.count("topic", "topic-id") == 2:
+    if values.has("describe") and values.has("if-exists"):
+        if not values.has("topic", "topic-id"):
+            values.usage("--topic or --topic-id is required to describe a topic")
+        if values.count("topic", "topic-id") == 2:
             print(
                 "Only topic id will be used when both --topic and --topic-id are specified and "
                 "topicId is not Uuid.ZERO_UUID"
             )
-    if not given.has("list", "describe"):
-        given.required("topic")
-    if given.has("alter"):
-        if given.has("config"):
-            given.usage(
+    if not values.has("list", "describe"):
+        values.required("topic")
+    if values.has("alter"):
+        if values.has("config"):
+            values.usage(
                 'Option combination "[[bootstrap-server], [config]]" can\'t be used with option "[alter]"'
                 + _BY_CONFIGS
             )
-        given.required("partitions")
+        values.required("partitions")
 
 
-def _check_excluded(given: Given) -> None:
+def _check_excluded(values: OptionValues) -> None:
     def only_with(option: str, *actions: str) -> None:
-        given.excluded(option, *(action for action in ACTIONS if action not in actions))
+        values.excluded(option, *(action for action in ACTIONS if action not in actions))
 
     only_with("config", "alter", "create")
     only_with("partitions", "alter", "create")
     only_with("replication-factor", "create")
     only_with("replica-assignment", "alter", "create")
-    if given.has("create"):
-        given.excluded("replica-assignment", "partitions", "replication-factor")
+    if values.has("create"):
+        values.excluded("replica-assignment", "partitions", "replication-factor")
     for report in REPORTS:
         only_with(report, "describe")
-        given.excluded(report, "topics-with-overrides")
+        values.excluded(report, "topics-with-overrides")
     only_with("topics-with-overrides", "describe")
-    given.excluded("topics-with-overrides", *REPORTS)
+    values.excluded("topics-with-overrides", *REPORTS)
     only_with("if-exists", "alter", "delete", "describe")
     only_with("if-not-exists", "create")
     only_with("exclude-internal", "list", "describe")
 
 
-def _execute(given: Given, cluster: Cluster) -> int:
+def _execute(values: OptionValues, cluster: Cluster) -> int:
     from millstream.kafka_tools.topics import actions
     from millstream.kafka_tools.topics.describe import describe_topics
 
@@ -166,9 +166,9 @@ def _execute(given: Given, cluster: Cluster) -> int:
         "describe": describe_topics,
         "delete": actions.delete_topics,
     }
-    (action,) = (name for name in ACTIONS if given.has(name))
+    (action,) = (name for name in ACTIONS if values.has(name))
     try:
-        cluster.run(lambda session: work[action](session, given), CALLS[action])
+        cluster.run(lambda session: work[action](session, values), CALLS[action])
     except JavaError as error:
         print(f"Error while executing topic command : {error}")
         return 1

@@ -19,7 +19,7 @@ from kafka_client.wire.messages.describe_topic_partitions import (
 from millstream.kafka_tools.java.java_errors import illegal_argument
 from millstream.kafka_tools.java.java_order import string_order
 from millstream.kafka_tools.java.java_uuid import parse_uuid, shown_uuid
-from millstream.kafka_tools.options.arguments import Given
+from millstream.kafka_tools.options.arguments import OptionValues
 from millstream.kafka_tools.topics.actions import check_exists, find_topics
 from millstream.terminal.session import Session
 
@@ -49,10 +49,10 @@ class Topic:
     partitions: Sequence[Partition]
 
 
-async def describe_topics(session: Session, given: Given) -> None:
+async def describe_topics(session: Session, values: OptionValues) -> None:
     """Print topics with their partitions."""
-    names = await _names(session, given)
-    topics = {topic.name: topic for topic in await _describe(session, names, given)}
+    names = await _names(session, values)
+    topics = {topic.name: topic for topic in await _describe(session, names, values)}
     configs = await session.admin.describe_topics_configs(topics)
     live = set((await session.client.metadata((), refresh=True)).brokers)
     moves = await _moves(session, topics.values())
@@ -60,28 +60,28 @@ async def describe_topics(session: Session, given: Given) -> None:
         config = configs[name]
         if isinstance(config, KafkaError):
             raise config
-        for line in _lines(topics[name], config, moves, _Wanted(given, live)):
+        for line in _lines(topics[name], config, moves, _Filter(values, live)):
             print(line)
 
 
-async def _names(session: Session, given: Given) -> Sequence[str]:
-    text = given.text("topic-id")
+async def _names(session: Session, values: OptionValues) -> Sequence[str]:
+    text = values.text("topic-id")
     topic_id = None if text is None else parse_uuid(text)
     if topic_id is None or not any(topic_id):
-        names = await find_topics(session, given)
-        check_exists(given, names)
+        names = await find_topics(session, values)
+        check_exists(values, names)
         return names
     topics = await session.admin.list_topics()
-    internal = not given.has("exclude-internal")
-    found = [name for name, t in topics.items() if t.topic_id == topic_id and (internal or not t.is_internal)]
-    if not found and not given.has("if-exists"):
+    internal = not values.has("exclude-internal")
+    names = [name for name, t in topics.items() if t.topic_id == topic_id and (internal or not t.is_internal)]
+    if not names and not values.has("if-exists"):
         raise illegal_argument(f"TopicId '{shown_uuid(topic_id)}' does not exist as expected")
-    return found
+    return names
 
 
-async def _describe(session: Session, names: Sequence[str], given: Given) -> list[Topic]:
+async def _describe(session: Session, names: Sequence[str], values: OptionValues) -> list[Topic]:
     """By DescribeTopicPartitions, page by page; by metadata where the broker does not know it."""
-    limit = given.integer("partition-size-limit-per-response")
+    limit = values.integer("partition-size-limit-per-response")
     if not names:
         return []
     try:
@@ -103,7 +103,7 @@ async def _describe(session: Session, names: Sequence[str], given: Given) -> lis
 
 
 async def _pages(session: Session, names: Sequence[str], limit: int) -> list[Topic]:
-    found: dict[str, tuple[bytes, list[Partition]]] = {}
+    topics: dict[str, tuple[bytes, list[Partition]]] = {}
     cursor: Cursor | None = None
     while True:
         rest = [name for name in names if cursor is None or name >= cursor.topic_name]
@@ -114,10 +114,10 @@ async def _pages(session: Session, names: Sequence[str], limit: int) -> list[Top
         )
         answer: DescribeTopicPartitionsResponse = await session.client.request(request)
         for topic in answer.topics:
-            _, partitions = found.setdefault(topic.name or "", (topic.topic_id, []))
+            _, partitions = topics.setdefault(topic.name or "", (topic.topic_id, []))
             partitions += _partitions(topic)
         if (cursor := answer.next_cursor) is None:
-            return [Topic(name, topic_id, partitions) for name, (topic_id, partitions) in found.items()]
+            return [Topic(name, topic_id, partitions) for name, (topic_id, partitions) in topics.items()]
 
 
 def _partitions(topic: DescribeTopicPartitionsResponseTopic) -> Iterator[Partition]:
@@ -147,14 +147,14 @@ async def _moves(session: Session, topics: Iterable[Topic]) -> Mapping[TopicPart
         raise
 
 
-class _Wanted:
+class _Filter:
     """What of topics is asked for."""
 
-    def __init__(self, given: Given, live: set[int]) -> None:
-        self._given = given
+    def __init__(self, values: OptionValues, live: set[int]) -> None:
+        self._values = values
         self._live = live
-        self.overridden = given.has("topics-with-overrides")
-        self.topics = not given.has(
+        self.overridden = values.has("topics-with-overrides")
+        self.topics = not values.has(
             "unavailable-partitions",
             "under-replicated-partitions",
             "under-min-isr-partitions",
@@ -163,7 +163,7 @@ class _Wanted:
 
     def admits(self, p: Partition, factor: int, min_isr: int) -> bool:
         """Whether a partition is shown."""
-        has = self._given.has
+        has = self._values.has
         return (
             self.topics
             or (has("under-replicated-partitions") and len(p.isr) < factor)
@@ -177,21 +177,21 @@ def _lines(
     topic: Topic,
     config: Mapping[str, ConfigEntry],
     moves: Mapping[TopicPartition, OngoingReassignment],
-    wanted: _Wanted,
+    only: _Filter,
 ) -> Iterator[str]:
     own = [config[key] for key in string_order(config) if config[key].source != DEFAULT]
     factors = [_factor(p, moves.get(TopicPartition(topic.name, p.index))) for p in topic.partitions]
-    if wanted.topics and (own or not wanted.overridden):
+    if only.topics and (own or not only.overridden):
         topic_id = f"\tTopicId: {shown_uuid(topic.topic_id)}" if any(topic.topic_id) else ""
         yield (
             f"Topic: {topic.name}{topic_id}\tPartitionCount: {len(topic.partitions)}"
             f"\tReplicationFactor: {factors[0]}\tConfigs: {','.join(f'{e.name}={e.value}' for e in own)}"
         )
-    if wanted.overridden:
+    if only.overridden:
         return
     min_isr = int(config["min.insync.replicas"].value or 1)
     for p, factor in zip(topic.partitions, factors, strict=True):
-        if wanted.admits(p, factor, min_isr):
+        if only.admits(p, factor, min_isr):
             yield _line(topic.name, p, moves.get(TopicPartition(topic.name, p.index)))
 
 

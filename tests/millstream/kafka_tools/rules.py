@@ -113,8 +113,8 @@ def commit_time(text: str, where: Surroundings) -> str:
 
 def _is_told(line: str, before: list[str]) -> bool:
     """Whether a line names an exception whose message was told."""
-    found = re.match(r"[\w$.]+(?:Exception|Error)(?:: (.+))?$", line)
-    return found is not None and any((found[1] or "null") in each for each in before)
+    match = re.match(r"[\w$.]+(?:Exception|Error)(?:: (.+))?$", line)
+    return match is not None and any((match[1] or "null") in each for each in before)
 
 
 def note(text: str, where: Surroundings) -> str:
@@ -143,7 +143,7 @@ def valid_states(text: str, where: Surroundings) -> str:
     """Java has them, and types, in a set whose order is another in each process."""
     lists = r"(Valid (?:states|types) are: )(.+)$"
     return re.sub(
-        lists, lambda found: found[1] + ", ".join(sorted(found[2].split(", "))), text, flags=re.MULTILINE
+        lists, lambda match: match[1] + ", ".join(sorted(match[2].split(", "))), text, flags=re.MULTILINE
     )
 
 
@@ -151,7 +151,7 @@ def option_sets(text: str, where: Surroundings) -> str:
     """Options that Java has in a set whose order is another in each process."""
     before = r"(?:(?<=\[)|(?<=one of these options: )|(?<=takes the following options: ))"
     lists = before + r"\[[\w-]+\](?:, \[[\w-]+\])+"
-    return re.sub(lists, lambda found: ", ".join(sorted(found[0].split(", "))), text)
+    return re.sub(lists, lambda match: ", ".join(sorted(match[0].split(", "))), text)
 
 
 def rebalance_hint(text: str, where: Surroundings) -> str:

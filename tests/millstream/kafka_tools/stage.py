@@ -64,9 +64,9 @@ class Stage:
         if step.mark == "&":
             self.directions[words[0]](step, words[1:])
         else:
-            came = self.player.run(words, "".join(f"{line}\n" for line in step.stdin))
-            evened = (even_out(text, self.where) for text in (came.stdout, came.stderr))
-            played.answer = list(Outcome(came.status, *evened).lines())
+            outcome = self.player.run(words, "".join(f"{line}\n" for line in step.stdin))
+            evened = (even_out(text, self.where) for text in (outcome.stdout, outcome.stderr))
+            played.answer = list(Outcome(outcome.status, *evened).lines())
         return played
 
     def _file(self, step: Step, words: list[str]) -> None:

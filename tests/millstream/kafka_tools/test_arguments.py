@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millstream.kafka_tools.java.java_errors import JavaError
-from millstream.kafka_tools.options.arguments import Ended, Given, Old, Options
+from millstream.kafka_tools.options.arguments import Ended, Old, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
 
 OPTIONS = Options(
@@ -29,14 +29,14 @@ OPTIONS = Options(
 ABBREVIATED = Options(OPTIONS.purpose, OPTIONS.options, abbreviations=True)
 
 
-def parse(*arguments: str, options: Options = OPTIONS) -> Given:
+def parse(*arguments: str, options: Options = OPTIONS) -> OptionValues:
     return options.parse(arguments, lambda text: None)
 
 
 def refused(*arguments: str) -> str:
     with pytest.raises(JavaError) as caught:
         parse(*arguments)
-    return caught.value.told
+    return caught.value.full_text
 
 
 def test_values_stand_behind_or_with_an_equals_sign_and_may_begin_with_a_dash() -> None:
@@ -49,14 +49,14 @@ def test_an_equals_sign_without_a_value_takes_the_next_argument() -> None:
 
 
 def test_options_are_given_again() -> None:
-    given = parse("--topic", "a", "--topic", "b", "--keys", "1,2", "--keys", "3")
-    assert given.texts("topic") == ["a", "b"]
-    assert given.texts("keys") == ["1", "2", "3"]
-    assert given.order == ["topic", "topic", "keys", "keys"]
+    values = parse("--topic", "a", "--topic", "b", "--keys", "1,2", "--keys", "3")
+    assert values.texts("topic") == ["a", "b"]
+    assert values.texts("keys") == ["1", "2", "3"]
+    assert values.order == ["topic", "topic", "keys", "keys"]
     with pytest.raises(
         JavaError, match="Found multiple arguments for option topic, but you asked for only one"
     ):
-        given.text("topic")
+        values.text("topic")
 
 
 def test_a_value_may_be_left_out() -> None:
@@ -102,10 +102,10 @@ def test_pairs_of_options() -> None:
 
 
 def test_options_of_former_days() -> None:
-    told: list[str] = []
-    assert OPTIONS.parse(["--broker-list", "a:1"], told.append).text("server") == "a:1"
-    assert OPTIONS.parse(["--force", "--list", "--marker", "x"], told.append).order == ["list"]
-    assert told == [
+    notes: list[str] = []
+    assert OPTIONS.parse(["--broker-list", "a:1"], notes.append).text("server") == "a:1"
+    assert OPTIONS.parse(["--force", "--list", "--marker", "x"], notes.append).order == ["list"]
+    assert notes == [
         "note: --broker-list is --server today",
         "note: --force is no more: nothing is asked anyway",
         "note: --marker is no more: there are none",

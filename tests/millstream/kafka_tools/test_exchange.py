@@ -53,13 +53,13 @@ def java_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
 
 
 def written(player: Player, logd: LogdProcess, topic: str, options: list[str], text: str) -> None:
-    given = [word for option in options for word in ("--reader-property", option)]
+    properties = [word for option in options for word in ("--reader-property", option)]
     for codec in CODECS:
         result = player.run(
             [
                 "kafka-console-producer",
                 *("--bootstrap-server", logd.bootstrap, "--topic", topic, "--compression-codec", codec),
-                *given,
+                *properties,
             ],
             text,
         )
@@ -94,12 +94,12 @@ def test_exchange(name: str, logd: LogdProcess, java_tools: JavaTools) -> None:
 
     for writer, player in tools.items():
         written(player, logd, f"{name}-{writer}", options, text)
-    seen = {
+    outputs = {
         (writer, reader): read(player, logd, f"{name}-{writer}", count)
         for writer in tools
         for reader, player in tools.items()
     }
 
     for writer in tools:
-        assert seen[writer, "ours"] == seen[writer, "java"]
-    assert without_times(seen["ours", "java"]) == without_times(seen["java", "java"])
+        assert outputs[writer, "ours"] == outputs[writer, "java"]
+    assert without_times(outputs["ours", "java"]) == without_times(outputs["java", "java"])

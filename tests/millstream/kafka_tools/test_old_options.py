@@ -22,21 +22,21 @@ from tests.millstream.kafka_tools.players import OurTools
     ],
 )
 def test_taken_as_the_option_of_today(options: Options, old: str, today: str) -> None:
-    told: list[str] = []
+    notes: list[str] = []
 
-    given = options.parse([f"--{old}", "value"], told.append)
+    values = options.parse([f"--{old}", "value"], notes.append)
 
-    assert given.text(today) == "value"
-    assert told == [f"note: --{old} is --{today} today"]
+    assert values.text(today) == "value"
+    assert notes == [f"note: --{old} is --{today} today"]
 
 
 def test_the_new_consumer_is_the_only_one() -> None:
-    told: list[str] = []
+    notes: list[str] = []
 
-    given = console_consumer.OPTIONS.parse(["--new-consumer", "--topic", "a"], told.append)
+    values = console_consumer.OPTIONS.parse(["--new-consumer", "--topic", "a"], notes.append)
 
-    assert given.text("topic") == "a"
-    assert told == ["note: --new-consumer is no more: there is no other one"]
+    assert values.text("topic") == "a"
+    assert notes == ["note: --new-consumer is no more: there is no other one"]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,6 @@ def test_the_preferred_replica_election() -> None:
 
 
 def test_reassignments_keep_their_broker_list() -> None:
-    given = reassign_partitions.OPTIONS.parse(["--broker-list", "0,1"], lambda text: None)
+    values = reassign_partitions.OPTIONS.parse(["--broker-list", "0,1"], lambda text: None)
 
-    assert given.text("broker-list") == "0,1"
+    assert values.text("broker-list") == "0,1"

@@ -35,8 +35,8 @@ def test_options(tool: str) -> None:
 @java.needs_javac
 def test_the_golden_options_are_javas(tmp_path: Path) -> None:
     with JavaTools(tmp_path) as tools:
-        found = {tool: listed(tools.run([tool, "--help"], "")) for tool in JAVA_CLASSES}
+        options = {tool: listed(tools.run([tool, "--help"], "")) for tool in JAVA_CLASSES}
 
     if os.environ.get("REWRITE"):
-        GOLDEN.write_text(json.dumps(found, indent=2) + "\n")
-    assert found == json.loads(GOLDEN.read_text())
+        GOLDEN.write_text(json.dumps(options, indent=2) + "\n")
+    assert options == json.loads(GOLDEN.read_text())

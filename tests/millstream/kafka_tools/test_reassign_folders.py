@@ -46,7 +46,7 @@ def test_replicas_are_where_they_were_sent(tmp_path: Path, logd: LogdProcess) ->
     targets = before[::-1] if before[0] != before[1] else [tmp_path / "one", tmp_path / "two"]
     file = moves(tmp_path, targets)
 
-    begun = on("kafka-reassign-partitions", "--execute", "--reassignment-json-file", file)
+    started = on("kafka-reassign-partitions", "--execute", "--reassignment-json-file", file).stdout
     on_it = (
         "kafka-reassign-partitions",
         "--verify",
@@ -57,7 +57,7 @@ def test_replicas_are_where_they_were_sent(tmp_path: Path, logd: LogdProcess) ->
     wait_for(lambda: on(*on_it).stdout.count("completed successfully.") == 2)
 
     for number, target in enumerate(targets):
-        assert f"Successfully started moving log directory to {target} for replica t-{number}" in begun.stdout
+        assert f"Successfully started moving log directory to {target} for replica t-{number}" in started
     assert where(tmp_path) == targets
 
 

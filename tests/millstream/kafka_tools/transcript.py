@@ -106,25 +106,25 @@ class Transcript:
 
 def read(path: Path) -> Transcript:
     """A transcript from its file."""
-    found = Transcript(path, [], [])
+    transcript = Transcript(path, [], [])
     before: list[str] = []
     for line in path.read_text().splitlines():
         mark, text = line[:1], line[2:]
         if mark == "%":
-            found.head.append(line)
+            transcript.head.append(line)
         elif mark in ("", "#"):
             before.append(line)
         elif mark in ("$", "&"):
-            found.steps.append(Step(mark, text, before))
+            transcript.steps.append(Step(mark, text, before))
             before = []
         elif mark == "<":
-            found.steps[-1].stdin.append(text)
+            transcript.steps[-1].stdin.append(text)
         elif mark == "~":
-            step = found.steps[-1]
+            step = transcript.steps[-1]
             step.on_kafka = [*(step.on_kafka or ()), text] if text else []
         else:
-            found.steps[-1].answer.append(line)
-    return found
+            transcript.steps[-1].answer.append(line)
+    return transcript
 
 
 def paths(folder: Path = FOLDER) -> Sequence[Path]:
