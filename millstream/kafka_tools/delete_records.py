@@ -77,7 +77,6 @@ def _execute(values: OptionValues) -> None:
 
 def _offsets(text: str) -> dict[TopicPartition, int]:
     from kafka_client import TopicPartition
-    from millstream.kafka_tools.java.java_order import partition_order
     from millstream.kafka_tools.options.json_document import parse_json
 
     document = parse_json(text, "The input string is not a valid JSON")
@@ -90,7 +89,7 @@ def _offsets(text: str) -> dict[TopicPartition, int]:
     for each in partitions.elements():
         tp = TopicPartition(each.field("topic").text(), each.field("partition").integer())
         listed.setdefault(tp, []).append(each.field("offset").integer(64))
-    if twice := [tp for tp in partition_order(listed) if len(listed[tp]) > 1]:
+    if twice := [tp for tp in sorted(listed) if len(listed[tp]) > 1]:
         raise command_failed(
             f"Offset json file contains duplicate topic partitions: {','.join(map(str, twice))}"
         )

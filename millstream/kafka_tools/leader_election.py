@@ -163,9 +163,8 @@ def _failed(message: str) -> JavaError:
 def _tell(kind: str, results: dict[TopicPartition, KafkaError | None]) -> None:
     """What became of each partition; JavaError where some have no leader."""
     from kafka_client.errors import ErrorCode
-    from millstream.kafka_tools.java.java_order import hash_order, partition_hash
 
-    order = hash_order(results, partition_hash)
+    order = sorted(results)
     done = [str(tp) for tp in order if results[tp] is None]
     errors = {tp: error for tp in order if (error := results[tp]) is not None}
     failed = {tp: error for tp, error in errors.items() if error.code is not ErrorCode.ELECTION_NOT_NEEDED}

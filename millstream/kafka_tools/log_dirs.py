@@ -75,26 +75,21 @@ def _split(text: str | None) -> list[str]:
 
 
 def _joined(brokers: Collection[int]) -> str:
-    from millstream.kafka_tools.java.java_order import integer_order
-
-    return ",".join(map(str, integer_order(brokers)))
+    return ",".join(map(str, sorted(brokers)))
 
 
 def _document(log_dirs: Mapping[int, Sequence[LogDir]], topics: Collection[str]) -> dict[str, Any]:
-    """What is printed, its keys in Java's order."""
-    from millstream.kafka_tools.java.java_order import integer_order, string_order
-
+    """Return the JSON document that is printed, sorted by broker and path."""
     brokers = []
-    for broker in integer_order(log_dirs):
+    for broker in sorted(log_dirs):
         folders = {folder.path: folder for folder in log_dirs[broker]}
-        paths = string_order(folders, len(folders))
+        paths = sorted(folders)
         brokers.append({"broker": broker, "logDirs": [_folder(folders[path], topics) for path in paths]})
     return {"brokers": brokers, "version": 1}
 
 
 def _folder(folder: LogDir, topics: Collection[str]) -> dict[str, Any]:
     from millstream.kafka_tools.java.java_errors import of_answer
-    from millstream.kafka_tools.java.java_order import hash_order, partition_hash
 
     chosen = [tp for tp in folder.replicas if not topics or tp.topic in topics]
     return {
@@ -105,7 +100,7 @@ def _folder(folder: LogDir, topics: Collection[str]) -> dict[str, Any]:
                 "offsetLag": folder.replicas[tp].offset_lag,
                 "isFuture": folder.replicas[tp].is_future,
             }
-            for tp in hash_order(chosen, partition_hash)
+            for tp in sorted(chosen)
         ],
         "error": None if folder.error is None else of_answer(folder.error).java_class,
         "logDir": folder.path,

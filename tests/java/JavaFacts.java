@@ -1,16 +1,13 @@
 // What tests/millstream/kafka_tools/test_java.py compares with: the texts of Kafka's errors, versions of its
-// APIs, hash codes, numbers.
+// APIs, numbers.
 
 import java.nio.charset.StandardCharsets;
 import java.io.PrintStream;
 import java.util.List;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 
 public class JavaFacts {
-    private static final List<String> NAMES =
-        List.of("", "a", "b", "topic-17", "ein l\u00e4ngerer Name", "\ud834\udd1e");
     private static final List<String> DOUBLES = List.of(
         "0.0", "1.0", "12.5", "1024.0", "9999999.0", "1.0E7", "1.23456789E8", "0.001", "1.0E-4", "1.5E300", "-2.5E9");
 
@@ -27,12 +24,6 @@ public class JavaFacts {
             if (api.hasValidVersion())
                 out.println(String.join("\t", String.valueOf(api.id), api.name, String.valueOf(api.oldestVersion()),
                     String.valueOf(api.latestVersion()), String.valueOf(ApiKeys.clientApis().contains(api))));
-        out.println("== strings");
-        NAMES.forEach(name -> out.println(name + "\t" + name.hashCode()));
-        out.println("== partitions");
-        for (String name : NAMES)
-            for (int partition : new int[] {0, 1, 17, 1000})
-                out.println(new TopicPartition(name, partition).hashCode());
         out.println("== doubles");
         DOUBLES.forEach(text -> out.println(text + "\t" + Double.valueOf(text)));
     }

@@ -21,7 +21,6 @@ from millstream.kafka_tools.configs.entities import (
 from millstream.kafka_tools.configs.quotas import describe_quotas
 from millstream.kafka_tools.configs.resources import check_topic_name, list_resources, read_entries
 from millstream.kafka_tools.configs.scram import describe_credentials
-from millstream.kafka_tools.java.java_order import string_order
 from millstream.kafka_tools.options.arguments import OptionValues
 from millstream.terminal.session import Session
 
@@ -59,11 +58,11 @@ async def _is_there(session: Session, type: str, name: str) -> bool:
 
 async def _all(session: Session, type: str) -> list[str]:
     if type == TOPIC:
-        return string_order(await session.admin.list_topics())
+        return sorted(await session.admin.list_topics())
     if type in (BROKER, LOGGER):
         return [*map(str, (await session.client.metadata((), refresh=True)).brokers), DEFAULT]
     if type == METRICS:
         return await list_resources(session, ResourceType.CLIENT_METRICS)
     assert type == GROUP
-    groups = string_order(group.group_id for group in await session.admin.list_groups())
+    groups = sorted(group.group_id for group in await session.admin.list_groups())
     return list(dict.fromkeys([*groups, *await list_resources(session, ResourceType.GROUP)]))

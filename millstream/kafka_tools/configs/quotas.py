@@ -21,7 +21,6 @@ from kafka_client.wire.messages.describe_client_quotas import (
 from millstream.kafka_tools.configs.entities import CLIENT, DEFAULT, IP, USER
 from millstream.kafka_tools.java.java_errors import COMMON, JavaError, illegal_argument
 from millstream.kafka_tools.java.java_numbers import shown_double
-from millstream.kafka_tools.java.java_order import hash_order, string_hash, string_order
 from millstream.terminal.session import Session
 
 QUOTAS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
@@ -44,7 +43,7 @@ def invalid_configuration(message: str) -> JavaError:
 async def describe_quotas(session: Session, types: Sequence[str], names: Sequence[str]) -> None:
     """Print quotas, a line for each entity."""
     quotas = await _read(session, types, names)
-    for entity in hash_order(quotas, _entity_hash, len(quotas)):
+    for entity in sorted(quotas, key=_key):
         by_type = dict(entity)
         parts = [
             f"the default {shown}" if by_type[type] is None else f"{shown} '{by_type[type]}'"
@@ -52,14 +51,13 @@ async def describe_quotas(session: Session, types: Sequence[str], names: Sequenc
             if type in by_type
         ]
         limits = quotas[entity]
-        pairs = [f"{key}={shown_double(limits[key])}" for key in string_order(limits, len(limits))]
+        pairs = [f"{key}={shown_double(limits[key])}" for key in sorted(limits)]
         print(f"Quota configs for {', '.join(parts)} are {', '.join(pairs)}")
 
 
-def _entity_hash(entity: Entity) -> int:
-    """ClientQuotaEntity.hashCode: of the map of its entries."""
-    entries = sum(string_hash(type) ^ (0 if name is None else string_hash(name)) for type, name in entity)
-    return (31 + entries) & 0xFFFFFFFF
+def _key(entity: Entity) -> list[tuple[str, str]]:
+    """Return what entities are sorted by. A default entity comes before those with names."""
+    return [(type, name or "") for type, name in entity]
 
 
 async def _read(

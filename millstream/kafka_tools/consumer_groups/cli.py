@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from millstream.kafka_tools.consumer_groups.terms import SCENARIOS, options_order, print_error
+from millstream.kafka_tools.consumer_groups.terms import SCENARIOS, print_error
 from millstream.kafka_tools.java.java_errors import JavaError
 from millstream.kafka_tools.options.arguments import Ended, Old, Options, OptionValues
 from millstream.kafka_tools.options.option import Option
@@ -143,16 +143,16 @@ def _check(values: OptionValues) -> None:
                 "The consumer does not support topic-specific offset deletion from a consumer group."
             )
     if values.has("delete-offsets") and values.count("group", "topic") < 2:
-        needed = _shown(options_order(("group", "topic")))
+        needed = _shown(("group", "topic"))
         values.usage(f"Option [delete-offsets] takes the following options: {needed}")
     _check_reset(values)
-    values.excluded("group", "all-groups", *options_order(("list",)))
-    values.excluded("topic", *options_order(("list", "describe")))
+    values.excluded("group", "all-groups", "list")
+    values.excluded("topic", "describe", "list")
 
 
 def _needs_groups(values: OptionValues, action: str) -> None:
     if not values.has(*GROUPS):
-        values.usage(f"Option [{action}] takes one of these options: {_shown(options_order(GROUPS))}")
+        values.usage(f"Option [{action}] takes one of these options: {_shown(sorted(GROUPS))}")
 
 
 def _check_describe(values: OptionValues) -> None:
@@ -184,7 +184,7 @@ def _check_reset(values: OptionValues) -> None:
         "shift-by",
         "from-file",
     ):
-        values.excluded(scenario, *options_order(each for each in SCENARIOS if each != scenario))
+        values.excluded(scenario, *(each for each in sorted(SCENARIOS) if each != scenario))
 
 
 def _execute(values: OptionValues) -> None:

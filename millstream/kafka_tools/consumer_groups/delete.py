@@ -18,7 +18,6 @@ from millstream.kafka_tools.consumer_groups.groups import list_names
 from millstream.kafka_tools.consumer_groups.terms import print_error
 from millstream.kafka_tools.consumer_groups.topics import parse_topic_partitions
 from millstream.kafka_tools.java.java_errors import JavaError, of_answer
-from millstream.kafka_tools.java.java_order import string_order
 from millstream.kafka_tools.options.arguments import OptionValues
 from millstream.terminal.session import Session
 
@@ -56,12 +55,12 @@ def tell_unreachable(values: OptionValues, error: JavaError) -> None:
 
 
 def _print_groups(names: Iterable[str], failed: Mapping[str, JavaError]) -> None:
-    deleted = ", ".join(f"'{name}'" for name in string_order(name for name in names if name not in failed))
+    deleted = ", ".join(f"'{name}'" for name in sorted({*names} - failed.keys()))
     if not failed:
         print(f"Deletion of requested consumer groups ({deleted}) was successful.")
         return
     print_error("Deletion of some consumer groups failed:")
-    for name in string_order(failed):
+    for name in sorted(failed):
         print(f"* Group '{name}' could not be deleted due to: {failed[name].full_text}")
     if deleted:
         print(f"\nThese consumer groups were deleted successfully: {deleted}")

@@ -17,7 +17,6 @@ from millstream.kafka_tools.consumer_groups.groups import (
 )
 from millstream.kafka_tools.consumer_groups.terms import print_error
 from millstream.kafka_tools.java.java_errors import JavaError, illegal_argument
-from millstream.kafka_tools.java.java_order import partition_order
 from millstream.kafka_tools.options.arguments import OptionValues
 from millstream.kafka_tools.running import tell
 from millstream.terminal.session import Session
@@ -142,7 +141,7 @@ async def _offset_rows(session: Session, group: Group) -> list[dict[str, str]]:
     rows: list[dict[str, str]] = []
 
     async def add(tps: Iterable[TopicPartition], member: Member | None) -> None:
-        ordered = partition_order(sorted(tps, key=lambda tp: tp.partition))
+        ordered = sorted(tps)
         ends = await log_offsets(session, ordered, "latest")
         for tp in ordered:
             offset, end = committed.get(tp), ends.get(tp)

@@ -15,7 +15,6 @@ from kafka_client.wire.messages.describe_groups import DescribedGroup as Classic
 from kafka_client.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from millstream.commands.group.assignment import decode_assignment
 from millstream.kafka_tools.java.java_errors import illegal_argument, wrapped
-from millstream.kafka_tools.java.java_order import string_order
 from millstream.terminal.session import Session
 
 CONSUMER_TYPES = ("", "consumer")
@@ -59,7 +58,7 @@ async def list_names(session: Session) -> list[str]:
 async def list_consumer_groups(session: Session) -> list[ListedGroup]:
     """All groups of consumers, in Java's order."""
     groups = {group.group_id: group for group in await session.admin.list_groups()}
-    listed = [groups[name] for name in string_order(groups)]
+    listed = [groups[name] for name in sorted(groups)]
     return [group for group in listed if group.protocol_type in CONSUMER_TYPES and group.type != "share"]
 
 

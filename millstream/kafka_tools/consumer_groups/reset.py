@@ -15,10 +15,9 @@ from millstream.kafka_tools.consumer_groups.groups import (
     log_offsets,
     read_group,
 )
-from millstream.kafka_tools.consumer_groups.terms import SCENARIOS, options_order, print_error
+from millstream.kafka_tools.consumer_groups.terms import SCENARIOS, print_error
 from millstream.kafka_tools.consumer_groups.topics import parse_topic_partitions
 from millstream.kafka_tools.java.java_errors import JavaError, illegal_argument, unwrapped, wrapped
-from millstream.kafka_tools.java.java_order import copied, partition_order, string_order
 from millstream.kafka_tools.java.java_times import date_time_ms, duration_ms
 from millstream.kafka_tools.options.arguments import Ended, OptionValues
 from millstream.kafka_tools.running import tell
@@ -36,7 +35,7 @@ async def reset_offsets(session: Session, values: OptionValues) -> None:
     """Reset groups' offsets, or only plan it; print where they go."""
     names = await list_names(session) if values.has("all-groups") else values.texts("group")
     planned: dict[str, Offsets] = {}
-    for name in string_order(names, copied(len(set(names)))):
+    for name in sorted(set(names)):
         state = await _state(session, name)
         if state in INACTIVE:
             planned[name] = await _reset(session, values, name)
@@ -105,7 +104,7 @@ async def _plan(
         return await _from_file(session, values, group, Path(path))
     if values.has("to-current"):
         return await _current(session, group, tps)
-    scenarios = ", ".join(f"[{name}]" for name in options_order(SCENARIOS))
+    scenarios = ", ".join(f"[{name}]" for name in sorted(SCENARIOS))
     raise Ended(
         1, f"Option '[reset-offsets]' requires one of the following scenarios: [{scenarios}]", usage=True
     )
@@ -136,7 +135,7 @@ async def _current(session: Session, group: str, tps: Iterable[TopicPartition]) 
 async def _at(session: Session, tps: Iterable[TopicPartition], timestamp_ms: int) -> Offsets:
     """The offsets of a time; the end of the log where no record is as young."""
     offsets = await log_offsets(session, tps, timestamp_ms)
-    without = partition_order(tp for tp, offset in offsets.items() if offset < 0)
+    without = sorted(tp for tp, offset in offsets.items() if offset < 0)
     for tp in without:
         print(
             f"\nWarn: Partition {tp.partition} from topic {tp.topic} is empty. Falling back to latest known "
@@ -191,8 +190,8 @@ def _read_plans(text: str, values: OptionValues) -> dict[str, dict[TopicPartitio
 
 def _exported(planned: Mapping[str, Offsets], *, with_groups: bool) -> str:
     lines = []
-    for name in string_order(planned):
-        for tp in partition_order(planned[name]):
+    for name in sorted(planned):
+        for tp in sorted(planned[name]):
             row = [tp.topic, str(tp.partition), str(planned[name][tp])]
             lines.append(",".join(map(_quoted, [name, *row] if with_groups else row)) + "\n")
     return "".join(lines)
@@ -208,8 +207,8 @@ def _quoted(text: str) -> str:
 def _print(planned: Mapping[str, Offsets]) -> None:
     rows = [
         (name, tp.topic, str(tp.partition), str(planned[name][tp]))
-        for name in string_order(planned)
-        for tp in partition_order(planned[name])
+        for name in sorted(planned)
+        for tp in sorted(planned[name])
     ]
     titles = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")] if planned else []
     first = max([WIDTH, *map(len, planned)])

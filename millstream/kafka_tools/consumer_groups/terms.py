@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from millstream.kafka_tools.java.java_order import hash_order, string_hash
-
 SCENARIOS = (
     "to-offset",
     "shift-by",
@@ -22,8 +18,3 @@ SCENARIOS = (
 def print_error(message: str) -> None:
     """As the Java tool tells what it could not do; its exit status is 0 all the same."""
     print(f"\nError: {message}")
-
-
-def options_order(names: Iterable[str]) -> list[str]:
-    """Options in the order of the sets that the Java tool has them in."""
-    return hash_order(names, lambda name: (31 + string_hash(name)) & 0xFFFFFFFF)

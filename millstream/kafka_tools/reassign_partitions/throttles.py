@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kafka_client import OngoingReassignment, ResourceType, TopicPartition
-from millstream.kafka_tools.java.java_order import hash_order, integer_hash, string_order
 from millstream.kafka_tools.reassign_partitions.plan import Assignment
 from millstream.terminal import throttles
 from millstream.terminal.session import Session
@@ -17,11 +16,11 @@ async def clear_throttles(session: Session, moves: Iterable[tuple[TopicPartition
     """Take away those of all brokers, and of the topics that moved."""
     listed = list(moves)
     registered = [broker.node_id for broker in (await session.admin.describe_cluster()).brokers]
-    brokers = hash_order([*registered, *(node for _, replicas in listed for node in replicas)], integer_hash)
+    brokers = sorted({*registered, *(node for _, replicas in listed for node in replicas)})
     shown = ",".join(map(str, brokers))
     print(f"Clearing broker-level throttles on broker{'' if len(brokers) == 1 else 's'} {shown}")
     await throttles.clear_throttles(session, brokers, (), (*throttles.BROKER_KEYS, FOLDERS_KEY))
-    topics = string_order(tp.topic for tp, _ in listed)
+    topics = sorted({tp.topic for tp, _ in listed})
     print(f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {','.join(topics)}")
     await throttles.clear_throttles(session, (), topics)
 

@@ -17,7 +17,6 @@ from kafka_client.wire.messages.describe_topic_partitions import (
     TopicRequest,
 )
 from millstream.kafka_tools.java.java_errors import illegal_argument
-from millstream.kafka_tools.java.java_order import string_order
 from millstream.kafka_tools.java.java_uuid import parse_uuid, shown_uuid
 from millstream.kafka_tools.options.arguments import OptionValues
 from millstream.kafka_tools.topics.actions import check_exists, find_topics
@@ -56,7 +55,7 @@ async def describe_topics(session: Session, values: OptionValues) -> None:
     configs = await session.admin.describe_topics_configs(topics)
     live = set((await session.client.metadata((), refresh=True)).brokers)
     moves = await _moves(session, topics.values())
-    for name in string_order(topics, len(topics)):
+    for name in sorted(topics):
         config = configs[name]
         if isinstance(config, KafkaError):
             raise config
@@ -179,7 +178,7 @@ def _lines(
     moves: Mapping[TopicPartition, OngoingReassignment],
     only: _Filter,
 ) -> Iterator[str]:
-    own = [config[key] for key in string_order(config) if config[key].source != DEFAULT]
+    own = [config[key] for key in sorted(config) if config[key].source != DEFAULT]
     factors = [_factor(p, moves.get(TopicPartition(topic.name, p.index))) for p in topic.partitions]
     if only.topics and (own or not only.overridden):
         topic_id = f"\tTopicId: {shown_uuid(topic.topic_id)}" if any(topic.topic_id) else ""

@@ -1,22 +1,17 @@
-"""What is imitated of Java: the order of a HashMap, texts of errors, versions of APIs, numbers, times."""
+"""Tests of what the tools imitate of Java: texts of errors, versions of APIs, numbers, times."""
 
 from __future__ import annotations
 
 import pytest
 
 from kafka_client.errors import ErrorCode
-from kafka_client.topic_partition import TopicPartition
 from millstream.kafka_tools.java.error_texts import ERROR_TEXTS
 from millstream.kafka_tools.java.java_apis import APIS, Api
 from millstream.kafka_tools.java.java_errors import JavaError
 from millstream.kafka_tools.java.java_numbers import shown_double
-from millstream.kafka_tools.java.java_order import copied, partition_hash, string_hash
 from millstream.kafka_tools.java.java_times import date_time_ms, duration_ms
 from tests.support import java
 from tests.support.depth import deep
-
-NAMES = ["", "a", "b", "topic-17", "ein längerer Name", "𝄞"]
-TPS = [TopicPartition(name, partition) for name in NAMES for partition in (0, 1, 17, 1000)]
 
 
 def test_every_code_has_its_exception() -> None:
@@ -35,11 +30,6 @@ def test_java_says_the_same() -> None:
         int(key): Api(name, int(lowest), int(highest), of_clients == "true")
         for key, name, lowest, highest, of_clients in apis
     } == APIS
-    names = [name.split("\t") for name in sections["strings"].splitlines()]
-    assert {name: int(value) & 0xFFFFFFFF for name, value in names} == {n: string_hash(n) for n in NAMES}
-    assert [int(line) & 0xFFFFFFFF for line in sections["partitions"].splitlines()] == [
-        partition_hash(tp) for tp in TPS
-    ]
     doubles = [line.split("\t") for line in sections["doubles"].splitlines()]
     assert {text: shown_double(float(text)) for text, _ in doubles} == dict(doubles)
 
@@ -49,10 +39,6 @@ def test_java_says_the_same() -> None:
 )
 def test_doubles(text: str, shown: str) -> None:
     assert shown_double(float(text)) == shown
-
-
-def test_a_copied_map_is_as_large_as_its_entries_need() -> None:
-    assert [copied(count) for count in (1, 2, 3, 12)] == [2, 3, 5, 17]
 
 
 def test_times() -> None:
