@@ -24,7 +24,7 @@ from millstream.terminal.status import Partly, UsageError
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 MB = 1024 * 1024
-"""As Kafka's tools count."""
+"""Bytes of a megabyte, as in Kafka's tools."""
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 NumRecords = Annotated[int, typer.Option("--num-records", "-n", min=1, help="How many records.")]
@@ -77,15 +77,15 @@ async def produce(
 
 
 def _produced(bench: ProduceBench) -> Row:
-    found = bench.latencies
-    middle, p95, p99, p999 = found.percentiles_ms(0.5, 0.95, 0.99, 0.999)
+    latencies = bench.latencies
+    middle, p95, p99, p999 = latencies.percentiles_ms(0.5, 0.95, 0.99, 0.999)
     return {
-        "records": found.count,
+        "records": latencies.count,
         "seconds": round(bench.seconds, 6),
-        "records_per_second": round(found.count / bench.seconds, 1),
+        "records_per_second": round(latencies.count / bench.seconds, 1),
         "mb_per_second": round(bench.bytes_sent / MB / bench.seconds, 2),
-        "latency_avg_ms": round(found.average_ms, 2),
-        "latency_max_ms": round(found.max_ms, 2),
+        "latency_avg_ms": round(latencies.average_ms, 2),
+        "latency_max_ms": round(latencies.max_ms, 2),
         "latency_50th_ms": middle,
         "latency_95th_ms": p95,
         "latency_99th_ms": p99,

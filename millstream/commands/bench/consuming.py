@@ -11,7 +11,7 @@ from millstream.terminal.progress import Progress
 
 @dataclass(slots=True)
 class ConsumeBench:
-    """What was read. Times are seconds since 1970; a group is joined at `assigned_at`."""
+    """The counts and times of a run. Times are seconds since 1970; a group is joined at `assigned_at`."""
 
     began_at: float = 0.0
     assigned_at: float = 0.0
@@ -19,14 +19,14 @@ class ConsumeBench:
     records: int = 0
     bytes_read: int = 0
 
-    async def run(self, consumer: Consumer, wanted: int, idle_ms: int, progress: Progress) -> None:
-        """Read `wanted` records or more, since batches are whole; until for `idle_ms` nothing comes."""
-        while self.records < wanted:
-            came = await consumer.fetch(timeout_ms=idle_ms)
-            if not came:
+    async def run(self, consumer: Consumer, count: int, idle_ms: int, progress: Progress) -> None:
+        """Read whole batches until `count` records are read, or until none arrives for `idle_ms`."""
+        while self.records < count:
+            batches = await consumer.fetch(timeout_ms=idle_ms)
+            if not batches:
                 break
             before = self.records
-            for fetched in came:
+            for fetched in batches:
                 for part in fetched.parts():
                     self.records += len(part.records)
                     self.bytes_read += sum(

@@ -6,7 +6,7 @@ from collections import Counter
 
 
 class Latencies:
-    """Whole milliseconds, as Kafka's tool rounds them, and how many records had each."""
+    """A histogram of records by latency in whole milliseconds, rounded down as in Kafka's tool."""
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
@@ -15,7 +15,7 @@ class Latencies:
         self._max_ms = 0.0
 
     def note(self, latency_ms: float, records: int) -> None:
-        """So many records took so long."""
+        """Count `records` records with a latency of `latency_ms`."""
         self._counts[int(latency_ms)] += records
         self.count += records
         self._sum_ms += latency_ms * records
@@ -23,22 +23,22 @@ class Latencies:
 
     @property
     def average_ms(self) -> float:
-        """0 where nothing was noted."""
+        """The mean latency; 0 without records."""
         return self._sum_ms / self.count if self.count else 0.0
 
     @property
     def max_ms(self) -> float:
-        """The longest."""
+        """The longest latency; 0 without records."""
         return self._max_ms
 
     def percentiles_ms(self, *shares: float) -> list[int]:
-        """For each share (0.5: the median) the latency that so many records did not pass."""
-        found, seen = [], 0
+        """Return a latency for each share (0.5: the median), in ascending order of the shares."""
+        percentiles, passed = [], 0
         ordered = iter(sorted(self._counts.items()))
         latency = 0
         for share in sorted(shares):
-            while seen < share * self.count:
+            while passed < share * self.count:
                 latency, records = next(ordered)
-                seen += records
-            found.append(latency)
-        return found
+                passed += records
+            percentiles.append(latency)
+        return percentiles

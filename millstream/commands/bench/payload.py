@@ -1,4 +1,4 @@
-"""What a benchmark writes: random records of one size, or records of a file."""
+"""The payloads a benchmark writes: random records of one size, or records of a file."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ from kafka_client.errors import ConfigError
 from millstream.terminal.status import UsageError
 
 _KINDS = 1_024
-"""So many different records, taken in turn: more would be no harder to write."""
+"""The number of different random records, which are written in turn."""
 _SEED = 0
 
 
 def random_payloads(size: int, seed: int = _SEED) -> list[bytes]:
-    """Letters A to Z, as Kafka's tool writes them; the same ones in every run with the same seed."""
+    """Return payloads of `size` letters A to Z, as in Kafka's tool. The same seed gives the same letters."""
     source = random.Random(seed)
     return [bytes(source.choices(range(65, 91), k=size)) for _ in range(_KINDS if size else 1)]
 
 
 def file_payloads(path: Path, delimiter: bytes) -> list[bytes]:
-    """The records of a file, empty ones left out; ConfigError, or UsageError for a file without any."""
+    """Return the non-empty records of a file.
+
+    Raises ConfigError if the file cannot be read, and UsageError if it has no records.
+    """
     try:
-        found = [part for part in path.read_bytes().split(delimiter) if part]
+        payloads = [part for part in path.read_bytes().split(delimiter) if part]
     except OSError as error:
         raise ConfigError("--payload-file", path, f"cannot be read: {error.strerror}") from None
-    if not found:
+    if not payloads:
         raise UsageError(f"--payload-file {path} has no records in it")
-    return found
+    return payloads
 
 
 def slices(payloads: list[bytes], total: int, size: int) -> Iterator[list[bytes]]:
-    """`total` payloads, in turn, `size` at a time."""
+    """Yield `total` payloads in lists of at most `size`, repeating `payloads` in turn."""
     endless = cycle(payloads)
     for begin in range(0, total, size):
         yield list(islice(endless, min(size, total - begin)))

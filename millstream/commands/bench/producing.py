@@ -14,13 +14,13 @@ from millstream.commands.bench.latencies import Latencies
 from millstream.terminal.progress import Progress
 
 SLICE_BYTES = 16_384
-"""Bytes handed over at once, Kafka's `batch.size`: what is measured is not finer than batches are."""
+"""Bytes handed over at once, Kafka's `batch.size`: latencies are measured by slices of about a batch."""
 TICK_SECONDS = 0.01
 """With --throughput, how often records are handed over."""
 
 
 _Done: TypeAlias = Callable[[list[NewRecord], asyncio.Future[int | None]], None]
-"""Takes the records that a future is of."""
+"""A callback with the records sent and the future of their acknowledgement."""
 
 
 class Producer(Protocol):
@@ -36,7 +36,7 @@ class Producer(Protocol):
 
 
 class Window(Latencies):
-    """What was acknowledged within some time."""
+    """Latencies and bytes of the records acknowledged in a period."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,26 +62,25 @@ class ProduceBench:
         self._window = Window()
         self.seconds = 0.0
         self.steady: Window | None = None
-        """What was handed over since `begin_steady`, and acknowledged."""
+        """The acknowledged records among those handed over since `begin_steady`; None before it."""
         self.steady_seconds = 0.0
         self._steady_since = 0.0
         self.failure: MillstreamError | None = None
 
     def window(self) -> Window:
-        """A new one, which counts until the next is asked for."""
+        """Return a new window, which counts acknowledgements until the next call."""
         self._window = Window()
         return self._window
 
     def begin_steady(self) -> None:
-        """Count what is handed over from here on apart."""
+        """Count the records handed over from now on in `steady`, too."""
         self.steady = Window()
         self._steady_since = time.perf_counter()
 
     async def run(self, slices: Iterator[list[bytes]], throughput: float, progress: Progress) -> None:
-        """Send all slices, besides those of earlier runs: at most `throughput` records a second (0 or less:
-        as fast as it goes).
+        """Send all slices at up to `throughput` records a second (0 or less: no limit) and add to the counts.
 
-        Raises the first error of what was not acknowledged.
+        Raises the first error of a record that was not acknowledged.
         """
         began = time.perf_counter()
         sent = 0
@@ -111,12 +110,12 @@ class ProduceBench:
                 await self._hand_over(number, records, done)
 
     def _keyed(self, now_ms: int, payloads: list[bytes], keys: Iterator[bytes]) -> dict[int, list[NewRecord]]:
-        """Records by their partitions."""
-        found: dict[int, list[NewRecord]] = {}
+        """Return the records by the partition of their keys."""
+        by_partition: dict[int, list[NewRecord]] = {}
         for payload, key in zip(payloads, keys, strict=False):
             number = self._producer.partition_for(self._topic, key, self._count)
-            found.setdefault(number, []).append((now_ms, key, payload, ()))
-        return found
+            by_partition.setdefault(number, []).append((now_ms, key, payload, ()))
+        return by_partition
 
     async def _hand_over(self, number: int, records: list[NewRecord], done: _Done) -> None:
         future = await self._producer.send(self._topic, number, records)
@@ -147,7 +146,7 @@ class ProduceBench:
 
 
 def slice_size(payloads: list[bytes], throughput: float) -> int:
-    """Records to hand over at once."""
+    """Return how many records are handed over at once."""
     average = max(1, sum(map(len, payloads)) // len(payloads))
     size = max(1, SLICE_BYTES // average)
     return min(size, max(1, int(throughput * TICK_SECONDS))) if throughput > 0 else size

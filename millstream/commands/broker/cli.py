@@ -1,4 +1,4 @@
-"""`millstream broker`: which there are, and what kafka.admin.ShutdownBroker of Kafka 0.8 did."""
+"""`millstream broker`: list brokers and shut them down, as kafka.admin.ShutdownBroker of Kafka 0.8 did."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 BROKERS = ("id", "host", "port", "rack", "controller", "partitions_led")
 STOP_SECONDS = 60.0
-"""Handing over takes up to 15 s, and longer by a session with ZooKeeper where the controller hangs."""
+"""A handover takes up to 15 s; with a hanging controller also the timeout of its ZooKeeper session."""
 
 
 @app.callback()
@@ -23,7 +23,7 @@ def _options() -> None:
 
 @command(app, "list")
 async def list_brokers(session: Session) -> None:
-    """The brokers: where to reach them, and how many partitions each leads."""
+    """List the brokers: where to reach them, and how many partitions each leads."""
     from millstream.commands.broker.led import partitions_led
 
     cluster = await session.admin.describe_cluster()

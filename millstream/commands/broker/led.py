@@ -9,5 +9,5 @@ from kafka_client import TopicMetadata
 
 
 def partitions_led(topics: Mapping[str, TopicMetadata]) -> Counter[int]:
-    """By the broker's id; 0 of who leads none."""
+    """Return the number of led partitions by broker id; 0 for a broker that leads none."""
     return Counter(p.leader for topic in topics.values() for p in topic.partitions.values())

@@ -1,4 +1,4 @@
-"""What partitions lose when brokers go: their leader, or so many replicas that acks=all is refused."""
+"""The effect of stopping brokers: partitions without a leader, or with too few replicas for acks=all."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from millstream.commands.partition.status import MIN_ISR, Standing
 from millstream.terminal.plural import counted
 
 SHOWN = 8
-"""How many partitions are named."""
+"""How many partitions a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The partitions that stand well enough without some brokers are not in it."""
+    """The partitions that lose their leader or fall below min.insync.replicas when brokers stop."""
 
     leaderless: Sequence[str]
-    """Nobody in sync is left, who could lead."""
+    """Partitions without an in-sync replica that could lead."""
     under_min_isr: Sequence[str]
-    """They are led, and less are in sync than there must be."""
+    """Partitions with a leader and fewer in-sync replicas than min.insync.replicas."""
 
     @classmethod
-    def of(cls, known: Iterable[Standing], going: Collection[int], alive: Collection[int]) -> Loss:
-        """Of the partitions in which a broker that is going is in sync."""
+    def of(cls, standings: Iterable[Standing], going: Collection[int], alive: Collection[int]) -> Loss:
+        """Return the loss when brokers `going` stop.
+
+        Partitions in which none of them is in sync lose nothing.
+        """
         leaderless, under = [], []
-        for each in known:
+        for each in standings:
             in_sync = set(each.partition.isr)
             if in_sync.isdisjoint(going):
                 continue

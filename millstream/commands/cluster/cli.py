@@ -1,4 +1,4 @@
-"""`millstream cluster`: what there is to know of a cluster and its brokers."""
+"""`millstream cluster`: show a cluster's brokers, health and API versions, or move it to ZooKeeper."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ APIS = ("broker", "api", "key", "min_version", "max_version")
 
 @app.callback()
 def _options() -> None:
-    """The cluster: its id and controller, its brokers, what they speak, and whether all is well."""
+    """Show the cluster: its id and controller, its brokers, what they speak, and whether all is well."""
 
 
 @command(app)
 async def describe(session: Session) -> None:
-    """The cluster's id, its controller, and how much is in it."""
+    """Show the cluster's id, its controller, and how many brokers, topics and partitions it has."""
     cluster = await session.admin.describe_cluster()
     topics = await session.admin.list_topics()
     row = {
@@ -44,7 +44,7 @@ async def describe(session: Session) -> None:
 
 @command(app)
 async def brokers(session: Session) -> None:
-    """The brokers and where to reach them."""
+    """List the brokers and where to reach them."""
     cluster = await session.admin.describe_cluster()
 
     def row(broker: BrokerNode) -> Row:
@@ -61,7 +61,7 @@ async def brokers(session: Session) -> None:
 
 @command(app)
 async def health(session: Session) -> None:
-    """Whether all is well: brokers, controller, log folders, partitions and their leaders.
+    """Check that all is well: brokers, controller, log directories, partitions and their leaders.
 
     The exit status is 7 if anything failed, and 6 if something could not be found out. Moves under way and
     leaders that are not the preferred ones are warnings.
@@ -86,17 +86,17 @@ async def api_versions(
     *,
     broker: Annotated[int | None, typer.Option(help="Only this broker; otherwise all of them.")] = None,
 ) -> None:
-    """The versions of each API that the brokers answer."""
+    """List the versions of each API that the brokers answer."""
     import asyncio
 
-    known = [each.node_id for each in (await session.admin.describe_cluster()).brokers]
-    if broker is not None and broker not in known:
-        raise NotFound(f"there is no broker {broker}: the cluster has {', '.join(map(str, sorted(known)))}")
-    asked = sorted(known) if broker is None else [broker]
-    connections = await asyncio.gather(*(session.client.connection(node) for node in asked))
+    ids = [each.node_id for each in (await session.admin.describe_cluster()).brokers]
+    if broker is not None and broker not in ids:
+        raise NotFound(f"there is no broker {broker}: the cluster has {', '.join(map(str, sorted(ids)))}")
+    nodes = sorted(ids) if broker is None else [broker]
+    connections = await asyncio.gather(*(session.client.connection(node) for node in nodes))
     rows = [
         {"broker": node, "api": _api_name(key), "key": key, "min_version": lowest, "max_version": highest}
-        for node, connection in zip(asked, connections, strict=True)
+        for node, connection in zip(nodes, connections, strict=True)
         for key, (lowest, highest) in sorted(connection.versions.items())
     ]
     session.show(rows, APIS)
@@ -124,14 +124,15 @@ def move_to_zookeeper(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Look at the log folders and the chroot, and say what there is.")
+        bool,
+        typer.Option("--dry-run", help="Look at the log directories and the chroot, and say what there is."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Move a single broker's metadata to ZooKeeper, where others can join it. The broker must be stopped.
 
-    Topics, settings and producer ids are written to an empty chroot as Kafka's znodes, and the log folders
-    say then that they are there; no log is touched. Killed at any point, run it again.
+    Topics, settings and producer ids are written to an empty chroot as Kafka's znodes. The log
+    directories then note that they are there; no log is touched. Killed at any point, run it again.
     """
     from millstream.commands.cluster.zookeeper_move import run
 
@@ -141,7 +142,7 @@ def move_to_zookeeper(
 
 
 def _api_name(key: int) -> str:
-    """The API's name in Kafka's style; its number where we do not know it."""
+    """Return the API's name in Kafka's style, or UNKNOWN with its number."""
     from kafka_client.wire import ApiKey
 
     try:

@@ -1,7 +1,7 @@
-"""What `cluster health` looks at. Each check says what it found, and what to do if that will not do.
+"""The checks of `cluster health`. Each check reports what it found, and a remedy if one is needed.
 
-A cluster is unhealthy where a check FAILED: something is not there that is to be. What is under way, or only
-not where it is best, is a WARNING. What brokers do not tell us is UNKNOWN.
+A cluster is unhealthy if a check FAILED: a broker, controller, log directory or replica is missing. Moves
+under way, and leaders that are not the preferred ones, are a WARNING. A check without a response is UNKNOWN.
 """
 
 from __future__ import annotations
@@ -28,50 +28,52 @@ T = TypeVar("T")
 
 OK, WARNING, FAILED, UNKNOWN = "ok", "warning", "failed", "unknown"
 TIMEOUT_MS = 5_000
-"""How long one question is repeated."""
+"""How long a request is retried."""
 PATIENCE_SECONDS = 10.0
-"""How long its answer is waited for: what does not come by then is part of what is wrong."""
+"""How long a check waits for a response; without one the check is UNKNOWN."""
 SHOWN = 8
-"""How many names a table's cell has; other forms have them all."""
+"""How many names a table's cell has at most; JSON and YAML have all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found: a sentence, and the `names` of what it is about."""
+    """The result of a check: a sentence, and the `names` of the brokers, directories or partitions."""
 
     check: str
     status: str
-    found: str
+    detail: str
     names: Sequence[str] = ()
     remedy: str | None = None
 
     def row(self, form: Format) -> Row:
-        """As it is shown."""
+        """Return the output row; in tables and plain text the names are part of the sentence."""
         if form not in (Format.TABLE, Format.PLAIN):
             return {
                 "check": self.check,
                 "status": self.status,
-                "found": self.found,
+                "found": self.detail,
                 "names": list(self.names),
                 "remedy": self.remedy,
             }
         shown = [*self.names[:SHOWN], *([f"{len(self.names) - SHOWN} more"] if self.names[SHOWN:] else [])]
-        found = f"{self.found}: {', '.join(shown)}" if shown else self.found
-        return {"check": self.check, "status": self.status, "found": found, "remedy": self.remedy}
+        detail = f"{self.detail}: {', '.join(shown)}" if shown else self.detail
+        return {"check": self.check, "status": self.status, "found": detail, "remedy": self.remedy}
 
 
 async def check_cluster(session: Session) -> list[Finding]:
-    """All checks. MillstreamError where no broker tells of the cluster and its topics."""
+    """Run all checks. Raises MillstreamError if no broker describes the cluster and its topics."""
     admin = Admin(session.client, timeout_ms=TIMEOUT_MS)
     cluster = await admin.describe_cluster()
     alive = {broker.node_id for broker in cluster.brokers}
     topics = await admin.list_topics()
     folders, moves, configs = await asyncio.gather(
-        asyncio.gather(*(_told(admin.describe_log_dirs([broker], ())) for broker in sorted(alive))),
-        _told(admin.list_partition_reassignments()),
-        _told(admin.describe_topics_configs(topics, keys=(MIN_ISR,))),
+        asyncio.gather(
+            *(_answer_or_error(admin.describe_log_dirs([broker], ())) for broker in sorted(alive))
+        ),
+        _answer_or_error(admin.list_partition_reassignments()),
+        _answer_or_error(admin.describe_topics_configs(topics, keys=(MIN_ISR,))),
     )
-    known = standings(
+    partitions = standings(
         topics,
         {} if isinstance(configs, MillstreamError) else configs,
         {} if isinstance(moves, MillstreamError) else moves,
@@ -81,16 +83,16 @@ async def check_cluster(session: Session) -> list[Finding]:
         _brokers(alive, topics),
         _controller(cluster),
         _log_dirs(dict(zip(sorted(alive), folders, strict=True))),
-        _offline(known),
-        _under_min_isr(known, configs),
-        _under_replicated(known),
+        _offline(partitions),
+        _under_min_isr(partitions, configs),
+        _under_replicated(partitions),
         _reassignments(moves),
-        _preferred(known),
+        _preferred(partitions),
     ]
 
 
-async def _told(question: Awaitable[T]) -> T | MillstreamError:
-    """The answer, or why there is none."""
+async def _answer_or_error(question: Awaitable[T]) -> T | MillstreamError:
+    """Await `question`; return its answer, or the error if it fails or takes over PATIENCE_SECONDS."""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await question
@@ -101,7 +103,7 @@ async def _told(question: Awaitable[T]) -> T | MillstreamError:
 
 
 def _brokers(alive: set[int], topics: Mapping[str, TopicMetadata]) -> Finding:
-    """A broker that is to have replicas is one of the cluster's; of others nobody knows."""
+    """Check that every broker with replicas is alive. Brokers without replicas are not missed."""
     needed = {
         replica for topic in topics.values() for p in topic.partitions.values() for replica in p.replicas
     }
@@ -136,33 +138,33 @@ def _log_dirs(answers: Mapping[int, Mapping[int, Sequence[LogDir]] | MillstreamE
     return Finding("log-dirs", OK, f"{well} there")
 
 
-def _offline(known: Sequence[Standing]) -> Finding:
+def _offline(partitions: Sequence[Standing]) -> Finding:
     remedy = "start a broker that was in sync; what an unclean election would lose, see partition elect"
-    return _of_partitions("offline-partitions", FAILED, known, lambda each: not each.is_led, remedy)
+    return _of_partitions("offline-partitions", FAILED, partitions, lambda each: not each.is_led, remedy)
 
 
-def _under_min_isr(known: Sequence[Standing], configs: object) -> Finding:
+def _under_min_isr(partitions: Sequence[Standing], configs: object) -> Finding:
     if isinstance(configs, MillstreamError):
         return Finding("under-min-isr-partitions", UNKNOWN, described(configs))
     remedy = "producers with acks=all are refused: start the brokers of the other replicas"
     return _of_partitions(
-        "under-min-isr-partitions", FAILED, known, lambda each: each.is_under_min_isr, remedy
+        "under-min-isr-partitions", FAILED, partitions, lambda each: each.is_under_min_isr, remedy
     )
 
 
-def _under_replicated(known: Sequence[Standing]) -> Finding:
+def _under_replicated(partitions: Sequence[Standing]) -> Finding:
     remedy = "start the brokers of the other replicas; if they are there, they lag, or a disk has failed"
     return _of_partitions(
-        "under-replicated-partitions", FAILED, known, lambda each: each.is_under_replicated, remedy
+        "under-replicated-partitions", FAILED, partitions, lambda each: each.is_under_replicated, remedy
     )
 
 
-def _preferred(known: Sequence[Standing]) -> Finding:
+def _preferred(partitions: Sequence[Standing]) -> Finding:
     remedy = "millstream partition elect --all-topic-partitions"
     return _of_partitions(
         "preferred-leaders",
         WARNING,
-        known,
+        partitions,
         lambda each: each.is_led and not each.is_led_as_preferred,
         remedy,
         "led by others",
@@ -172,14 +174,14 @@ def _preferred(known: Sequence[Standing]) -> Finding:
 def _of_partitions(
     check: str,
     status: str,
-    known: Sequence[Standing],
+    partitions: Sequence[Standing],
     is_odd: Callable[[Standing], bool],
     remedy: str,
     what: str = "",
 ) -> Finding:
-    odd = [str(each.tp) for each in known if is_odd(each)]
-    found = f"{len(odd)} of {len(known)}{what and f' {what}'}"
-    return Finding(check, status, found, odd, remedy) if odd else Finding(check, OK, found)
+    odd = [str(each.tp) for each in partitions if is_odd(each)]
+    detail = f"{len(odd)} of {len(partitions)}{what and f' {what}'}"
+    return Finding(check, status, detail, odd, remedy) if odd else Finding(check, OK, detail)
 
 
 def _reassignments(moves: Mapping[TopicPartition, OngoingReassignment] | MillstreamError) -> Finding:

@@ -24,14 +24,17 @@ _IN_TIME = {
 
 
 def run(local: Local, file: Path | None, overrides: Sequence[str], *, dry_run: bool, yes: bool) -> None:
-    """Do it. `overrides` are key=value on top of the broker's file. MillstreamError."""
+    """Move a single broker's metadata to ZooKeeper, or show with `dry_run` what would be moved.
+
+    `overrides` are key=value on top of the broker's file. Raises MillstreamError if the move is impossible.
+    """
     loaded = load_config(file, overrides)
     zookeeper = zookeeper_settings(ZooKeeperConfig.of(loaded.config.explicit))
     with SingleNode(loaded.config.log_dirs, loaded.config.node_id) as node:
         if dry_run:
-            came = run_loop(look(node, zookeeper))
-            if node.image is not None or came is not Standing.EMPTY:
-                return local.show_one(_row(node, zookeeper.connect, _IN_TIME[came]), COLUMNS)
+            standing = run_loop(look(node, zookeeper))
+            if node.image is not None or standing is not Standing.EMPTY:
+                return local.show_one(_row(node, zookeeper.connect, _IN_TIME[standing]), COLUMNS)
             raise node.is_elsewhere()
         if node.image is not None:
             local.confirm(
@@ -39,8 +42,8 @@ def run(local: Local, file: Path | None, overrides: Sequence[str], *, dry_run: b
                 f"{zookeeper.connect}? From then on it starts with zookeeper.connect only.",
                 yes=yes,
             )
-        came = run_loop(move(node, zookeeper, lambda: time.time_ns() // 1_000_000))
-        state = _IN_TIME[came] if came is Standing.DONE else "moved"
+        standing = run_loop(move(node, zookeeper, lambda: time.time_ns() // 1_000_000))
+        state = _IN_TIME[standing] if standing is Standing.DONE else "moved"
         local.show_one(_row(node, zookeeper.connect, state), COLUMNS)
         local.tell(f"Start broker {node.node_id} with zookeeper.connect={zookeeper.connect} from now on.")
 

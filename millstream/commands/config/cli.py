@@ -88,8 +88,8 @@ async def alter(
     """Set keys, or add to and take from those that are lists."""
     from millstream.commands.config.settings import change, changes
 
-    wanted = changes(settings or [], append or [], subtract or [])
-    await change(session, kind, name, wanted, dry_run=dry_run)
+    requested = changes(settings or [], append or [], subtract or [])
+    await change(session, kind, name, requested, dry_run=dry_run)
 
 
 @command(app)

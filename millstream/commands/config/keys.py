@@ -1,4 +1,4 @@
-"""Settings' keys: those that are known, and the one that may be meant by a wrong one."""
+"""Settings' keys: the known ones, and the nearest known key to a wrong one."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ SOURCES = {
 
 
 def known_topic_keys() -> Iterable[str]:
-    """The keys of topics that logd knows, which are Apache Kafka's."""
+    """Return the topic keys that logd knows, which are Apache Kafka's."""
     from logd.config import TOPIC_SETTINGS
 
     return TOPIC_SETTINGS
 
 
 def read_settings(texts: Sequence[str], what: str) -> dict[str, str]:
-    """`key=value` arguments; UsageError for one that is not."""
-    found = {}
+    """Return `key=value` arguments as a dict. Raises UsageError if an argument has no key or no `=`."""
+    settings = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise UsageError(f"{what} {text}: give KEY=VALUE")
-        found[key.strip()] = value.strip()
-    return found
+        settings[key.strip()] = value.strip()
+    return settings
 
 
 def own_settings(configs: Mapping[str, ConfigEntry] | KafkaError | None) -> dict[str, str | None]:
-    """The values that a topic has itself, none of the broker's; nothing where they are not to be had."""
+    """Return the values set on the topic, without the broker's and the defaults. Empty after an error."""
     if configs is None or isinstance(configs, KafkaError):
         return {}
     return {key: entry.value for key, entry in sorted(configs.items()) if entry.source == 1}
 
 
-def with_nearest(error: KafkaError, keys: Iterable[str], known: Iterable[str]) -> KafkaError:
-    """A broker's refusal, with the nearest key for each that is not known."""
-    there = list(known)
-    unknown = [key for key in keys if key not in there]
-    meant = {key: near for key in unknown if (near := nearest(key, there)) and near not in error.message}
+def with_nearest(error: KafkaError, keys: Iterable[str], known_keys: Iterable[str]) -> KafkaError:
+    """Return the broker's error with the nearest known key added for each unknown one."""
+    existing = list(known_keys)
+    unknown = [key for key in keys if key not in existing]
+    meant = {key: near for key in unknown if (near := nearest(key, existing)) and near not in error.message}
     hints = [f"{key} is not known; {near}?" for key, near in meant.items()]
     return KafkaError(error.code, ". ".join([error.message.rstrip("."), *hints])) if hints else error

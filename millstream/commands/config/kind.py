@@ -1,4 +1,4 @@
-"""What settings belong to."""
+"""The kinds of entities that have settings."""
 
 from __future__ import annotations
 

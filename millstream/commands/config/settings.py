@@ -1,4 +1,4 @@
-"""Describing and changing the settings of one thing."""
+"""Describing and changing the settings of one topic, broker, group or logger."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ _TYPES = {
     "broker-logger": ResourceType.BROKER_LOGGER,
 }
 _UNSET = 5
-"""The source of a value that nobody has set."""
+"""The DescribeConfigs source of a default value."""
 
 
 async def described(
     session: Session, kind: Kind, name: str, keys: Sequence[str] | None, *, everything: bool
 ) -> list[Row]:
-    """A row for each key: those named, all, or those that somebody has set."""
+    """Return a row for each key in `keys`; without `keys` for all (`everything`) or those with a set value.
+
+    Raises NotFound if the entity has no such key.
+    """
     entries = await _entries(session, kind, name)
     for key in keys or ():
         if key not in entries:
@@ -53,35 +56,38 @@ async def described(
 
 
 def changes(settings: Sequence[str], append: Sequence[str], subtract: Sequence[str]) -> Changes:
-    """What the command line says to change; UsageError for a key named twice."""
-    found: dict[str, str | tuple[ConfigOp, str] | None] = {**read_settings(settings, "KEY=VALUE")}
+    """Return the changes of the command line by key. Raises UsageError if a key is named twice."""
+    requested: dict[str, str | tuple[ConfigOp, str] | None] = {**read_settings(settings, "KEY=VALUE")}
     for texts, what, operation in (
         (append, "--append", ConfigOp.APPEND),
         (subtract, "--subtract", ConfigOp.SUBTRACT),
     ):
         for key, value in read_settings(texts, what).items():
-            if key in found:
+            if key in requested:
                 raise UsageError(f"{key} is named twice")
-            found[key] = operation, value
-    return found
+            requested[key] = operation, value
+    return requested
 
 
-async def change(session: Session, kind: Kind, name: str, wanted: Changes, *, dry_run: bool) -> None:
-    """Change keys; a refusal, or a warning where there is none, names the key that may be meant."""
+async def change(session: Session, kind: Kind, name: str, requested: Changes, *, dry_run: bool) -> None:
+    """Change keys, or check the changes with `dry_run`.
+
+    Raises KafkaError if the broker refuses; its message names the nearest known key to an unknown one.
+    """
     resource, broker_name = _resource(kind, name)
     if kind == "topic":
         await session.admin.describe_topics([name])
     try:
-        await session.admin.incremental_alter_configs(broker_name, wanted, resource, validate_only=dry_run)
+        await session.admin.incremental_alter_configs(broker_name, requested, resource, validate_only=dry_run)
     except KafkaError as error:
         if error.code not in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
             raise
-        raise with_nearest(error, wanted, await _known(session, kind, name)) from None
-    session.tell(f"{kind} {name}: {', '.join(wanted)} {'could be changed' if dry_run else 'changed'}")
+        raise with_nearest(error, requested, await _existing_keys(session, kind, name)) from None
+    session.tell(f"{kind} {name}: {', '.join(requested)} {'could be changed' if dry_run else 'changed'}")
 
 
-async def _known(session: Session, kind: Kind, name: str) -> Sequence[str]:
-    """The keys there are; a refusal is told without them where they cannot be had."""
+async def _existing_keys(session: Session, kind: Kind, name: str) -> Sequence[str]:
+    """Return the entity's keys; empty if the broker does not describe them."""
     try:
         return list(await _entries(session, kind, name))
     except MillstreamError:
@@ -94,7 +100,7 @@ async def _entries(session: Session, kind: Kind, name: str) -> dict[str, ConfigE
 
 
 def _resource(kind: Kind, name: str) -> tuple[ResourceType, str]:
-    """As the protocol names it; UsageError for a broker that is no number."""
+    """Return the protocol's resource type and name. Raises UsageError if a broker's id is not a number."""
     if kind == "broker" and name == ALL_BROKERS:
         return ResourceType.BROKER, ""
     if kind in ("broker", "broker-logger") and not name.isdecimal():

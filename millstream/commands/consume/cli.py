@@ -14,7 +14,7 @@ from millstream.commands.consume.columns import RecordPrinter, TypedFields
 from millstream.commands.consume.filters import key_filter, parse_pattern
 from millstream.commands.consume.format_string import format_printer
 from millstream.commands.consume.forms import internal_printer, printer
-from millstream.commands.consume.opening import Wanted, open_source
+from millstream.commands.consume.opening import ReadRequest, open_source
 from millstream.commands.consume.positions import parse_start, parse_time
 from millstream.commands.consume.reading import Reading
 from millstream.data_types import options as type_options
@@ -79,21 +79,21 @@ async def consume(
     )
     render = _printer(session.form, format_string, formatter, fields)
     keep = key_filter(key, key_pattern, fields.key)
-    given = ClientProperties.layered(session.servers.properties, "").consumer()
+    properties = ClientProperties.layered(session.servers.properties, "").consumer()
     now_ms = time.time_ns() // 1_000_000
     since_ms = None if since is None else parse_time(since, "--since", now_ms)
-    wanted = Wanted(
+    requested = ReadRequest(
         topics=topics or [],
         include=None if include is None else parse_pattern(include, "--include"),
         partitions=partition or [],
         start=parse_start(offset, from_beginning, last, since_ms),
         until_ms=None if until is None else parse_time(until, "--until", now_ms),
         to_end=exit_at_end,
-        isolation=isolation_level or given.get("isolation_level", "read_uncommitted"),
+        isolation=isolation_level or properties.get("isolation_level", "read_uncommitted"),
     )
     if bool(topics) == (include is not None):
         raise UsageError("name topics, or give --include" + (": not both" if topics else ""))
-    source = await open_source(session, wanted, group)
+    source = await open_source(session, requested, group)
     try:
         reading = Reading(
             source, render, _stdout(), session.tell, keep, max_messages, timeout_ms, skip_errors
@@ -104,7 +104,7 @@ async def consume(
 
 
 async def _run(session: Session, reading: Reading) -> None:
-    """With a bar, unless the records themselves go to the terminal."""
+    """Run the loop with a progress bar, unless the records themselves go to the terminal."""
     if sys.stdout.isatty():
         await reading.run(Progress(None))
         return

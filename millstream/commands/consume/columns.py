@@ -1,7 +1,6 @@
-"""What records are printed through: a batch's records of one partition become one piece of output.
+"""Printing records: the records of one partition in a batch become one piece of output.
 
-`TypedFields` reads keys, values and headers by their types; `RecordPrinter` is what every form is to the one
-who reads.
+`TypedFields` decodes keys, values and headers by their types. `RecordPrinter` is the signature of every form.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kafka_client.records import Headers, Record
 from millstream.data_types.data_type import DataType, JsonValue, WrongData
 
 RecordPrinter: TypeAlias = Callable[[TopicPartition, Sequence[Record]], bytes]
-"""WrongData where a record is not of its type; it need not say which."""
+"""A function that returns the output of records. Raises WrongData if a record is not of its type."""
 
 OFFSET: Final = 0
 TIMESTAMP: Final = 1
@@ -23,12 +22,12 @@ KEY: Final = 2
 VALUE: Final = 3
 HEADERS: Final = 4
 Content: TypeAlias = Literal[2, 3]
-"""Places in a `Record`."""
+"""The index of the key or the value in a `Record`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypedFields:
-    """The types of what a record holds, and the text that stands for null in a line."""
+    """The data types of keys, values and headers, and the text of null in a line."""
 
     key: DataType
     value: DataType
@@ -36,7 +35,7 @@ class TypedFields:
     null: bytes = b""
 
     def texts(self, place: Content, records: Sequence[Record]) -> list[bytes]:
-        """Keys or values as a line shows them."""
+        """Return keys or values as a line shows them. Raises WrongData if one is not of its type."""
         null, text = self.null, (self.key if place == KEY else self.value).text
         try:
             if text is None:
@@ -46,7 +45,7 @@ class TypedFields:
             raise WrongData(f"{_name(place)}: {error}") from None
 
     def values(self, place: Content, records: Sequence[Record]) -> list[JsonValue]:
-        """Keys or values as JSON says them."""
+        """Return keys or values as JSON values. Raises WrongData if one is not of its type."""
         decode = (self.key if place == KEY else self.value).decode
         try:
             return [None if (data := record[place]) is None else decode(data) for record in records]
@@ -54,7 +53,7 @@ class TypedFields:
             raise WrongData(f"{_name(place)}: {error}") from None
 
     def header_text(self, headers: Headers) -> bytes:
-        """`name=value,name=value`, as kcat shows them; NULL for null."""
+        """Return the headers as kcat shows them: `name=value,name=value`, with NULL for null."""
         text = self.header.text
         try:
             return b",".join(
@@ -65,7 +64,7 @@ class TypedFields:
             raise WrongData(f"a header: {error}") from None
 
     def header_pairs(self, headers: Headers) -> list[list[JsonValue]]:
-        """Names and values as pairs: a name may come twice."""
+        """Return names and values as pairs, since a name may occur twice."""
         decode = self.header.decode
         try:
             return [[name, None if data is None else decode(data)] for name, data in headers]
@@ -74,7 +73,7 @@ class TypedFields:
 
 
 def lengths(place: Content, records: Iterable[Record]) -> list[int]:
-    """Bytes of keys or values, -1 for null."""
+    """Return the sizes of keys or values in bytes, -1 for null."""
     return [-1 if (data := record[place]) is None else len(data) for record in records]
 
 

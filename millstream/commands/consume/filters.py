@@ -1,4 +1,4 @@
-"""Which records are printed: by their keys."""
+"""Filtering the records to print by their keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from millstream.terminal.status import UsageError
 
 
 def parse_pattern(text: str, option: str) -> re.Pattern[str]:
-    """A regular expression; UsageError says where it is wrong."""
+    """Return the compiled regular expression. Raises UsageError if it is not valid."""
     try:
         return re.compile(text)
     except re.error as error:
@@ -21,18 +21,19 @@ def parse_pattern(text: str, option: str) -> re.Pattern[str]:
 
 
 def key_filter(key: str | None, pattern: str | None, key_type: DataType) -> RecordFilter | None:
-    """Records with exactly this key, or whose key's text has a match; None where neither is given.
+    """Return a filter for records with exactly this key, or with a match in the key's text; None without
+    either.
 
-    A record without a key is not printed then. UsageError: the key is not of its type.
+    The filter drops records without a key. Raises UsageError if both are set or the key is not of its type.
     """
     if key is not None and pattern is not None:
         raise UsageError("give --key or --key-pattern, not both")
     if key is not None:
         try:
-            wanted = key_type.parse(key.encode()) if key_type.parse else key.encode()
+            key_bytes = key_type.parse(key.encode()) if key_type.parse else key.encode()
         except WrongData as error:
             raise UsageError(f"--key: {error}") from None
-        return lambda records: [record for record in records if record[KEY] == wanted]
+        return lambda records: [record for record in records if record[KEY] == key_bytes]
     if pattern is None:
         return None
     search, text = parse_pattern(pattern, "--key-pattern").search, key_type.text

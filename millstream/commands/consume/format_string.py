@@ -1,8 +1,9 @@
 """Format strings, as kcat's `-f`: columns of a batch, zipped and joined once.
 
-%t topic    %p partition    %o offset    %T timestamp in ms    %h headers
-%k key      %K its bytes    %v or %s value    %V or %S its bytes (-1: null)    %R that as an int32
-%% a percent sign, and escapes as in `escapes`
+- %t: topic, %p: partition, %o: offset, %T: timestamp in ms, %h: headers
+- %k: key, %K: the key's size in bytes (-1: null)
+- %v or %s: value, %V or %S: the value's size in bytes (-1: null), %R: the size as an int32
+- %%: a percent sign; escapes are those of `escapes`
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _Column: TypeAlias = Callable[[TopicPartition, Sequence[Record]], Iterable[bytes
 
 
 def format_printer(form: str, fields: TypedFields) -> RecordPrinter:
-    """A printer of this format; UsageError for a field there is none of."""
+    """Return a printer for this format. Raises UsageError for an unknown field."""
     columns = [_column(part, fields) for part in _parts(form)]
 
     def render(tp: TopicPartition, records: Sequence[Record]) -> bytes:
@@ -44,13 +45,13 @@ def format_printer(form: str, fields: TypedFields) -> RecordPrinter:
 
 
 def _parts(form: str) -> list[bytes | str]:
-    """Literals as bytes, fields by their letters."""
+    """Split the format into literals as bytes and fields by their letters."""
     parts: list[bytes | str] = []
     literal, pos = "", 0
-    while (found := form.find("%", pos)) >= 0:
-        letter = form[found + 1 : found + 2]
-        literal += form[pos:found]
-        pos = found + 2
+    while (percent := form.find("%", pos)) >= 0:
+        letter = form[percent + 1 : percent + 2]
+        literal += form[pos:percent]
+        pos = percent + 2
         if letter == "%":
             literal += "%"
             continue

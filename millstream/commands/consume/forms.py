@@ -25,7 +25,7 @@ _LINE = (b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\r", b"\\r")
 
 
 def printer(form: Format, fields: TypedFields) -> RecordPrinter:
-    """The printer for `-o`: without it lines of values; JSON is an object a line, also for `-o json`."""
+    """Return the printer for `-o`: lines of values without it, and an object a line for JSON."""
     match form:
         case Format.TABLE:
             return format_printer(DEFAULT, fields)
@@ -38,11 +38,14 @@ def printer(form: Format, fields: TypedFields) -> RecordPrinter:
 
 
 def internal_printer(read: InternalReader) -> RecordPrinter:
-    """Records of Kafka's own topics as its formatters print them; those of other kinds are left out."""
+    """Return a printer of Kafka's internal topics in the form of its formatters.
+
+    It skips records of other types.
+    """
 
     def render(tp: TopicPartition, records: Sequence[Record]) -> bytes:
-        found = (read(record[KEY], record[VALUE]) for record in records)
-        return b"".join(text.encode() + b"\n" for text in found if text is not None)
+        texts = (read(record[KEY], record[VALUE]) for record in records)
+        return b"".join(text.encode() + b"\n" for text in texts if text is not None)
 
     return render
 
@@ -117,7 +120,7 @@ def _in_lines(texts: list[bytes]) -> list[bytes]:
 
 
 def _line(data: bytes) -> bytes:
-    """In one field of one line, whatever is in it."""
+    """Escape tabs, line ends and backslashes, so that the field stays in one line."""
     for plain, escaped in _LINE:
         data = data.replace(plain, escaped)
     return data

@@ -1,4 +1,4 @@
-"""From what is wanted to a source: partitions alone, or a group's member; and where they begin and end."""
+"""Opening the source of a read: partitions read alone or as a group member, and where they begin and end."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from millstream.terminal.status import UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What to read. `until_ms`: end before this time; `to_end`: end where the partitions end now."""
+class ReadRequest:
+    """The topics and partitions to read, and the range: before `until_ms`, or with `to_end` up to the current
+    end.
+    """
 
     topics: list[str]
     include: re.Pattern[str] | None
@@ -34,56 +36,63 @@ class Wanted:
     isolation: IsolationLevel
 
 
-async def open_source(session: Session, wanted: Wanted, group: str | None) -> Source:
-    """A source, to be closed; UsageError for what a group's member cannot be asked, NotFound."""
-    return await (_alone(session, wanted) if group is None else _member(session, wanted, group))
+async def open_source(session: Session, requested: ReadRequest, group: str | None) -> Source:
+    """Open a source, which the caller closes.
+
+    Raises NotFound if a topic or partition does not exist, and UsageError for options that do not go with a
+    group.
+    """
+    return await (_alone(session, requested) if group is None else _member(session, requested, group))
 
 
-async def _alone(session: Session, wanted: Wanted) -> Source:
-    """Without a group: from where the options say, or the end."""
-    admin, isolation = session.admin, wanted.isolation
-    topics = await find_topics(session.client, wanted.topics, wanted.include)
-    found = (await session.client.metadata(topics)).partitions(topics)
-    tps = select_partitions(found, wanted.partitions)
-    bounded = wanted.to_end or wanted.until_ms is not None
-    start = wanted.start or Start("earliest" if bounded else "latest")
+async def _alone(session: Session, requested: ReadRequest) -> Source:
+    """Open a source without a group. It begins where the options say, by default at the end."""
+    admin, isolation = session.admin, requested.isolation
+    topics = await find_topics(session.client, requested.topics, requested.include)
+    existing = (await session.client.metadata(topics)).partitions(topics)
+    tps = select_partitions(existing, requested.partitions)
+    bounded = requested.to_end or requested.until_ms is not None
+    start = requested.start or Start("earliest" if bounded else "latest")
     positions = await starting_offsets(admin, tps, start, isolation)
     ends: dict[TopicPartition, int] | None = None
-    if wanted.until_ms is not None:
-        ends = await offsets_at(admin, tps, wanted.until_ms, isolation)
-    elif wanted.to_end:
+    if requested.until_ms is not None:
+        ends = await offsets_at(admin, tps, requested.until_ms, isolation)
+    elif requested.to_end:
         ends = await end_offsets(admin, tps, isolation)
     if ends is not None:
-        # What ends before it begins is not read at all.
+        # A partition whose end is not after its start is not read at all.
         positions = {tp: offset for tp, offset in positions.items() if offset < ends[tp]}
         ends = {tp: ends[tp] for tp in positions}
-    # An offset that was asked for has to be there; records that retention takes meanwhile are passed over.
+    # An offset set by --offset must exist. Otherwise records that retention deletes meanwhile are skipped.
     reset = "none" if start.kind == "offset" else "earliest"
-    consumer = Consumer(session.client, **_settings(session, wanted, reset))
+    consumer = Consumer(session.client, **_settings(session, requested, reset))
     await consumer.assign(positions)
     return Source(consumer, ends)
 
 
-async def _member(session: Session, wanted: Wanted, group: str) -> Source:
-    """As a group's member: from its offsets, and where it has none from the end, or the beginning."""
-    kind = wanted.start.kind if wanted.start else "earliest" if wanted.to_end else "latest"
-    if kind not in ("earliest", "latest") or wanted.partitions or wanted.until_ms is not None:
+async def _member(session: Session, requested: ReadRequest, group: str) -> Source:
+    """Join the group.
+
+    Partitions without a committed offset begin at the end, or at the beginning with `to_end`.
+    """
+    kind = requested.start.kind if requested.start else "earliest" if requested.to_end else "latest"
+    if kind not in ("earliest", "latest") or requested.partitions or requested.until_ms is not None:
         raise UsageError(
             "with --group the group's own offsets and shares are read: leave --offset N, --last, --since, "
             "--until and --partition out"
         )
-    if wanted.include is None:
-        await find_topics(session.client, wanted.topics, None)
-    consumer = Consumer(session.client, group, **_settings(session, wanted, kind))
-    source = GroupSource(consumer, session.admin, to_end=wanted.to_end, isolation=wanted.isolation)
+    if requested.include is None:
+        await find_topics(session.client, requested.topics, None)
+    consumer = Consumer(session.client, group, **_settings(session, requested, kind))
+    source = GroupSource(consumer, session.admin, to_end=requested.to_end, isolation=requested.isolation)
     try:
-        return await source.join(wanted.include or wanted.topics)
+        return await source.join(requested.include or requested.topics)
     except BaseException:
         await source.close()
         raise
 
 
-def _settings(session: Session, wanted: Wanted, reset: str) -> dict[str, Any]:
-    """The consumer's keys of --command-config; what the options say is over them."""
-    given = ClientProperties.layered(session.servers.properties, "").consumer()
-    return {**given, "isolation_level": wanted.isolation, "auto_offset_reset": reset}
+def _settings(session: Session, requested: ReadRequest, reset: str) -> dict[str, Any]:
+    """Return the consumer settings of --command-config, with those of the options on top."""
+    properties = ClientProperties.layered(session.servers.properties, "").consumer()
+    return {**properties, "isolation_level": requested.isolation, "auto_offset_reset": reset}

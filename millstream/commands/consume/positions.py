@@ -1,4 +1,4 @@
-"""Where reading begins and ends, as the options say it; and which partitions there are."""
+"""The offsets where reading begins and ends, by the options, and the partitions to read."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where each partition begins. `number`: an offset, how many before the end, or ms since 1970."""
+    """The start of each partition. `number`: an offset, a distance from the end, or ms since 1970."""
 
     kind: Literal["earliest", "latest", "offset", "last", "since"]
     number: int = 0
 
 
 def parse_time(text: str, option: str, now_ms: int) -> int:
-    """Milliseconds since 1970: of such a number, an ISO 8601 time (local unless it says), or `10m` for so
-    long ago (ms, s, m, h, d).
+    """Return a time as milliseconds since 1970.
+
+    The text is such a number, an ISO 8601 time (local without a zone), or an age as `10m` (ms, s, m, h, d).
+    Raises UsageError if it is none of them.
     """
     if ago := _AGO.fullmatch(text):
         return now_ms - int(ago[1]) * _UNITS_MS[ago[2]]
@@ -41,58 +43,66 @@ def parse_time(text: str, option: str, now_ms: int) -> int:
 def parse_start(
     offset: str | None, from_beginning: bool, last: int | None, since_ms: int | None
 ) -> Start | None:
-    """What the options say; None where none is given, UsageError where more than one is."""
-    found = []
+    """Return the start that the options set, or None. Raises UsageError if more than one is set."""
+    starts = []
     if from_beginning:
-        found.append(Start("earliest"))
+        starts.append(Start("earliest"))
     if offset is not None:
         if offset not in ("earliest", "latest") and not offset.isdigit():
             raise UsageError(f"--offset {offset!r}: a number, earliest or latest")
-        found.append(Start("offset", int(offset)) if offset.isdigit() else Start(offset))  # type: ignore[arg-type]
+        starts.append(Start("offset", int(offset)) if offset.isdigit() else Start(offset))  # type: ignore[arg-type]
     if last is not None:
-        found.append(Start("last", last))
+        starts.append(Start("last", last))
     if since_ms is not None:
-        found.append(Start("since", since_ms))
-    if len(found) > 1:
+        starts.append(Start("since", since_ms))
+    if len(starts) > 1:
         raise UsageError("give one of --from-beginning, --offset, --last and --since")
-    return found[0] if found else None
+    return starts[0] if starts else None
 
 
 async def find_topics(client: Client, topics: Sequence[str], include: re.Pattern[str] | None) -> list[str]:
-    """The topics named, or those that match and are not Kafka's own; NotFound where none does.
+    """Return the named topics, or the topics that match `include` and are not internal.
 
-    KafkaError UNKNOWN_TOPIC_OR_PARTITION names a topic that is not there.
+    Raises NotFound if none matches, and KafkaError UNKNOWN_TOPIC_OR_PARTITION if a named topic does not
+    exist.
     """
     if include is None:
         await client.metadata(topics)
         return list(topics)
-    known = (await client.metadata(refresh=True)).topics
-    found = [name for name, each in known.items() if include.fullmatch(name) and not each.is_internal]
-    if not found:
-        raise NotFound(f"--include {include.pattern!r}: none of {len(known)} topics has such a name")
-    return sorted(found)
+    topics_by_name = (await client.metadata(refresh=True)).topics
+    matches = [
+        name for name, each in topics_by_name.items() if include.fullmatch(name) and not each.is_internal
+    ]
+    if not matches:
+        raise NotFound(f"--include {include.pattern!r}: none of {len(topics_by_name)} topics has such a name")
+    return sorted(matches)
 
 
-def select_partitions(found: Iterable[TopicPartition], wanted: Sequence[int]) -> list[TopicPartition]:
-    """Those with the numbers wanted, all where none is; NotFound names a number that no topic has."""
-    found = list(found)
-    if missing := set(wanted) - {tp.partition for tp in found}:
-        ends = ", ".join(f"{topic} has {sum(tp.topic == topic for tp in found)}" for topic in dict(found))
+def select_partitions(existing: Iterable[TopicPartition], numbers: Sequence[int]) -> list[TopicPartition]:
+    """Return the partitions with these numbers, or all without numbers.
+
+    Raises NotFound for a number that no topic has.
+    """
+    existing = list(existing)
+    if missing := set(numbers) - {tp.partition for tp in existing}:
+        ends = ", ".join(
+            f"{topic} has {sum(tp.topic == topic for tp in existing)}" for topic in dict(existing)
+        )
         raise NotFound(f"--partition {min(missing)}: there is none such ({ends}, counted from 0)")
-    return [tp for tp in found if not wanted or tp.partition in wanted]
+    return [tp for tp in existing if not numbers or tp.partition in numbers]
 
 
 async def starting_offsets(
     admin: Admin, tps: Sequence[TopicPartition], start: Start, isolation: IsolationLevel
 ) -> dict[TopicPartition, int]:
-    """The offset each partition is read from."""
+    """Return the offset at which each partition begins."""
     if start.kind == "offset":
         return dict.fromkeys(tps, start.number)
     if start.kind == "since":
         return await offsets_at(admin, tps, start.number, isolation)
     earliest = {} if start.kind == "latest" else await admin.list_offsets(dict.fromkeys(tps, "earliest"))
     if start.kind == "earliest":
-        return {tp: found.offset for tp, found in earliest.items()}
+        return {tp: listed.offset for tp, listed in earliest.items()}
     latest = await end_offsets(admin, tps, isolation)
     if start.kind == "latest":
         return latest
@@ -102,15 +112,17 @@ async def starting_offsets(
 async def end_offsets(
     admin: Admin, tps: Iterable[TopicPartition], isolation: IsolationLevel
 ) -> dict[TopicPartition, int]:
-    """Where each partition ends now: with read_committed before the first open transaction."""
-    found = await admin.list_offsets(dict.fromkeys(tps, "latest"), isolation_level=isolation)
-    return {tp: each.offset for tp, each in found.items()}
+    """Return each partition's current end offset; with read_committed the last stable offset."""
+    listed = await admin.list_offsets(dict.fromkeys(tps, "latest"), isolation_level=isolation)
+    return {tp: each.offset for tp, each in listed.items()}
 
 
 async def offsets_at(
     admin: Admin, tps: Sequence[TopicPartition], time_ms: int, isolation: IsolationLevel
 ) -> dict[TopicPartition, int]:
-    """The first record at or after the time; where there is none, the end."""
-    found = {tp: each.offset for tp, each in (await admin.list_offsets(dict.fromkeys(tps, time_ms))).items()}
-    late = [tp for tp, offset in found.items() if offset < 0]
-    return {**found, **(await end_offsets(admin, late, isolation) if late else {})}
+    """Return the offset of the first record at or after the time, or the end offset without such a record."""
+    offsets = {
+        tp: each.offset for tp, each in (await admin.list_offsets(dict.fromkeys(tps, time_ms))).items()
+    }
+    late = [tp for tp, offset in offsets.items() if offset < 0]
+    return {**offsets, **(await end_offsets(admin, late, isolation) if late else {})}

@@ -1,4 +1,4 @@
-"""The loop from a source to stdout: what came is filtered, printed and written, once per fetch."""
+"""The loop from a source to stdout: fetched records are filtered, printed and written, once per fetch."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from millstream.terminal.status import Partly
 RecordFilter: TypeAlias = Callable[[Sequence[Record]], Sequence[Record]]
 
 COMMIT_SECONDS = 5.0
-"""How often a group's offsets are committed, Kafka's `auto.commit.interval.ms` unless told otherwise."""
+"""How often a group's offsets are committed: Kafka's default `auto.commit.interval.ms`."""
 _WRITE_BYTES = 1024 * 1024
-"""Printed text is written once it is so much, at the latest."""
+"""The size of printed text after which it is written."""
 _GRACE_SECONDS = 1.0
 """How long the last write may take when the run is interrupted."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """One run. `limit`: records to print at most; `idle_ms`: end when for so long nothing came (None: never).
+    """A run of the loop. `limit`: how many records to print at most.
 
-    `skip_errors`: what cannot be decoded is told and left out, instead of ending the run; with
-    `counts_skipped` it counts for the limit all the same.
+    `idle_ms`: end after so long without a record (None: never). `skip_errors`: report and skip records that
+    cannot be decoded instead of ending the run. `counts_skipped`: skipped records count towards the limit.
     """
 
     source: Source
@@ -52,8 +52,9 @@ class Reading:
     _upto: dict[TopicPartition, int] = field(default_factory=dict)
 
     async def run(self, progress: Progress) -> None:
-        """Print until the end; Partly where records were left out. What was printed is committed, also when
-        this is cancelled.
+        """Print records until the end. Raises Partly if records were skipped.
+
+        The printed records are committed at the end, also when the call is cancelled.
         """
         try:
             await self._loop(progress)
@@ -64,15 +65,15 @@ class Reading:
             raise Partly(f"{counted(self.skipped, 'record')} left out, see above; {self.printed:,} printed")
 
     async def _loop(self, progress: Progress) -> None:
-        heard = committed = time.monotonic()
+        last_record_at = committed = time.monotonic()
         while not self.source.is_at_end and self._left() != 0:
-            came = await self.source.fetch(self.idle_ms)
+            fetches = await self.source.fetch(self.idle_ms)
             now = time.monotonic()
-            if came:
-                await self._print(came)
-                progress.advance(sum(each.record_count for each in came))
-                heard = time.monotonic()
-            elif self.idle_ms is not None and (now - heard) * 1000 >= self.idle_ms:
+            if fetches:
+                await self._print(fetches)
+                progress.advance(sum(each.record_count for each in fetches))
+                last_record_at = time.monotonic()
+            elif self.idle_ms is not None and (now - last_record_at) * 1000 >= self.idle_ms:
                 return
             if now - committed >= COMMIT_SECONDS:
                 committed = now
@@ -84,13 +85,13 @@ class Reading:
             return None
         return self.limit - self.printed - (self.skipped if self.counts_skipped else 0)
 
-    async def _print(self, came: list[Fetched]) -> None:
-        """Print what came, in a thread, since a pipe may be full: heartbeats go on."""
-        printing = asyncio.ensure_future(asyncio.to_thread(self._print_all, came))
+    async def _print(self, fetches: list[Fetched]) -> None:
+        """Print the fetched records in a thread, so that heartbeats go on while a pipe is full."""
+        printing = asyncio.ensure_future(asyncio.to_thread(self._print_all, fetches))
         try:
             await asyncio.shield(printing)
         except asyncio.CancelledError:
-            # What the thread is at counts as printed, unless nobody reads it any more.
+            # Wait for the records being printed, unless nobody reads the output any more.
             await asyncio.wait([printing], timeout=_GRACE_SECONDS)
             raise
         finally:
@@ -98,11 +99,11 @@ class Reading:
                 for tp, offset in self._upto.items():
                     self.source.note_printed(tp, offset)
 
-    def _print_all(self, came: list[Fetched]) -> None:
-        """Print what came, also what stands before a record that cannot be decoded."""
+    def _print_all(self, fetches: list[Fetched]) -> None:
+        """Print the fetched records, including those before a record that cannot be decoded."""
         self._parts, self._upto = [], {}
         try:
-            for fetched in came:
+            for fetched in fetches:
                 for part in fetched.parts(on_unreadable=self._on_unreadable):
                     if sum(map(len, self._parts)) >= _WRITE_BYTES:
                         self._write_parts()
@@ -132,7 +133,7 @@ class Reading:
             self.out.write(data)
             self.out.flush()
         except OSError:
-            # Nobody has seen it: no offset of it may be committed.
+            # The output is lost, so none of its offsets may be committed.
             self._upto.clear()
             raise
 
@@ -158,7 +159,7 @@ class Reading:
         self._upto[tp] = upto
 
     def _take_each(self, tp: TopicPartition, records: Sequence[Record]) -> None:
-        """One by one, to find the one at fault."""
+        """Print records one by one to find those that cannot be decoded."""
         for record in records:
             try:
                 self._parts.append(self.render(tp, [record]))

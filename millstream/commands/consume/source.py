@@ -1,6 +1,6 @@
-"""Where records come from: partitions read alone, or a share of them as a group's member.
+"""Sources of records: partitions read alone, or a group member's share of them.
 
-Both know where each partition ends, if reading is to end there, and tell when it has.
+Both know the offset at which each partition ends, if reading is to end, and report when all are reached.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kafka_client.errors import RebalanceNeeded
 from millstream.commands.consume.positions import end_offsets
 
 _LOOK_MS = 500
-"""A position moves past control records with nothing to hand out: so often it is looked at."""
+"""How often positions are checked: they also pass control records, which are not returned."""
 
 
 class Source:
@@ -26,7 +26,10 @@ class Source:
 
     @property
     def remaining(self) -> int | None:
-        """Offsets up to the end; None if reading does not end, or begins where is not known yet."""
+        """The number of offsets up to the end.
+
+        None if reading does not end, or a position is not known yet.
+        """
         if self.ends is None:
             return None
         positions = {tp: self.consumer.position(tp) for tp in self.ends}
@@ -38,32 +41,32 @@ class Source:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether every partition has been handed out up to where reading ends."""
+        """True if every partition was returned up to the offset at which reading ends."""
         if self.ends is None:
             return False
         return all(self.consumer.position(tp) >= end for tp, end in self.ends.items())
 
     async def fetch(self, timeout_ms: int | None) -> list[Fetched]:
-        """What has come; an empty list after `timeout_ms`, or when it is time to look at `is_at_end`."""
+        """Return fetched records; an empty list after `timeout_ms`, or when `is_at_end` is to be checked."""
         look = None if self.ends is None else _LOOK_MS
         return await self.consumer.fetch(
             timeout_ms=min((each for each in (look, timeout_ms) if each is not None), default=None)
         )
 
     def note_printed(self, tp: TopicPartition, offset: int) -> None:
-        """All before `offset` is printed; only a group's member has to remember."""
+        """Note that all records before `offset` are printed. Only a group member keeps the offset."""
 
     async def commit(self) -> str | None:
-        """Commit what was printed; what a person should know of it, if anything."""
+        """Commit the offsets of printed records. Return a message for the user, or None."""
         return None
 
     async def close(self) -> None:
-        """End it, as a member by leaving the group."""
+        """Close the consumer; a member leaves the group."""
         await self.consumer.close()
 
 
 class GroupSource(Source):
-    """A member of a group: what was printed is committed, and no more."""
+    """A member of a group, which commits the offsets of printed records and no others."""
 
     def __init__(self, consumer: Consumer, admin: Admin, *, to_end: bool, isolation: IsolationLevel) -> None:
         super().__init__(consumer, {} if to_end else None)
@@ -80,12 +83,12 @@ class GroupSource(Source):
         return self
 
     def note_printed(self, tp: TopicPartition, offset: int) -> None:
-        """All before `offset` is printed, and will be committed."""
+        """Note that all records before `offset` are printed, for the next commit."""
         if tp in self.consumer.assignment:
             self._printed[tp] = offset
 
     async def commit(self) -> str | None:
-        """Commit what was printed since the last time."""
+        """Commit the offsets printed since the last commit. Return a message if the group has rebalanced."""
         printed, self._printed = self._printed, {}
         if not printed:
             return None
@@ -99,12 +102,12 @@ class GroupSource(Source):
         if self.ends is not None and added:
             self.ends.update(await end_offsets(self._admin, added, self._isolation))
 
-    async def _revoked(self, gone: set[TopicPartition]) -> None:
+    async def _revoked(self, revoked: set[TopicPartition]) -> None:
         await self.commit()
-        self._lost(gone)
+        self._lost(revoked)
 
-    def _lost(self, gone: Iterable[TopicPartition]) -> None:
-        for tp in gone:
+    def _lost(self, lost: Iterable[TopicPartition]) -> None:
+        for tp in lost:
             self._printed.pop(tp, None)
             if self.ends is not None:
                 self.ends.pop(tp, None)

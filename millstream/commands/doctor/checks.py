@@ -1,4 +1,4 @@
-"""What the doctor looks at. Each check says what it found, and what to do if that will not do."""
+"""The checks of the doctor. Each check reports what it found, and a remedy if one is needed."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from typing import NamedTuple
 from kafka_client.records import reader
 from kafka_client.uncompiled import VARIABLE
 from logd.config.listeners import Endpoint
-from millstream.commands.doctor.settings import Wanted
+from millstream.commands.doctor.settings import CheckedSettings
 from millstream.zookeeper.state import NotServing, state
 
 OK, WARNING, FAILED = "ok", "warning", "failed"
 
 JAVA = 17
-"""The oldest Java that Spark 4 runs on."""
+"""The oldest Java version that Spark 4 runs on."""
 FILES = 65_536
-"""Open files, as few as a broker of some thousand partitions should be allowed: a segment has three."""
+"""The lowest good limit of open files for some thousand partitions: a segment has three."""
 FREE_BYTES = 5 * 1024**3
 FREE_SHARE = 0.05
-"""Room that a log folder should have left, the less of both."""
+"""The share of a disk that should be free, or FREE_BYTES if that is less."""
 PATIENCE_SECONDS = 5.0
 
 
 class Finding(NamedTuple):
-    """What a check found; `remedy` None if nothing is to be done."""
+    """The result of a check; `remedy` is None if nothing is to be done."""
 
     check: str
     status: str
-    found: str
+    detail: str
     remedy: str | None = None
 
 
-def run_checks(wanted: Wanted) -> list[Finding]:
-    """All of them."""
+def run_checks(settings: CheckedSettings) -> list[Finding]:
+    """Run all checks."""
     return [
         java(),
         record_core(),
-        *map(port, wanted.listeners),
+        *map(port, settings.listeners),
         file_limit(),
-        *map(disk, wanted.log_dirs),
-        *map(zookeeper, wanted.zookeeper),
+        *map(disk, settings.log_dirs),
+        *map(zookeeper, settings.zookeeper),
     ]
 
 
 def java() -> Finding:
-    """Java for Spark, and for Kafka's own tools; nothing else here needs it."""
+    """Check for Java, which only Spark and Kafka's own tools need."""
     home = os.environ.get("JAVA_HOME")
     program = f"{home}/bin/java" if home else shutil.which("java")
     remedy = f"for Spark install Java {JAVA} or newer and have it in PATH or JAVA_HOME"
@@ -63,16 +63,16 @@ def java() -> Finding:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("java", WARNING, f"{program}: {error}", remedy)
-    found = re.search(r'version "(?:1\.)?(\d+)[^"]*"', ended.stderr + ended.stdout)
-    if found is None:
+    match = re.search(r'version "(?:1\.)?(\d+)[^"]*"', ended.stderr + ended.stdout)
+    if match is None:
         return Finding("java", WARNING, f"{program} does not tell its version", remedy)
-    version = int(found[1])
+    version = int(match[1])
     what = f"Java {version}, {program}"
     return Finding("java", OK, what) if version >= JAVA else Finding("java", WARNING, what, remedy)
 
 
 def record_core() -> Finding:
-    """Look whether records are read and written by compiled modules."""
+    """Check that records are read and written by compiled modules."""
     if not str(reader.__file__).endswith(".py"):
         return Finding("record core", OK, "compiled")
     if os.environ.get(VARIABLE) == "1":
@@ -82,14 +82,14 @@ def record_core() -> Finding:
 
 
 def port(listener: Endpoint) -> Finding:
-    """Whether a broker could listen there."""
+    """Check that a broker could listen on the address."""
     name = f"port {listener}"
     try:
         family, kind, proto, _, address = socket.getaddrinfo(
             listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind, proto) as probe:
-            # As servers do: what a stopped one left behind does not count.
+            # As servers do, so that closing connections of a stopped broker do not count.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
@@ -99,7 +99,7 @@ def port(listener: Endpoint) -> Finding:
 
 
 def file_limit() -> Finding:
-    """How many files a process may have open; logd raises its own limit to the hard one."""
+    """Check how many files a process may open. logd raises its own limit to the hard one."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard in (resource.RLIM_INFINITY, -1):
         return Finding("file limit", OK, "none")
@@ -110,7 +110,7 @@ def file_limit() -> Finding:
 
 
 def disk(folder: Path) -> Finding:
-    """Whether a log folder can be written to and has room."""
+    """Check that a log directory can be written to and has room."""
     name = f"disk {folder}"
     there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -127,15 +127,15 @@ def disk(folder: Path) -> Finding:
 
 
 def zookeeper(server: str) -> Finding:
-    """Whether ZooKeeper answers `srvr`, the word that it is asked for its state by."""
+    """Check that ZooKeeper answers `srvr`, its command for the state of a server."""
     name = f"zookeeper {server}"
     host, _, number = server.rpartition(":") if re.search(r":\d+$", server) else (server, "", "2181")
     try:
-        found = state(host.strip("[]"), int(number), PATIENCE_SECONDS)
+        server_state = state(host.strip("[]"), int(number), PATIENCE_SECONDS)
     except NotServing as error:
         remedy = "is it ZooKeeper, is srvr among its 4lw.commands.whitelist, does it have a quorum?"
         return Finding(name, FAILED, str(error), remedy)
     except OSError as error:
         what = error.strerror or str(error)
         return Finding(name, FAILED, what, "start it, or mend zookeeper.connect")
-    return Finding(name, OK, f"{found.mode}, ZooKeeper {found.version}")
+    return Finding(name, OK, f"{server_state.mode}, ZooKeeper {server_state.version}")

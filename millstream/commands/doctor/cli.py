@@ -30,7 +30,7 @@ def doctor(
         list[str] | None, typer.Option("--override", metavar="KEY=VALUE", help="On top of it; repeatable.")
     ] = None,
 ) -> None:
-    """Look at Java, the record core, ports, file limits, the log folders' disks, and ZooKeeper if it is used.
+    """Check Java, the record core, ports, file limits, the log directories' disks, and ZooKeeper if used.
 
     The exit status is 7 if anything fails; a warning is none.
     """
@@ -38,6 +38,9 @@ def doctor(
     from millstream.commands.doctor.settings import read_settings
 
     findings = run_checks(read_settings(config, override or []))
-    local.show((finding._asdict() for finding in findings), COLUMNS)
+    local.show(
+        (dict(zip(COLUMNS, finding, strict=True)) for finding in findings),
+        COLUMNS,
+    )
     if failed := [finding.check for finding in findings if finding.status == FAILED]:
         raise Unhealthy(f"to be mended: {', '.join(failed)}")

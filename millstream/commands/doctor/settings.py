@@ -1,4 +1,4 @@
-"""What of a broker's settings the doctor looks at."""
+"""The broker settings that the doctor checks."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from logd.config.load import load_config
 ZOOKEEPER = "zookeeper.connect"
 
 
-class Wanted(NamedTuple):
-    """Where a broker is to listen and to write, and the addresses of its ZooKeeper, if it has one."""
+class CheckedSettings(NamedTuple):
+    """The listeners, log directories and ZooKeeper addresses of a broker that is to run here."""
 
     listeners: Sequence[Endpoint]
     log_dirs: Sequence[Path]
     zookeeper: Sequence[str]
 
 
-def read_settings(config: Path | None, overrides: Sequence[str]) -> Wanted:
-    """By the file and what is on top of it, as logd reads them; ConfigError for what cannot be used."""
+def read_settings(config: Path | None, overrides: Sequence[str]) -> CheckedSettings:
+    """Read the file and the overrides as logd does. Raises ConfigError for settings that cannot be used."""
     loaded = load_config(config, overrides).config
-    given = {} if config is None else read_properties(config, "--config")
-    given.update(parse_overrides(overrides))
-    servers, _, _ = given.get(ZOOKEEPER, "").partition("/")
-    return Wanted(
+    properties = {} if config is None else read_properties(config, "--config")
+    properties.update(parse_overrides(overrides))
+    servers, _, _ = properties.get(ZOOKEEPER, "").partition("/")
+    return CheckedSettings(
         bound_endpoints(loaded),
         [Path(folder) for folder in loaded.log_dirs],
         [server.strip() for server in servers.split(",") if server.strip()],

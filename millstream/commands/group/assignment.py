@@ -1,4 +1,4 @@
-"""What a member of a classic group of consumers is assigned: partitions, in the bytes its leader made."""
+"""The assignment of a member of a classic consumer group: partitions, as encoded by the group's leader."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_client.wire.messages.consumer_protocol_assignment import ConsumerProt
 
 
 def decode_assignment(assignment: bytes) -> list[TopicPartition]:
-    """The partitions as they stand there; none where the bytes are empty, or something else."""
+    """Return the assigned partitions; none if the bytes are empty or not a consumer assignment."""
     try:
         decoded = decode_versioned(ConsumerProtocolAssignment, assignment) if assignment else None
     except MalformedMessage:

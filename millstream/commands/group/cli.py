@@ -68,12 +68,12 @@ async def list_groups(
     zk_tls_config_file: ZooKeeperConfigFile = None,
 ) -> None:
     """List groups."""
-    wanted = {each.lower() for each in state or ()}
+    states = {each.lower() for each in state or ()}
     if zookeeper is not None:
         from millstream.commands.group.old_consumers import list_rows
 
         rows = await list_rows(zookeeper, zk_tls_config_file)
-        session.show([row for row in rows if not wanted or row["state"].lower() in wanted], LISTED)
+        session.show([row for row in rows if not states or row["state"].lower() in states], LISTED)
         return
     groups = sorted(await session.admin.list_groups(), key=lambda group: group.group_id)
     session.show(
@@ -85,15 +85,15 @@ async def list_groups(
                 "protocol_type": group.protocol_type or None,
             }
             for group in groups
-            if not wanted or group.state.lower() in wanted
+            if not states or group.state.lower() in states
         ),
         LISTED,
     )
 
 
-def _check_describe(*, state: bool, **given: Any) -> None:
-    _check_zookeeper(**given)
-    if state and given["zookeeper"] is not None:
+def _check_describe(*, state: bool, **options: Any) -> None:
+    _check_zookeeper(**options)
+    if state and options["zookeeper"] is not None:
         raise UsageError(
             "--state does not go with --zookeeper: millstream group list has these groups' states"
         )
@@ -114,10 +114,10 @@ async def describe(
     if zookeeper is not None:
         from millstream.commands.group.old_consumers import find_groups, log_ends, offset_rows
 
-        found = await find_groups(session, zookeeper, zk_tls_config_file, names)
-        ends = await log_ends(session, found)
-        session.show([row for group in found.groups for row in offset_rows(group, ends)], OFFSETS)
-        settle(session, found.errors, found.asked)
+        result = await find_groups(session, zookeeper, zk_tls_config_file, names)
+        ends = await log_ends(session, result)
+        session.show([row for group in result.groups for row in offset_rows(group, ends)], OFFSETS)
+        settle(session, result.errors, result.group_count)
         return
     from millstream.commands.group.describe import lag_rows, read_groups, state_rows
 
@@ -136,13 +136,13 @@ async def members(
     zookeeper: SomeZooKeeper = None,
     zk_tls_config_file: ZooKeeperConfigFile = None,
 ) -> None:
-    """The members of groups (of all, if none is named) and the partitions they have."""
+    """List the members of groups (of all, if none is named) and the partitions they have."""
     if zookeeper is not None:
         from millstream.commands.group import old_consumers
 
-        found = await old_consumers.find_groups(session, zookeeper, zk_tls_config_file, names)
-        session.show([row for group in found.groups for row in old_consumers.member_rows(group)], MEMBERS)
-        settle(session, found.errors, found.asked)
+        result = await old_consumers.find_groups(session, zookeeper, zk_tls_config_file, names)
+        session.show([row for group in result.groups for row in old_consumers.member_rows(group)], MEMBERS)
+        settle(session, result.errors, result.group_count)
         return
     from millstream.commands.group.describe import member_rows, read_groups
 
@@ -150,16 +150,16 @@ async def members(
 
 
 def _check_reset(
-    *, topic: list[str] | None, all_topics: bool, dry_run: bool, execute: bool, **given: Any
+    *, topic: list[str] | None, all_topics: bool, dry_run: bool, execute: bool, **options: Any
 ) -> None:
     from millstream.commands.group.reset import Target
 
     if dry_run and execute:
         raise UsageError("--dry-run and --execute exclude each other")
-    if bool(topic) + all_topics + (given["from_file"] is not None) != 1:
+    if bool(topic) + all_topics + (options["from_file"] is not None) != 1:
         raise UsageError("which partitions? --topic, --all-topics, or those of --from-file")
-    del given["name"]
-    Target.of(**given)
+    del options["name"]
+    Target.of(**options)
 
 
 @command(app, "reset-offsets", check=_check_reset)

@@ -1,4 +1,4 @@
-"""What `group describe` and `group members` show: groups, their members, offsets and lag."""
+"""The rows of `group describe` and `group members`: groups, their members, offsets and lag."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class Group(NamedTuple):
 
 
 async def read_groups(session: Session, names: Sequence[str] | None) -> list[Group]:
-    """The groups named, or all; NotFound for one that is not there."""
+    """Return the named groups, or all. Raises NotFound if a group does not exist."""
     listed = {group.group_id: group for group in await session.admin.list_groups()}
-    wanted = sorted(listed) if not names else list(names)
-    for name in wanted:
+    requested = sorted(listed) if not names else list(names)
+    for name in requested:
         if name not in listed:
             raise NotFound(f"there is no group {name!r}")
-    return list(await asyncio.gather(*(_read(session, listed[name]) for name in wanted)))
+    return list(await asyncio.gather(*(_read(session, listed[name]) for name in requested)))
 
 
 async def _read(session: Session, listed: ListedGroup) -> Group:
     described = (await session.admin.describe_groups([listed.group_id]))[listed.group_id]
     if described.state == DEAD:
-        # There, by the list, but of a type of its own: share groups, say.
+        # The group is listed, but of another type, such as a share group.
         described = GroupDescription(listed.group_id, listed.state or DEAD, listed.protocol_type, "")
     try:
         offsets = await session.admin.list_group_offsets(listed.group_id)
@@ -56,7 +56,7 @@ async def _read(session: Session, listed: ListedGroup) -> Group:
 
 
 async def state_rows(session: Session, groups: Iterable[Group]) -> list[Row]:
-    """A row for each group, with its coordinator."""
+    """Return a row for each group, with its coordinator."""
     return [
         {
             "group": group.group_id,
@@ -70,15 +70,15 @@ async def state_rows(session: Session, groups: Iterable[Group]) -> list[Row]:
 
 
 async def lag_rows(session: Session, groups: Sequence[Group]) -> list[Row]:
-    """A row for each partition that a group has an offset of or a member for, and each member without one."""
+    """Return a row for each partition with an offset or a member, and for each member without partitions."""
     owners = [
         {tp: member for member in group.described.members for tp in assigned(group.described, member)}
         for group in groups
     ]
     tps = {tp for group, owned in zip(groups, owners, strict=True) for tp in (*group.offsets, *owned)}
-    known = (await session.client.metadata({tp.topic for tp in tps}, allow_missing=True)).topics
-    there = [tp for tp in tps if tp.topic in known and tp.partition in known[tp.topic].partitions]
-    ends = await session.admin.list_offsets(dict.fromkeys(there, "latest"))
+    topics = (await session.client.metadata({tp.topic for tp in tps}, allow_missing=True)).topics
+    existing = [tp for tp in tps if tp.topic in topics and tp.partition in topics[tp.topic].partitions]
+    ends = await session.admin.list_offsets(dict.fromkeys(existing, "latest"))
     rows: list[Row] = []
     for group, owned in zip(groups, owners, strict=True):
         rows += [
@@ -117,7 +117,7 @@ def _lag_row(
 
 
 def member_rows(groups: Iterable[Group]) -> Iterator[Row]:
-    """A row for each member."""
+    """Yield a row for each member."""
     for group, _ in groups:
         for member in sorted(group.members, key=lambda each: each.member_id):
             tps = assigned(group, member)
@@ -133,5 +133,5 @@ def member_rows(groups: Iterable[Group]) -> Iterator[Row]:
 
 
 def assigned(group: GroupDescription, member: GroupMemberDescription) -> list[TopicPartition]:
-    """A consumer's partitions; none of what other kinds of groups assign (Connect's tasks, say)."""
+    """Return a consumer's partitions; none in groups that assign something else, such as Connect's tasks."""
     return sorted(decode_assignment(member.assignment)) if group.protocol_type == CONSUMER else []

@@ -1,7 +1,7 @@
-"""`group import`: offsets of a group before Kafka 0.9, which are in ZooKeeper, become committed offsets.
+"""`group import`: offsets of a group before Kafka 0.9, kept in ZooKeeper, become committed offsets.
 
-What is not in the log any more, or not yet, is left out and told: a consumer that found such an offset would
-begin wherever its `auto.offset.reset` says, and nobody would hear of it.
+An offset outside the log is left out and reported. A consumer would silently reset such an offset by its
+`auto.offset.reset`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from millstream.terminal.status import NotFound, Partly
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An offset of ZooKeeper's. `committed`: what the group has; `why_not`: why it is left out, if it is."""
+    """An offset in ZooKeeper.
+
+    `committed`: the group's offset in Kafka; `why_not`: why the offset is left out, or None.
+    """
 
     tp: TopicPartition
     offset: int
@@ -44,26 +47,29 @@ async def import_offsets(
     force: bool,
     yes: bool,
 ) -> list[Planned]:
-    """What was imported, or would be; MillstreamError for a group that is at work."""
+    """Return the imported offsets, or with `execute` false the planned ones.
+
+    Raises MillstreamError for an active group.
+    """
     async with zookeeper(connect, config) as ensemble:
         group = await read_group(ensemble, name)
         servers = await registered(ensemble, session.servers)
-    wanted = _wanted(group, topics)
+    requested = _requested_offsets(group, topics)
     async with servers.client() as client:
         asking = Session(session.form, client, servers)
         await _check_idle(asking, group, execute=execute, force=force)
-        planned = await _plan(asking, name, wanted)
+        planned = await _plan(asking, name, requested)
         if execute:
             await _commit(asking, name, planned, yes=yes)
     return planned
 
 
-def _wanted(group: OldGroup, topics: Sequence[str]) -> dict[TopicPartition, int]:
-    """The offsets asked for; NotFound where the group has none of it."""
+def _requested_offsets(group: OldGroup, topics: Sequence[str]) -> dict[TopicPartition, int]:
+    """Return the offsets of the requested topics. Raises NotFound if the group has none of a topic."""
     if not topics:
-        found = dict(group.offsets)
+        requested = dict(group.offsets)
     else:
-        found = {}
+        requested = {}
         for text in topics:
             topic, partitions = parse_partitions(text)
             some = {
@@ -73,14 +79,17 @@ def _wanted(group: OldGroup, topics: Sequence[str]) -> dict[TopicPartition, int]
             }
             if len(some) < (1 if partitions is None else len(set(partitions))):
                 raise NotFound(f"group {group.name!r} has no offset in ZooKeeper of all of {text}")
-            found |= some
-    if not found:
+            requested |= some
+    if not requested:
         raise NotFound(f"group {group.name!r} has no offsets in ZooKeeper")
-    return found
+    return requested
 
 
 async def _check_idle(session: Session, group: OldGroup, *, execute: bool, force: bool) -> None:
-    """A group that goes on behind the copy would read again, or lose, what its members commit meanwhile."""
+    """Raise MillstreamError, or warn without `execute`, if the group is active.
+
+    Offsets that its members commit during the copy would be lost.
+    """
     state = (await session.admin.describe_groups([group.name]))[group.name].state
     why = None
     if state not in INACTIVE:
@@ -95,9 +104,9 @@ async def _check_idle(session: Session, group: OldGroup, *, execute: bool, force
     session.tell(why)
 
 
-async def _plan(session: Session, group: str, wanted: Mapping[TopicPartition, int]) -> list[Planned]:
-    known = await known_partitions(session, wanted.keys())
-    led = [tp for tp, partition in known.items() if partition.leader >= 0]
+async def _plan(session: Session, group: str, requested: Mapping[TopicPartition, int]) -> list[Planned]:
+    existing = await known_partitions(session, requested.keys())
+    led = [tp for tp, partition in existing.items() if partition.leader >= 0]
     earliest, latest, committed = await asyncio.gather(
         session.admin.list_offsets(dict.fromkeys(led, "earliest")),
         session.admin.list_offsets(dict.fromkeys(led, "latest")),
@@ -105,7 +114,7 @@ async def _plan(session: Session, group: str, wanted: Mapping[TopicPartition, in
     )
 
     def why_not(tp: TopicPartition, offset: int) -> str | None:
-        if tp not in known:
+        if tp not in existing:
             return "there is no such topic or partition"
         if tp not in earliest or tp not in latest:
             return "it has no leader"
@@ -114,7 +123,7 @@ async def _plan(session: Session, group: str, wanted: Mapping[TopicPartition, in
 
     return [
         Planned(tp, offset, _offset(committed.get(tp)), why_not(tp, offset))
-        for tp, offset in sorted(wanted.items())
+        for tp, offset in sorted(requested.items())
     ]
 
 
@@ -137,7 +146,7 @@ async def _commit(session: Session, group: str, planned: Sequence[Planned], *, y
 
 
 def import_rows(group: str, planned: Sequence[Planned]) -> Iterator[Row]:
-    """A row for each partition."""
+    """Yield a row for each partition."""
     for each in planned:
         yield {
             "group": group,
@@ -151,7 +160,7 @@ def import_rows(group: str, planned: Sequence[Planned]) -> Iterator[Row]:
 
 
 def tell_left_out(session: Session, planned: Sequence[Planned], *, executed: bool) -> None:
-    """Say what was left out: as Partly, and MillstreamError where it was everything."""
+    """Report the offsets that were left out. Raises Partly, or MillstreamError if all were left out."""
     left_out = [f"{each.tp} at {each.offset}: {each.why_not}" for each in planned if each.why_not is not None]
     if not left_out:
         return

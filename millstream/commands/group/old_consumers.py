@@ -1,7 +1,7 @@
-"""Groups of consumers before Kafka 0.9, which are kept in ZooKeeper: what `group list`, `describe` and
-`members` show of them.
+"""Groups of consumers before Kafka 0.9, which are kept in ZooKeeper: the rows of the `group` commands.
 
-Offsets and members are ZooKeeper's. Brokers say how far behind a group is, where they can be asked.
+Offsets and members come from ZooKeeper. The log ends, and so the lag, come from brokers if they can be
+reached.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from millstream.terminal.session import Session, described
 from millstream.terminal.status import NotFound
 
 TYPE: Final = "zookeeper"
-"""In place of a group's protocol: classic, consumer, …"""
+"""The type shown for these groups; those in Kafka are classic, consumer and so on."""
 _ID: Final = re.compile(r"(.+)-[0-9]{13}-[0-9a-f]{1,8}")
-"""What such a consumer calls itself, behind its group: host, time (ms) and something random."""
+"""The id of such a consumer after its group: host, time (ms) and random digits."""
 
 
-class Found(NamedTuple):
-    """Groups that could be read, errors of the others by name, and the brokers to ask about offsets."""
+class OldGroups(NamedTuple):
+    """The groups that could be read, the errors of the others by name, and the brokers to ask for offsets."""
 
     groups: Sequence[OldGroup]
     errors: Mapping[str, MillstreamError]
     servers: Servers
 
     @property
-    def asked(self) -> int:
-        """How many groups there were to be read."""
+    def group_count(self) -> int:
+        """The number of groups that were to be read."""
         return len(self.groups) + len(self.errors)
 
 
 async def find_groups(
     session: Session, connect: str, config: Path | None, names: Sequence[str] | None
-) -> Found:
-    """The groups named, or all there are in ZooKeeper."""
+) -> OldGroups:
+    """Return the named groups, or all in ZooKeeper."""
     async with zookeeper(connect, config) as ensemble:
-        wanted = list(dict.fromkeys(names or await old_groups(ensemble)))
-        outcomes = await asyncio.gather(*(_outcome(ensemble, name) for name in wanted))
+        requested = list(dict.fromkeys(names or await old_groups(ensemble)))
+        outcomes = await asyncio.gather(*(_outcome(ensemble, name) for name in requested))
         servers = await registered(ensemble, session.servers)
-    by_name = dict(zip(wanted, outcomes, strict=True))
+    by_name = dict(zip(requested, outcomes, strict=True))
     errors = {name: each for name, each in by_name.items() if isinstance(each, MillstreamError)}
-    return Found([each for each in outcomes if isinstance(each, OldGroup)], errors, servers)
+    return OldGroups([each for each in outcomes if isinstance(each, OldGroup)], errors, servers)
 
 
 async def _outcome(ensemble: ZooKeeper, name: str) -> OldGroup | MillstreamError:
@@ -62,7 +62,7 @@ async def _outcome(ensemble: ZooKeeper, name: str) -> OldGroup | MillstreamError
 
 
 async def read_group(ensemble: ZooKeeper, name: str) -> OldGroup:
-    """All there is of a group. NotFound; BadZnode."""
+    """Read a group. Raises NotFound if it does not exist, and BadZnode if its data cannot be read."""
     group = await read_old_group(ensemble, name)
     if group is None:
         raise NotFound(f"there is no group {name!r} in ZooKeeper at {ensemble.settings.connect}")
@@ -70,7 +70,7 @@ async def read_group(ensemble: ZooKeeper, name: str) -> OldGroup:
 
 
 async def list_rows(connect: str, config: Path | None) -> list[Row]:
-    """What `group list` shows: a row for each group, its state in the words of today's."""
+    """Return a row for each group for `group list`, with its state in today's terms."""
     async with zookeeper(connect, config) as ensemble:
         names = await old_groups(ensemble)
         members = await old_members(ensemble, names)
@@ -83,15 +83,17 @@ async def list_rows(connect: str, config: Path | None) -> list[Row]:
 # Offsets in brokers
 
 
-async def log_ends(session: Session, found: Found) -> dict[TopicPartition, int]:
-    """How far the logs go, as far as brokers can be asked; else that is told."""
-    tps = {tp for group in found.groups for tp in (*group.offsets, *group.owners)}
+async def log_ends(session: Session, result: OldGroups) -> dict[TopicPartition, int]:
+    """Return the end offsets of the logs. If brokers cannot be reached, warn and return none."""
+    tps = {tp for group in result.groups for tp in (*group.offsets, *group.owners)}
     if not tps:
         return {}
     try:
-        async with found.servers.client() as client:
-            asking = Session(session.form, client, found.servers)
-            led = [tp for tp, known in (await known_partitions(asking, tps)).items() if known.leader >= 0]
+        async with result.servers.client() as client:
+            asking = Session(session.form, client, result.servers)
+            led = [
+                tp for tp, partition in (await known_partitions(asking, tps)).items() if partition.leader >= 0
+            ]
             ends = await asking.admin.list_offsets(dict.fromkeys(led, "latest"))
     except (MillstreamError, OSError, TimeoutError) as error:
         session.tell(f"without lag, since brokers do not tell ({described(error)}): give --bootstrap-server")
@@ -102,7 +104,7 @@ async def log_ends(session: Session, found: Found) -> dict[TopicPartition, int]:
 async def known_partitions(
     session: Session, tps: Collection[TopicPartition]
 ) -> dict[TopicPartition, PartitionMetadata]:
-    """Those of the partitions that the cluster has."""
+    """Return the metadata of those partitions that exist in the cluster."""
     topics = (
         await session.client.metadata({tp.topic for tp in tps}, refresh=True, allow_missing=True)
     ).topics
@@ -117,7 +119,7 @@ async def known_partitions(
 
 
 def offset_rows(group: OldGroup, ends: Mapping[TopicPartition, int]) -> Iterator[Row]:
-    """A row for each partition that the group has an offset of or a member for, and each idle member."""
+    """Yield a row for each partition with an offset or an owner, and for each member without partitions."""
     for tp in sorted({*group.offsets, *group.owners}):
         yield _offset_row(group, tp, ends.get(tp), group.owners.get(tp))
     busy = set(map(consumer_of, group.owners.values()))
@@ -145,7 +147,7 @@ def _offset_row(
 
 
 def member_rows(group: OldGroup) -> Iterator[Row]:
-    """A row for each member."""
+    """Yield a row for each member."""
     for member, of in sorted(group.members.items()):
         tps = [tp for tp, owner in sorted(group.owners.items()) if consumer_of(owner) == member]
         yield {
@@ -162,7 +164,7 @@ def member_rows(group: OldGroup) -> Iterator[Row]:
 
 
 def consumer_of(owner: str) -> str:
-    """The consumer of a thread, which is called as the consumer with its number behind it."""
+    """Return the consumer of a thread, whose id is the consumer's with a number appended."""
     return owner.rpartition("-")[0] or owner
 
 

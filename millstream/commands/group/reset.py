@@ -1,7 +1,7 @@
-"""What `group reset-offsets` sets: where each partition's offset goes, within the partition's log.
+"""`group reset-offsets`: compute each partition's new offset, within the partition's log.
 
-The targets are Kafka's: an offset, a time, a shift, or a file's lines. What lies outside the log becomes its
-first or its next offset, and so does a time that no record is as young as.
+The targets are Kafka's: an offset, a time, a shift, or a file's lines. An offset outside the log becomes the
+log's first or end offset. A time after the last record's becomes the end offset.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where offsets are to go; exactly one of it is given."""
+    """The target of a reset; exactly one field is set."""
 
     earliest: bool = False
     latest: bool = False
@@ -51,7 +51,7 @@ class Target:
         shift_by: int | None,
         from_file: Path | None,
     ) -> Self:
-        """The options of the command line, by their names; UsageError unless they say one target."""
+        """Return the target that the options set. Raises UsageError unless exactly one is set."""
         words = (to_earliest, to_latest, to_current)
         others = (to_offset, to_datetime, by_duration, shift_by, from_file)
         if sum(words) + sum(each is not None for each in others) != 1:
@@ -61,7 +61,7 @@ class Target:
             )
         timestamp = None if to_datetime is None else timestamp_ms(to_datetime, "--to-datetime")
         if by_duration is not None:
-            # What is before 1970 means something else to brokers.
+            # Negative times have other meanings in ListOffsets.
             timestamp = max(time.time_ns() // 1_000_000 - duration_ms(by_duration, "--by-duration"), 0)
         return cls(
             earliest=to_earliest,
@@ -75,53 +75,56 @@ class Target:
 
 
 def read_file(path: Path) -> dict[TopicPartition, int]:
-    """Lines of topic,partition,offset, as Kafka's --export writes them for one group."""
-    found = {}
+    """Read lines of topic,partition,offset, as Kafka's --export writes them for one group."""
+    offsets = {}
     for number, line in enumerate(csv.reader(read_text(path, "--from-file").splitlines()), 1):
         if not line:
             continue
         try:
             topic, partition, offset = line
-            found[TopicPartition(topic.strip(), int(partition))] = int(offset)
+            offsets[TopicPartition(topic.strip(), int(partition))] = int(offset)
         except ValueError:
             raise UsageError(f"{path}, line {number}: {line} is not topic,partition,offset") from None
-    return found
+    return offsets
 
 
 async def plan(
     session: Session, group: str, topics: Sequence[str], all_topics: bool, target: Target
 ) -> dict[TopicPartition, int]:
-    """The new offset of each partition."""
+    """Return the new offset of each partition."""
     committed = await session.admin.list_group_offsets(group)
     if target.file is not None:
         tps = await find_partitions(session, [f"{tp.topic}:{tp.partition}" for tp in target.file])
     else:
         tps = sorted(committed) if all_topics else await find_partitions(session, topics)
-    earliest, latest, wanted = await asyncio.gather(
+    earliest, latest, targets = await asyncio.gather(
         session.admin.list_offsets(dict.fromkeys(tps, "earliest")),
         session.admin.list_offsets(dict.fromkeys(tps, "latest")),
-        _wanted(session, tps, committed, target),
+        _target_offsets(session, tps, committed, target),
     )
     planned = {}
     for tp in tps:
-        first, end, offset = earliest[tp].offset, latest[tp].offset, wanted.get(tp)
+        first, end, offset = earliest[tp].offset, latest[tp].offset, targets.get(tp)
         planned[tp] = first if target.earliest else end if offset is None else min(max(offset, first), end)
         if offset is not None and offset != planned[tp]:
             session.tell(f"{tp}: {offset} is not in the log, which goes from {first} to {end}: {planned[tp]}")
     return planned
 
 
-async def _wanted(
+async def _target_offsets(
     session: Session, tps: Sequence[TopicPartition], committed: Committed, target: Target
 ) -> dict[TopicPartition, int]:
-    """Offsets before they are brought into the log; a partition that is left out goes to its end."""
+    """Return the offsets before they are limited to the log's range.
+
+    A partition that is missing goes to its end.
+    """
     if target.file is not None:
         return dict(target.file)
     if target.offset is not None:
         return dict.fromkeys(tps, target.offset)
     if target.timestamp_ms is not None:
-        found = await session.admin.list_offsets(dict.fromkeys(tps, target.timestamp_ms))
-        return {tp: listed.offset for tp, listed in found.items() if listed.offset >= 0}
+        by_time = await session.admin.list_offsets(dict.fromkeys(tps, target.timestamp_ms))
+        return {tp: listed.offset for tp, listed in by_time.items() if listed.offset >= 0}
     if target.shift is not None:
         if without := [str(tp) for tp in tps if tp not in committed]:
             raise MillstreamError(f"no offset to shift: the group has none of {', '.join(without)}")
@@ -132,7 +135,7 @@ async def _wanted(
 
 
 async def set_offsets(session: Session, group: str, planned: Mapping[TopicPartition, int]) -> None:
-    """Commit what was planned; MillstreamError while the group has members."""
+    """Commit the planned offsets. Raises MillstreamError while the group has members."""
     state = (await session.admin.describe_groups([group]))[group].state
     if state not in INACTIVE:
         raise MillstreamError(
@@ -142,6 +145,6 @@ async def set_offsets(session: Session, group: str, planned: Mapping[TopicPartit
 
 
 def reset_rows(group: str, planned: Mapping[TopicPartition, int]) -> Iterator[Row]:
-    """A row for each partition."""
+    """Yield a row for each partition."""
     for tp, offset in sorted(planned.items()):
         yield {"group": group, "topic": tp.topic, "partition": tp.partition, "new_offset": offset}

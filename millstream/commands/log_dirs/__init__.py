@@ -1,1 +1,1 @@
-"""The command `millstream log-dirs`: brokers' log folders."""
+"""The command `millstream log-dirs`: brokers' log directories."""

@@ -25,7 +25,7 @@ REPLICAS = ("broker", "log_dir", "topic", "partition", "size", "offset_lag", "is
 
 @app.callback()
 def _options() -> None:
-    """Brokers' log folders: what is in them and how much room they have."""
+    """Brokers' log directories: what is in them and how much room they have."""
 
 
 @command(app)
@@ -43,7 +43,7 @@ async def describe(
         bool, typer.Option("--replicas", help="A line for each partition instead of each folder.")
     ] = False,
 ) -> None:
-    """Log folders with their sizes, in bytes, and the partitions in them."""
+    """List log directories with their sizes, in bytes, and the partitions in them."""
     tps = None
     if topic_list is not None:
         names = topic_list.split(",")
@@ -59,19 +59,19 @@ async def _brokers(session: Session, listed: str | None) -> list[int] | None:
     if listed is None:
         return None
     try:
-        wanted = [int(each) for each in listed.split(",")]
+        requested = [int(each) for each in listed.split(",")]
     except ValueError:
         raise UsageError(f"--broker-list {listed}: ids of brokers, such as 1,2") from None
-    known = (await session.client.metadata((), refresh=True)).brokers
-    for broker in wanted:
-        if broker not in known:
-            there = ", ".join(map(str, sorted(known)))
-            raise NotFound(f"there is no broker {broker}: the cluster has {there}")
-    return wanted
+    existing = (await session.client.metadata((), refresh=True)).brokers
+    for broker in requested:
+        if broker not in existing:
+            ids = ", ".join(map(str, sorted(existing)))
+            raise NotFound(f"there is no broker {broker}: the cluster has {ids}")
+    return requested
 
 
-def _folders(found: Mapping[int, Sequence[LogDir]]) -> Iterator[Row]:
-    for broker, folders in sorted(found.items()):
+def _folders(by_broker: Mapping[int, Sequence[LogDir]]) -> Iterator[Row]:
+    for broker, folders in sorted(by_broker.items()):
         for folder in folders:
             yield {
                 "broker": broker,

@@ -1,4 +1,4 @@
-"""Comparing topics, and showing how they compare."""
+"""Comparing topics with their copies, and showing the results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def pair(name: str, alias: str) -> tuple[str, str]:
-    """A topic and its copy, by TOPIC or SOURCE:TARGET."""
+    """Return a topic and its copy's name, from TOPIC or SOURCE:TARGET."""
     topic, colon, remote = name.partition(":")
     return topic, remote if colon else f"{alias}.{topic}" if alias else topic
 
@@ -33,43 +33,45 @@ def pair(name: str, alias: str) -> tuple[str, str]:
 async def compare_topics(
     local: Local, source: Client, target: Client, pairs: Sequence[tuple[str, str]]
 ) -> list[str]:
-    """Show how each topic compares with its copy; those that differ."""
+    """Compare each topic with its copy and show the results. Return the topics that differ."""
     rows: list[Row] = []
     different = []
     async with source as source_client, target as target_client:
         for topic, remote in pairs:
-            found = await verify_topic(source_client, target_client, topic, remote)
+            comparison = await verify_topic(source_client, target_client, topic, remote)
             if local.form is Format.TABLE:
-                _print(found)
-            rows += _rows(found)
-            if not found.equal:
+                _print(comparison)
+            rows += _rows(comparison)
+            if not comparison.equal:
                 different.append(topic)
     if local.form is not Format.TABLE:
         local.show(rows, COLUMNS)
     return different
 
 
-def _print(found: TopicComparison) -> None:
-    verdict = "equal" if found.equal else "DIFFERENT"
-    typer.echo(f"{found.source_topic} and {found.target_topic}: {verdict}, {found.records:,} records")
-    for partition in found.partitions:
+def _print(comparison: TopicComparison) -> None:
+    verdict = "equal" if comparison.equal else "DIFFERENT"
+    typer.echo(
+        f"{comparison.source_topic} and {comparison.target_topic}: {verdict}, {comparison.records:,} records"
+    )
+    for partition in comparison.partitions:
         typer.echo(f"  {_partition_line(partition)}")
 
 
-def _partition_line(found: PartitionComparison) -> str:
-    if found.equal:
-        return f"{found.partition:>4}  {found.source_digest}  {found.source_records:,} records"
+def _partition_line(result: PartitionComparison) -> str:
+    if result.equal:
+        return f"{result.partition:>4}  {result.source_digest}  {result.source_records:,} records"
     return (
-        f"{found.partition:>4}  {found.source_digest} ({found.source_records:,} records) is not "
-        f"{found.target_digest} ({found.target_records:,} records); {found.difference}"
+        f"{result.partition:>4}  {result.source_digest} ({result.source_records:,} records) is not "
+        f"{result.target_digest} ({result.target_records:,} records); {result.difference}"
     )
 
 
-def _rows(found: TopicComparison) -> list[Row]:
+def _rows(comparison: TopicComparison) -> list[Row]:
     return [
         {
-            "source_topic": found.source_topic,
-            "target_topic": found.target_topic,
+            "source_topic": comparison.source_topic,
+            "target_topic": comparison.target_topic,
             "partition": each.partition,
             "equal": each.equal,
             "source_records": each.source_records,
@@ -78,5 +80,5 @@ def _rows(found: TopicComparison) -> list[Row]:
             "target_digest": each.target_digest,
             "difference": None if each.difference is None else str(each.difference),
         }
-        for each in found.partitions
+        for each in comparison.partitions
     ]

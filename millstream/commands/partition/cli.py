@@ -109,13 +109,13 @@ async def reassign(
     """Move partitions to other brokers, the preferred leader first; or cancel moves."""
     from millstream.commands.partition.reassign import begin, planned, read_moves, throttled, wait_for
 
-    wanted = read_moves(moves or [], reassignment_json_file, cancel=cancel)
-    rows = await planned(session, wanted)
+    requested = read_moves(moves or [], reassignment_json_file, cancel=cancel)
+    rows = await planned(session, requested)
     if not dry_run:
-        async with throttled(session, wanted, rows, throttle, until_end=wait):
-            await begin(session, wanted)
+        async with throttled(session, requested, rows, throttle, until_end=wait):
+            await begin(session, requested)
             if wait:
-                await wait_for(session, list(wanted))
+                await wait_for(session, list(requested))
     session.show(rows, ("topic", "partition", "replicas", "new_replicas"))
 
 
@@ -133,8 +133,8 @@ async def unthrottle(
 
 @command(app)
 async def reassignments(session: Session) -> None:
-    """The moves under way."""
-    found = await session.admin.list_partition_reassignments()
+    """List the moves under way."""
+    under_way = await session.admin.list_partition_reassignments()
     session.show(
         (
             {
@@ -144,7 +144,7 @@ async def reassignments(session: Session) -> None:
                 "adding": list(move.adding),
                 "removing": list(move.removing),
             }
-            for tp, move in sorted(found.items())
+            for tp, move in sorted(under_way.items())
         ),
         MOVES,
     )

@@ -1,4 +1,4 @@
-"""Electing leaders, and telling partition by partition what came of it."""
+"""Electing leaders, and reporting the result of each partition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from millstream.terminal.session import Session, settle
 async def elect_leaders(
     session: Session, election: str, partitions: Sequence[str] | None, columns: Sequence[str]
 ) -> None:
-    """Show a row for each partition that was asked for or needed it; raise if some have no leader."""
+    """Elect leaders and show a row for each named partition; without names for each that needed an election.
+
+    Raises an error if an election failed.
+    """
     tps = await find_partitions(session, partitions) if partitions else None
     results = await session.admin.elect_leaders(ElectionType[election.upper()], tps)
     failed = {

@@ -1,4 +1,4 @@
-"""Moving partitions: reading what is to move, beginning it, waiting for its end."""
+"""Moving partitions: read the moves, begin them, and wait until they end."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from millstream.terminal.status import UsageError
 from millstream.terminal.throttles import clear_throttles, copies, set_throttles
 
 LOOK_SECONDS = 1.0
-"""Between two looks at the moves under way."""
+"""The time between two checks of the moves under way."""
 
 Moves = Mapping[TopicPartition, list[int] | None]
-"""The replicas each partition is to have, the preferred leader first; None cancels."""
+"""The target replicas of each partition, the preferred leader first; None cancels its move."""
 
 
 class _Partition(msgspec.Struct):
@@ -31,19 +31,19 @@ class _Partition(msgspec.Struct):
 
 
 class _File(msgspec.Struct):
-    """What kafka-reassign-partitions.sh reads; its log_dirs are AlterReplicaLogDirs' and not taken here."""
+    """The file of kafka-reassign-partitions.sh, without its log_dirs, which are for AlterReplicaLogDirs."""
 
     partitions: list[_Partition]
 
 
 def read_moves(texts: Sequence[str], file: Path | None, *, cancel: bool) -> Moves:
-    """Moves of the command line or of a file; UsageError for what cannot be read."""
-    found = (
+    """Read the moves from the command line or a file. Raises UsageError if a move cannot be read."""
+    moves = (
         _read_file(file) if file is not None else dict(map(_read_move if not cancel else _read_name, texts))
     )
-    if not cancel and (empty := [str(tp) for tp, replicas in found.items() if not replicas]):
+    if not cancel and (empty := [str(tp) for tp, replicas in moves.items() if not replicas]):
         raise UsageError(f"{', '.join(empty)}: to which brokers?")
-    return dict.fromkeys(found) if cancel else found
+    return dict.fromkeys(moves) if cancel else moves
 
 
 def _read_name(text: str) -> tuple[TopicPartition, list[int] | None]:
@@ -70,14 +70,17 @@ def _read_file(path: Path) -> dict[TopicPartition, list[int] | None]:
 
 
 async def planned(session: Session, moves: Moves) -> list[Row]:
-    """A row for each partition, with the replicas it has; NotFound for one that is not there."""
+    """Return a row for each partition, with its current replicas.
+
+    Raises NotFound if a partition does not exist.
+    """
     tps = await find_partitions(session, [f"{tp.topic}:{tp.partition}" for tp in moves])
-    known = await session.client.metadata({tp.topic for tp in tps})
+    cluster = await session.client.metadata({tp.topic for tp in tps})
     return [
         {
             "topic": tp.topic,
             "partition": tp.partition,
-            "replicas": list(known.topics[tp.topic].partitions[tp.partition].replicas),
+            "replicas": list(cluster.topics[tp.topic].partitions[tp.partition].replicas),
             "new_replicas": moves[tp],
         }
         for tp in tps
@@ -85,7 +88,7 @@ async def planned(session: Session, moves: Moves) -> list[Row]:
 
 
 async def begin(session: Session, moves: Moves) -> None:
-    """Begin moves, or cancel them; what is refused is told, and raised in the end."""
+    """Begin or cancel the moves. Report those that are refused, and raise at the end if there are any."""
     results = await session.admin.alter_partition_reassignments(moves)
     failed = {str(tp): error for tp, error in sorted(results.items()) if error is not None}
     settle(session, failed, len(results))
@@ -95,8 +98,9 @@ async def begin(session: Session, moves: Moves) -> None:
 async def throttled(
     session: Session, moves: Moves, rows: Sequence[Row], rate: int | None, *, until_end: bool
 ) -> AsyncIterator[None]:
-    """Have the moves begun within throttled, if there is a `rate` (bytes/s), and those under way with them.
-    At the end the throttle is taken away if the moves were waited for and no others are under way.
+    """Throttle the moves that the body begins, and those under way, to `rate` bytes/s; None: no throttle.
+
+    At the end the throttle is removed if the body waited for the moves and no others are under way.
     """
     if rate is None:
         yield
@@ -118,13 +122,13 @@ async def throttled(
 
 
 async def unthrottle_all(session: Session, topics: Iterable[str]) -> None:
-    """Take away the throttles of all brokers, and of these topics."""
+    """Remove the throttles of all brokers and of these topics."""
     brokers = (await session.admin.describe_cluster()).brokers
     await clear_throttles(session, [broker.node_id for broker in brokers], topics)
 
 
 async def wait_for(session: Session, tps: Sequence[TopicPartition]) -> None:
-    """Wait until none of the partitions is on its way any more."""
+    """Wait until no partition has a move under way."""
     with session.progress("moving", len(tps), unit="partitions") as progress:
         while left := await session.admin.list_partition_reassignments(tps):
             progress.advance(len(tps) - len(left) - progress.done)

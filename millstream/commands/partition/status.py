@@ -1,10 +1,10 @@
-"""How partitions stand: led or not, in sync or not, by the rules of kafka-topics.sh.
+"""The status of partitions: with a leader or not, in sync or not, by the rules of kafka-topics.sh.
 
-One rule is the brokers' instead: a partition with fewer replicas than `min.insync.replicas` needs all of them
-in sync, and no more.
+One rule is the brokers' instead: a partition with fewer replicas than `min.insync.replicas` needs only all of
+them in sync.
 
-What is read of a cluster is its metadata, `min.insync.replicas` of its topics, and the moves under way: a
-replica that is still being added is not missed. What of it is shown is left to the commands.
+The status is computed from the cluster's metadata, the topics' `min.insync.replicas` and the moves under way:
+a replica that is still being added is not missed. The commands choose what to show.
 """
 
 from __future__ import annotations
@@ -22,57 +22,59 @@ UNKNOWN_MOVES = (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.CLUSTER_AUTHORIZATION_
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A partition. `factor`: how many replicas there are to be; `min_isr` None: the topic does not say."""
+    """The status of a partition. `factor`: its replication factor; `min_isr`: None if unknown."""
 
     tp: TopicPartition
     partition: PartitionMetadata
     factor: int
     min_isr: int | None
     is_led: bool
-    """Whether it has a leader, on a broker that is alive."""
+    """True if the partition has a leader on a live broker."""
 
     @property
     def is_under_replicated(self) -> bool:
-        """Less replicas are in sync than there are to be."""
+        """True if fewer replicas are in sync than the replication factor."""
         return len(self.partition.isr) < self.factor
 
     @property
     def required_in_sync(self) -> int | None:
-        """Return how many in-sync replicas acks=all needs, None if that is unknown.
+        """The number of in-sync replicas that acks=all needs, None if unknown.
 
-        Brokers ask for no more than there are replicas (KAFKA-15583).
+        Brokers never require more than the number of replicas (KAFKA-15583).
         """
         return None if self.min_isr is None else min(self.min_isr, len(self.partition.replicas))
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Producers with acks=all are refused."""
+        """True if producers with acks=all are refused."""
         required = self.required_in_sync
         return self.partition.leader < 0 or (required is not None and len(self.partition.isr) < required)
 
     @property
     def is_at_min_isr(self) -> bool:
-        """With one replica less in sync they would be."""
+        """True if producers with acks=all would be refused with one in-sync replica less."""
         return len(self.partition.isr) == self.required_in_sync
 
     @property
     def is_led_as_preferred(self) -> bool:
-        """Its first replica leads."""
+        """True if the first replica leads."""
         return self.partition.leader in self.partition.replicas[:1]
 
 
 async def read_standings(session: Session, topics: Mapping[str, TopicMetadata]) -> list[Standing]:
-    """How each partition of these topics stands, in order."""
-    known = [TopicPartition(name, index) for name, topic in topics.items() for index in topic.partitions]
+    """Return the status of each partition of these topics, ordered by topic and index."""
+    tps = [TopicPartition(name, index) for name, topic in topics.items() for index in topic.partitions]
     configs = await session.admin.describe_topics_configs(topics, keys=(MIN_ISR,))
     alive = (await session.client.metadata((), refresh=True)).brokers
-    return standings(topics, configs, await _moves(session, known), alive)
+    return standings(topics, configs, await _moves(session, tps), alive)
 
 
 async def _moves(
     session: Session, tps: Iterable[TopicPartition]
 ) -> Mapping[TopicPartition, OngoingReassignment]:
-    """None where brokers know of no moves (before Kafka 2.4), or do not tell us."""
+    """Return the moves under way; none if brokers do not know them (before Kafka 2.4) or do not allow the
+    request.
+    """
     try:
         return await session.admin.list_partition_reassignments(tps)
     except KafkaError as error:
@@ -87,15 +89,15 @@ def standings(
     moves: Mapping[TopicPartition, OngoingReassignment],
     alive: Collection[int],
 ) -> list[Standing]:
-    """The same, of what was read."""
-    found = []
+    """Compute the status of each partition from metadata, settings and moves, ordered by topic and index."""
+    result = []
     for name, topic in sorted(topics.items()):
         min_isr = _min_isr(configs.get(name))
         for index, partition in sorted(topic.partitions.items()):
             tp = TopicPartition(name, index)
             factor = _factor(partition, moves.get(tp))
-            found.append(Standing(tp, partition, factor, min_isr, partition.leader in alive))
-    return found
+            result.append(Standing(tp, partition, factor, min_isr, partition.leader in alive))
+    return result
 
 
 def _min_isr(configs: Mapping[str, ConfigEntry] | KafkaError | None) -> int | None:
@@ -104,7 +106,7 @@ def _min_isr(configs: Mapping[str, ConfigEntry] | KafkaError | None) -> int | No
 
 
 def _factor(partition: PartitionMetadata, move: OngoingReassignment | None) -> int:
-    """A move that has ended meanwhile counts no more."""
+    """Return the number of replicas without those that a move is adding. A move that has ended is ignored."""
     if move is None or not {*move.adding, *move.removing} & {*partition.replicas}:
         return len(partition.replicas)
     return len(move.replicas) - len(move.adding)

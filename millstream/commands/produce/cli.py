@@ -37,7 +37,7 @@ MINUTE_MS = 60_000
 MAX_REQUEST_SIZE = 1_048_576
 """Kafka's default of `max.request.size`, and the producer's."""
 _TRANSACTIONS_OWN = ("acks", "enable_idempotence")
-"""A transaction needs both, so it has no such arguments."""
+"""Settings that TransactionalProducer fixes and does not take."""
 
 
 @command(app, "produce", effective=tuple(PRODUCER))
@@ -98,7 +98,7 @@ async def produce(
         settings["compression_type"] = compression_type
     run = Run(session, source, topic, partition, skip_errors, settings)
     unit = "records" if source.total is None else "bytes"
-    # No bar where lines are typed.
+    # No progress bar while lines are typed.
     typed = not files and sys.stdin.isatty()
     bar = session.progress("produced", source.total, unit=unit)
     with nullcontext(Progress(None)) if typed else bar as progress:
@@ -110,7 +110,7 @@ async def produce(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What is sent where, and the producer's settings."""
+    """A run: its source, topic and partition, and the producer's settings."""
 
     session: Session
     source: Source
@@ -120,13 +120,13 @@ class Run:
     settings: dict[str, Any]
 
     async def plainly(self, progress: Progress) -> None:
-        """Without a transaction."""
+        """Send the records without a transaction."""
         count = await self._partition_count()
         async with BatchProducer(self.session.client, **self.settings) as producer:
             await self._producing(producer, count).plainly(producer, progress)
 
     async def in_transaction(self, transactional_id: str, timeout_ms: int, progress: Progress) -> None:
-        """All in one."""
+        """Send the records in one transaction. Raises UsageError unless acks is all."""
         if self.settings.get("acks", -1) != -1:
             raise UsageError("--transactional-id needs --acks all: leave --acks out")
         settings = {name: value for name, value in self.settings.items() if name not in _TRANSACTIONS_OWN}
@@ -142,7 +142,7 @@ class Run:
         return Producing(self.source, sender, self.session.tell, skip_errors=self.skip_errors)
 
     async def _partition_count(self) -> int:
-        """NotFound for a partition the topic does not have."""
+        """Return the number of partitions. Raises NotFound if the topic does not have `partition`."""
         count = (await self.session.client.topic(self.topic)).partition_count
         if self.partition is not None and self.partition >= count:
             raise NotFound(f"--partition {self.partition}: {self.topic} has {count}, counted from 0")
@@ -156,7 +156,7 @@ def _check(
     separators: tuple[bytes | None, ...],
     null: bytes | None,
 ) -> None:
-    """UsageError for options that do not go together."""
+    """Raise UsageError for options that do not go together."""
     if not delimiter or b"" in separators:
         raise UsageError("--delimiter, --key-separator and --headers-separator cannot be empty")
     if form is not Input.LINES and any(each is not None for each in separators):
@@ -202,11 +202,11 @@ def _key(text: str | None, kind: DataType) -> bytes | None:
         raise UsageError(f"--key: {error}") from None
 
 
-def _headers(given: list[str], kind: DataType) -> Headers:
+def _headers(texts: list[str], kind: DataType) -> Headers:
     headers = []
-    for text in given:
-        name, found, value = text.partition("=")
-        if not found:
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
             raise UsageError(f"--header {text!r}: NAME=VALUE")
         try:
             headers.append(parse_header(name.encode(), value.encode(), kind))

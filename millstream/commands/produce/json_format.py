@@ -13,7 +13,7 @@ from millstream.data_types.data_type import DataType, WrongData
 
 
 class _JsonRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line. Topic, partition and offset are where it was read from, and say not where it goes."""
+    """A line. Its topic, partition and offset say where the record was read, and are ignored."""
 
     value: Any
     key: Any = None
@@ -31,7 +31,7 @@ _DECODER = msgspec.json.Decoder(_JsonRecord)
 class JsonFormat:
     """`{"value": …, "key": …, "headers": [["name", …]], "timestamp": ms}`; headers may be an object, too.
 
-    `value` has to be there; null is a tombstone. `key`, `headers`: of records that have none.
+    `value` is required; null is a tombstone. `key` and `headers` are the defaults for records without them.
     """
 
     key_type: DataType
@@ -41,12 +41,12 @@ class JsonFormat:
     headers: Headers = ()
 
     def __call__(self, lines: Sequence[bytes], now_ms: int) -> list[NewRecord]:
-        """The records of these lines; WrongData if one is not as it should be."""
+        """Return the records of these lines. Raises WrongData if a line is malformed."""
         try:
-            found = _DECODER.decode_lines(b"\n".join(lines))
+            records = _DECODER.decode_lines(b"\n".join(lines))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise WrongData(str(error)) from None
-        if len(found) != len(lines):
+        if len(records) != len(lines):
             raise WrongData("an empty line, or more than one object in a line")
         encode_key, encode_value = self.key_type.encode, self.value_type.encode
         return [
@@ -56,10 +56,10 @@ class JsonFormat:
                 None if one.value is None else encode_value(one.value),
                 self._headers(one.headers) if one.headers else self.headers,
             )
-            for one in found
+            for one in records
         ]
 
-    def _headers(self, given: list[tuple[str, Any]] | dict[str, Any]) -> Headers:
+    def _headers(self, headers: list[tuple[str, Any]] | dict[str, Any]) -> Headers:
         encode = self.header_type.encode
-        pairs = given.items() if isinstance(given, dict) else given
+        pairs = headers.items() if isinstance(headers, dict) else headers
         return tuple((name, None if value is None else encode(value)) for name, value in pairs)

@@ -1,4 +1,4 @@
-"""Lines as records: a value each, maybe headers and a key before it."""
+"""Lines as records: each line is a value, optionally with headers and a key before it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from millstream.data_types.data_type import DataType, WrongData
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFormat:
-    """`headers⇥key:value`, as Kafka's console producer has it; headers are `name:value,name:value`.
+    """`headers⇥key:value`, as in Kafka's console producer; headers are `name:value,name:value`.
 
-    `key_separator`, `headers_separator`: None where lines have no such part. `null`: what stands for null
-    (None: nothing does). `key`, `headers`: of every record, where the line has none of its own.
+    `key_separator`, `headers_separator`: None if lines have no such part. `null`: the text of null (None:
+    there is none). `key`: the default for lines without a key; `headers`: added to every record.
     """
 
     key_type: DataType
@@ -27,7 +27,7 @@ class LineFormat:
     headers: Headers = ()
 
     def __call__(self, lines: Sequence[bytes], now_ms: int) -> list[NewRecord]:
-        """The records of these lines; WrongData if one is not as it should be."""
+        """Return the records of these lines. Raises WrongData if a line is malformed."""
         parse_value = self._parser(self.value_type, "the value")
         if self.headers_separator is not None:
             return [self._whole(line, now_ms) for line in lines]
@@ -51,10 +51,10 @@ class LineFormat:
         ]
 
     def _whole(self, line: bytes, now_ms: int) -> NewRecord:
-        """One with headers of its own."""
+        """Return the record of a line with headers."""
         assert self.headers_separator is not None
-        text, found, rest = line.partition(self.headers_separator)
-        if not found:
+        text, match, rest = line.partition(self.headers_separator)
+        if not match:
             separator = self.headers_separator.decode("utf-8", "replace")
             raise WrongData(f"no headers separator {separator!r} in it")
         headers = self.headers
@@ -72,13 +72,13 @@ class LineFormat:
         return plain([rest], now_ms)[0]
 
     def _header(self, text: bytes) -> tuple[str, bytes | None]:
-        name, found, value = text.partition(b":")
-        if not found:
+        name, colon, value = text.partition(b":")
+        if not colon:
             raise WrongData(f"no ':' in the header {text.decode('utf-8', 'replace')!r}")
         return parse_header(name, value, self.header_type, self.null)
 
     def _parser(self, kind: DataType, what: str) -> Callable[[bytes], bytes | None] | None:
-        """None: the bytes as they are."""
+        """Return a function that parses the text of a field, or None if the bytes stay as they are."""
         null, parse = self.null, kind.parse
         if parse is None:
             return None if null is None else lambda text: None if text == null else text
@@ -95,7 +95,7 @@ class LineFormat:
 def parse_header(
     name: bytes, value: bytes, kind: DataType, null: bytes | None = None
 ) -> tuple[str, bytes | None]:
-    """A header of text; WrongData."""
+    """Return the name and value of a header. Raises WrongData if one is malformed."""
     try:
         parsed = None if value == null else kind.parse(value) if kind.parse else value
         return name.decode(), parsed

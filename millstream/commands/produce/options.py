@@ -10,7 +10,7 @@ import typer
 
 
 class Input(StrEnum):
-    """What `-i` takes."""
+    """The forms of input, for `-i`."""
 
     LINES = "lines"
     """A value a line; with -K a key before it."""

@@ -1,7 +1,7 @@
-"""Reading a pipe, a terminal or a file as much at a time as there is, until told to stop.
+"""Reading a pipe, a terminal or a file: each read returns what is available, until stopped.
 
-A thread that waits in `read` could not be ended by Ctrl-C: this one waits for the file and for a pipe of its
-own, through which `stop` wakes it.
+Ctrl-C cannot end a thread that waits in `read`. This reader waits for the file and for a pipe of its own,
+through which `stop` wakes it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from contextlib import suppress
 
 CHUNK_BYTES = 1 << 20
 _PIPE_BYTES = 1 << 20
-"""A pipe holds 64 KB unless asked for more (Linux): with more, fewer turns are needed."""
+"""The requested size of a pipe's buffer, 64 KB by default (Linux): a larger one needs fewer reads."""
 
 
 class Pipe:
-    """Reads the file of a descriptor, which stays open at the end."""
+    """A reader of a file descriptor, which it does not close."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -29,7 +29,7 @@ class Pipe:
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     def read(self) -> bytes:
-        """What is there, `CHUNK_BYTES` at most, once there is something; b"" at the end, and when stopped."""
+        """Wait for data and return up to `CHUNK_BYTES`; b"" at the end of the file and after `stop`."""
         # Not select: that refuses descriptors from 1,024 on. A regular file is always ready.
         poll = select.poll()
         poll.register(self._descriptor, select.POLLIN | select.POLLHUP)
@@ -38,13 +38,13 @@ class Pipe:
         return b"" if self._woken in ready else os.read(self._descriptor, CHUNK_BYTES)
 
     def stop(self) -> None:
-        """Have a `read` that waits return, and all that follow."""
+        """Make a waiting `read`, and all later ones, return b""."""
         with self._closing:
             if not self._closed:
                 os.write(self._wake, b"\0")
 
     def close(self) -> None:
-        """No `read` may be under way."""
+        """Close the wake-up pipe. No `read` may be running."""
         with self._closing:
             self._closed = True
             os.close(self._woken)

@@ -1,4 +1,4 @@
-"""The loop from a source to a producer, its progress, and what is said at its end."""
+"""The loop from a source to a producer, with its progress and the report at its end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Source(Protocol):
 
 
 async def chunks(source: Source) -> AsyncIterator[Chunk]:
-    """What the source has, read in a thread, which has ended when this has."""
+    """Yield the source's chunks, read in a thread that ends before this iterator does."""
     iterator = iter(source)
     while True:
         reading = asyncio.ensure_future(asyncio.to_thread(next, iterator, None))
@@ -48,7 +48,7 @@ async def chunks(source: Source) -> AsyncIterator[Chunk]:
 
 
 class Producing:
-    """One run: everything of `source` goes to `sender`."""
+    """A run that sends all records of `source` through `sender`."""
 
     def __init__(
         self, source: Source, sender: Sender, tell: Callable[[str], None], *, skip_errors: bool
@@ -61,7 +61,10 @@ class Producing:
         self._handed_over = 0
 
     async def plainly(self, producer: BatchProducer, progress: Progress) -> None:
-        """Send what there is. Partly: not all was sent; the text says how much, and why it ended."""
+        """Send all records. Raises Partly if only some were acknowledged, and the first error if none was.
+
+        The text of Partly gives their number and the error.
+        """
         try:
             await self._send_all(progress)
             await producer.flush()
@@ -73,14 +76,14 @@ class Producing:
             await within(producer.flush(), FLUSH_SECONDS)
             self._raise_with_count(error)
         finally:
-            # Its own close would wait for a broker that is away.
+            # The default close would wait for an unreachable broker.
             await producer.close(timeout_ms=0)
         if self._sender.failure is not None:
             self._raise_with_count(self._sender.failure)
         self._tell_skipped()
 
     async def in_transaction(self, producer: TransactionalProducer, progress: Progress) -> None:
-        """Send what there is and commit it; whatever goes wrong, it is aborted."""
+        """Send all records and commit them; abort the transaction after any error."""
         producer.begin()
         try:
             await self._send_all(progress)
@@ -119,7 +122,7 @@ class Producing:
 
 
 async def within(work: Coroutine[Any, Any, None], seconds: float) -> None:
-    """Do it, but not for longer; what goes wrong then is not what ended the run."""
+    """Await `work` for at most `seconds`. Its errors are dropped, so that they do not hide the first one."""
     with suppress(MillstreamError, RuntimeError, TimeoutError):
         async with asyncio.timeout(seconds):
             await work

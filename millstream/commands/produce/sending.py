@@ -1,4 +1,4 @@
-"""From chunks of records to a producer: their partitions, what became of them, and what to say of it."""
+"""Sending chunks of records through a producer: their partitions, acknowledgements and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ class Producer(Protocol):
 
 
 class Sender:
-    """Sends to one topic. `partition`: where everything goes; None: by Kafka's default partitioner."""
+    """A sender of records to one topic.
+
+    `partition`: their partition; None: by Kafka's default partitioner.
+    """
 
     def __init__(
         self,
@@ -42,18 +45,18 @@ class Sender:
         self.acknowledged = 0
         self.failed = 0
         self.failure: MillstreamError | None = None
-        """The first error of those that failed."""
+        """The first error of a record that failed, or None."""
 
     async def send(self, chunk: Chunk) -> None:
-        """Queue a chunk's records; waits while the producer's buffer is full.
+        """Queue a chunk's records; wait while the producer's buffer is full.
 
-        Raises the first error of what was sent before, and KafkaError MESSAGE_TOO_LARGE naming the line of a
-        record that is; those before it are queued.
+        Raises the first error of an earlier chunk. Raises KafkaError MESSAGE_TOO_LARGE, which names the line,
+        for a record that is too large; the records before it are queued.
         """
         if self.failure is not None:
             raise self.failure
         records = chunk.records
-        # A line is about as long as its record: most chunks need no look at each.
+        # A record is about as long as its line: most chunks have no line that long.
         large = self._first_too_large(records) if chunk.longest > self._limit // 2 else None
         for number, group in self._groups(records[:large]):
             future = await self._producer.send(self._topic, number, group)
@@ -68,12 +71,12 @@ class Sender:
             )
 
     def _first_too_large(self, records: list[NewRecord]) -> int | None:
-        """The place of the first record that no request takes."""
-        found = (at for at, size in enumerate(estimate_sizes(records)) if size > self._limit)
-        return next(found, None)
+        """Return the position of the first record that exceeds the request size, or None."""
+        positions = (at for at, size in enumerate(estimate_sizes(records)) if size > self._limit)
+        return next(positions, None)
 
     def _groups(self, records: list[NewRecord]) -> list[tuple[int, list[NewRecord]]]:
-        """The records by partition, each partition's in order."""
+        """Return the records by partition, in order within each partition."""
         if not records:
             return []
         if self._partition is not None:

@@ -1,4 +1,4 @@
-"""Where records come from: stdin or files, a line each or a file each."""
+"""Sources of records: stdin or files, with a record a line or a record a file."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from millstream.commands.produce.splitter import Splitter
 from millstream.data_types.data_type import WrongData
 
 RecordFormat: TypeAlias = Callable[[Sequence[bytes], int], list[NewRecord]]
-"""Lines, and the time in ms, to records; WrongData."""
+"""A function that makes records of lines and the time in ms. Raises WrongData for a malformed line."""
 
 STDIN = 0
 RECORD_BYTES_MAX = 1 << 27
-"""No line and no file may be longer: it is in memory, and no broker takes so much."""
+"""The maximum size of a line or file, which is held in memory."""
 _TOO_LONG = f"more than {RECORD_BYTES_MAX:,} bytes, which is too long for a record"
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Records that were read in one go. `first`: number of the first one's line, from 1, in `place`.
+    """The records of one read. `first`: the line number of the first record, from 1, in `place`.
 
-    `size`: bytes that were read for it; `longest`: of its longest line. `error`: why the line behind the
-    records is none; nothing follows unless errors are passed over.
+    `size`: the bytes read for the chunk; `longest`: the size of its longest line. `error`: why the line after
+    the records is malformed. Nothing follows an error unless errors are skipped.
     """
 
     place: str
@@ -42,9 +42,9 @@ class Chunk:
 
 
 class LineSource:
-    """Lines of several files one after the other, or of stdin where there are none.
+    """The lines of files one after the other, or of stdin without files.
 
-    Iterate in a thread: it waits for input. `stop` ends the iteration from another one.
+    Iterate in a thread, since the iterator waits for input. `stop` ends the iteration from another thread.
     """
 
     def __init__(self, files: Sequence[Path], delimiter: bytes, make: RecordFormat, *, skip: bool) -> None:
@@ -57,14 +57,14 @@ class LineSource:
 
     @property
     def total(self) -> int | None:
-        """Bytes to read; None of a pipe or a terminal, where nobody knows."""
+        """The number of bytes to read; None for a pipe or a terminal."""
         if self._files:
             return sum(map(_size, self._files))
-        found = os.fstat(STDIN)
-        return found.st_size if stat.S_ISREG(found.st_mode) else None
+        status = os.fstat(STDIN)
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def stop(self) -> None:
-        """Have the iteration end, also while it waits."""
+        """End the iteration, also while it waits."""
         self._stopped = True
         if (pipe := self._pipe) is not None:
             pipe.stop()
@@ -97,7 +97,7 @@ class LineSource:
             pipe.close()
 
     def _chunks(self, place: str, first: int, lines: list[bytes], size: int) -> Iterator[Chunk]:
-        """One chunk; where a line is at fault one for each part between such lines."""
+        """Yield one chunk, or several that each end before a malformed line."""
         while lines:
             now_ms = time.time_ns() // 1_000_000
             try:
@@ -113,7 +113,7 @@ class LineSource:
             first, lines, size = first + done, lines[done:], 0
 
     def _up_to_error(self, place: str, first: int, lines: list[bytes], now_ms: int, size: int) -> Chunk:
-        """What stands before the first line at fault, and what is wrong with that one."""
+        """Return the records before the first malformed line, with the error of that line."""
         records: list[NewRecord] = []
         for number, line in enumerate(lines, first):
             try:
@@ -126,7 +126,7 @@ class LineSource:
 
 
 class FileSource:
-    """Each file is the value of one record."""
+    """A source in which each file is the value of one record."""
 
     def __init__(self, files: Sequence[Path], make: RecordFormat) -> None:
         self._files = files
@@ -135,11 +135,11 @@ class FileSource:
 
     @property
     def total(self) -> int | None:
-        """Bytes to read."""
+        """The number of bytes to read."""
         return sum(map(_size, self._files))
 
     def stop(self) -> None:
-        """Have the iteration end."""
+        """End the iteration."""
         self._stopped = True
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -161,7 +161,7 @@ class FileSource:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file; ConfigError for one that cannot be read."""
+    """Return the size of a file in bytes. Raises ConfigError if the file cannot be read."""
     try:
         return path.stat().st_size
     except OSError as error:
@@ -169,7 +169,7 @@ def _size(path: Path) -> int:
 
 
 def open_file(path: Path) -> int:
-    """A descriptor to read; ConfigError for a file that cannot be read."""
+    """Return a descriptor to read the file. Raises ConfigError if it cannot be read."""
     try:
         return os.open(path, os.O_RDONLY)
     except OSError as error:

@@ -1,20 +1,20 @@
-"""Cutting what is read into lines, a chunk at a time."""
+"""Splitting the input into lines, a chunk at a time."""
 
 from __future__ import annotations
 
 
 class Splitter:
-    """Lines end with `delimiter`; the last one need not."""
+    """A splitter of lines that end with `delimiter`; the last line may lack it."""
 
     def __init__(self, delimiter: bytes) -> None:
         self._delimiter = delimiter
         self._rest: list[bytes] = []
         self.pending = 0
-        """Bytes of the line that has not ended."""
+        """The number of bytes of the incomplete line."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that are whole now."""
-        # A delimiter of several bytes may come in two parts.
+        """Add a chunk and return the lines that are complete."""
+        # A delimiter of several bytes may be split over two chunks.
         if len(self._delimiter) > 1 and self._rest:
             chunk = self._rest.pop() + chunk
         lines = chunk.split(self._delimiter)
@@ -29,6 +29,6 @@ class Splitter:
         return lines
 
     def finish(self) -> list[bytes]:
-        """The last line, if something stands behind the last delimiter."""
+        """Return the last line if it lacks a delimiter."""
         rest, self._rest = b"".join(self._rest), []
         return [rest] if rest else []

@@ -1,4 +1,4 @@
-"""Whether a profile's keys make a client, and what of them is not shown."""
+"""Checking a profile's keys, and hiding its secrets."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kafka_client.security.secret import HIDDEN
 
 
 def check(properties: Mapping[str, str]) -> None:
-    """ConfigError for a value that no client can be made with; keys without effect are told."""
-    given = ClientProperties.layered(properties, "")
-    given.client()
-    given.tell_rest((*CLIENT, SERVERS))
+    """Raise ConfigError for a value that no client can be made with; warn about keys without effect."""
+    client_properties = ClientProperties.layered(properties, "")
+    client_properties.client()
+    client_properties.tell_rest((*CLIENT, SERVERS))
 
 
 def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
-    """The keys, with a word instead of each secret."""
+    """Return the properties with a placeholder for each secret."""
     return {key: HIDDEN if _is_secret(key) else value for key, value in properties.items()}
 
 
 def _is_secret(key: str) -> bool:
-    """Secrets by Kafka's names, and whatever else calls itself one."""
+    """Return True if Kafka lists the key as secret, or its name contains a word such as password."""
     return key in SECRETS or any(word in key.lower() for word in ("password", "secret", "jaas"))

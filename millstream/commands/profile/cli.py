@@ -72,7 +72,7 @@ def set_profile(
 
 @local_command(app, "list")
 def list_profiles(local: Local) -> None:
-    """The profiles, and which one is taken where none is named."""
+    """List the profiles, and which one is the default."""
     default = default_profile()
     local.show(
         (
@@ -90,7 +90,7 @@ def list_profiles(local: Local) -> None:
 
 @local_command(app)
 def show(local: Local, *, name: Known) -> None:
-    """A profile's keys; what is secret is hidden."""
+    """Show a profile's keys, with secrets hidden."""
     from millstream.commands.profile.check import without_secrets
 
     rows = [

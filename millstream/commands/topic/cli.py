@@ -167,19 +167,19 @@ async def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete topics with all their records."""
-    known = (await session.client.metadata(names, refresh=True, allow_missing=True)).topics
-    missing = [name for name in names if name not in known]
+    existing = (await session.client.metadata(names, refresh=True, allow_missing=True)).topics
+    missing = [name for name in names if name not in existing]
     if missing and not if_exists:
         raise NotFound(f"there is no topic {', '.join(missing)}; nothing was deleted")
-    if not known:
+    if not existing:
         return
-    session.confirm(f"Delete {', '.join(sorted(known))} with all records?", yes=yes)
+    session.confirm(f"Delete {', '.join(sorted(existing))} with all records?", yes=yes)
 
     async def work(name: str) -> None:
         await session.admin.delete_topics([name], missing_ok=if_exists)
         session.tell(f"{name}: deleted")
 
-    await session.each(sorted(known), work)
+    await session.each(sorted(existing), work)
 
 
 @command(app)
@@ -197,7 +197,7 @@ async def offsets(
         ),
     ] = None,
 ) -> None:
-    """Offsets of topics (all, if none is named): the first and the next one, or those of a time."""
+    """Show offsets of topics (all, if none is named): the first and the next one, or those of a time."""
     from millstream.commands.topic.offsets import at, first_and_next, wanted_partitions
 
     tps = await wanted_partitions(session, names)

@@ -1,4 +1,4 @@
-"""New topics as the command line describes them, and better words for why a broker refuses one."""
+"""New topics as the command line describes them, and hints for topics that a broker refuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def new_topic(
     config: Sequence[str],
     assignment: str | None,
 ) -> NewTopic:
-    """A topic to create; UsageError for settings and assignments that cannot be read."""
+    """Return a topic to create. Raises UsageError if a setting or the assignment cannot be read."""
     return NewTopic(
         name,
         -1 if partitions is None else partitions,
@@ -30,19 +30,19 @@ def new_topic(
 
 def _read_assignment(text: str) -> list[list[int]]:
     try:
-        found = [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
+        partitions = [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
     except ValueError:
         raise UsageError(
             f"--replica-assignment {text}: numbers of brokers with colons, partitions with commas"
         ) from None
-    if len({len(brokers) for brokers in found}) != 1:
+    if len({len(brokers) for brokers in partitions}) != 1:
         raise UsageError(f"--replica-assignment {text}: every partition needs as many replicas as the first")
-    return found
+    return partitions
 
 
 @contextmanager
 def refused(topic: NewTopic) -> Iterator[None]:
-    """Add to a broker's refusal of the topic's settings which key may be meant."""
+    """Add the nearest known key to a broker's refusal of the topic's settings."""
     try:
         yield
     except KafkaError as error:

@@ -1,4 +1,4 @@
-"""What `topic describe` shows: topics with settings of their own, and where their partitions are."""
+"""The output of `topic describe`: topics with their own settings, and the replicas of their partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTITION = ("topic", "partition", "leader", "leader_epoch", "replicas", "isr", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Only:
-    """Which partitions are looked for; those that are any of it."""
+    """The filter of partitions: a partition that meets any of the set conditions is shown."""
 
     under_replicated: bool = False
     under_min_isr: bool = False
@@ -28,11 +28,11 @@ class Only:
 
     @property
     def everything(self) -> bool:
-        """Whether nothing in particular is looked for."""
+        """True if no condition is set."""
         return not (self.under_replicated or self.under_min_isr or self.at_min_isr or self.unavailable)
 
     def admits(self, standing: Standing) -> bool:
-        """Whether the partition is looked for."""
+        """Return True if the partition meets a set condition."""
         return (
             (self.under_replicated and standing.is_under_replicated)
             or (self.under_min_isr and standing.is_under_min_isr)
@@ -44,7 +44,7 @@ class Only:
 async def describe_topics(
     session: Session, names: Sequence[str] | None, only: Only, exclude_internal: bool
 ) -> list[dict[str, Any]]:
-    """A mapping for each topic, its partitions in it."""
+    """Return a mapping for each topic, with its partitions."""
     if names is None:
         topics = await session.admin.list_topics()
     else:
@@ -92,7 +92,7 @@ def _partition(topic: str, partition: PartitionMetadata) -> dict[str, Any]:
 
 
 def show_topics(session: Session, topics: Iterable[dict[str, Any]], only: Only) -> None:
-    """A table of topics and one of partitions; plain, the partitions; else topics with partitions in them."""
+    """Show tables of topics and partitions; as plain text only partitions; in other forms nested topics."""
     if session.form not in (Format.TABLE, Format.PLAIN):
         session.show(topics, TOPIC)
         return

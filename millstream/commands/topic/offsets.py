@@ -13,7 +13,7 @@ from millstream.terminal.times import timestamp_ms
 
 
 async def wanted_partitions(session: Session, names: Sequence[str] | None) -> list[TopicPartition]:
-    """Those named; all of all topics but internal ones, if none is."""
+    """Return the named partitions, or those of all topics that are not internal."""
     if names:
         return await find_partitions(session, names)
     topics = await session.admin.list_topics()
@@ -26,7 +26,7 @@ async def wanted_partitions(session: Session, names: Sequence[str] | None) -> li
 
 
 async def first_and_next(session: Session, tps: Sequence[TopicPartition]) -> list[Row]:
-    """Where each partition's log begins and where the next record goes."""
+    """Return each partition's first offset and end offset."""
     earliest, latest = await asyncio.gather(
         session.admin.list_offsets(dict.fromkeys(tps, "earliest")),
         session.admin.list_offsets(dict.fromkeys(tps, "latest")),
@@ -44,21 +44,21 @@ async def first_and_next(session: Session, tps: Sequence[TopicPartition]) -> lis
 
 
 async def at(session: Session, tps: Sequence[TopicPartition], time: str) -> list[Row]:
-    """Each partition's offset of a time; None where no record is that young."""
-    found = await session.admin.list_offsets(dict.fromkeys(tps, _spec(time)))
+    """Return each partition's offset at a time; None if no record is that recent."""
+    listed = await session.admin.list_offsets(dict.fromkeys(tps, _spec(time)))
     return [
         {
             "topic": tp.topic,
             "partition": tp.partition,
-            "offset": found[tp].offset if found[tp].offset >= 0 else None,
-            "timestamp": found[tp].timestamp if found[tp].timestamp >= 0 else None,
+            "offset": listed[tp].offset if listed[tp].offset >= 0 else None,
+            "timestamp": listed[tp].timestamp if listed[tp].timestamp >= 0 else None,
         }
         for tp in tps
     ]
 
 
 def _spec(time: str) -> OffsetSpec:
-    """Kafka's words and numbers (-1 latest, -2 earliest, -3 of the highest timestamp), or a time."""
+    """Return an offset spec for Kafka's words, its numbers (-1, -2, -3) or a time."""
     named = {
         "earliest": "earliest",
         "latest": "latest",

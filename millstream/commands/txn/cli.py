@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 MINUTE_MS = 60_000
 UNKNOWN = "None"
-"""What Kafka's tool prints for a number that is not known."""
+"""The text that Kafka's tool prints for an unknown number."""
 
 LISTED = {
     "transactional_id": "TransactionalId",
@@ -78,7 +78,7 @@ async def list_transactions(
     ] = None,
 ) -> None:
     """List transactional ids with the state of their transactions."""
-    found = await session.admin.list_transactions(
+    transactions = await session.admin.list_transactions(
         longer_than_ms=duration_filter, transactional_id_pattern=transactional_id_pattern
     )
     session.show(
@@ -89,7 +89,7 @@ async def list_transactions(
                 "producer_id": one.producer_id,
                 "state": one.state,
             }
-            for one in found
+            for one in transactions
         ),
         LISTED,
     )
@@ -102,18 +102,18 @@ async def describe(
     transactional_id: Annotated[str, typer.Option(help="The transactional id.")],
 ) -> None:
     """Describe a transactional id and its transaction."""
-    found = (await session.admin.describe_transactions([transactional_id]))[transactional_id]
-    began = found.start_time_ms
-    names = [str(tp) for tp in found.partitions]
+    transaction = (await session.admin.describe_transactions([transactional_id]))[transactional_id]
+    began = transaction.start_time_ms
+    names = [str(tp) for tp in transaction.partitions]
     row = {
-        "coordinator": found.coordinator,
-        "transactional_id": found.transactional_id,
-        "producer_id": found.producer_id,
-        "producer_epoch": found.producer_epoch,
-        "state": found.state,
-        "timeout_ms": found.timeout_ms,
-        "start_time_ms": _known(session, began),
-        "duration_ms": _known(session, -1 if began < 0 else _now_ms() - began),
+        "coordinator": transaction.coordinator,
+        "transactional_id": transaction.transactional_id,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.producer_epoch,
+        "state": transaction.state,
+        "timeout_ms": transaction.timeout_ms,
+        "start_time_ms": _number_or_unknown(session, began),
+        "duration_ms": _number_or_unknown(session, -1 if began < 0 else _now_ms() - began),
         "partitions": ",".join(names) if _is_text(session) else names,
     }
     session.show([row], DESCRIBED)
@@ -127,7 +127,7 @@ async def describe_producers(
     from kafka_client import TopicPartition
 
     tp = TopicPartition(topic, partition)
-    found = await session.admin.describe_producers([tp], node=broker_id)
+    producers = await session.admin.describe_producers([tp], node=broker_id)
     session.show(
         (
             {
@@ -136,9 +136,9 @@ async def describe_producers(
                 "coordinator_epoch": producer.coordinator_epoch,
                 "last_sequence": producer.last_sequence,
                 "last_timestamp_ms": producer.last_timestamp_ms,
-                "transaction_start_offset": _known(session, producer.transaction_start_offset),
+                "transaction_start_offset": _number_or_unknown(session, producer.transaction_start_offset),
             }
-            for producer in found[tp]
+            for producer in producers[tp]
         ),
         PRODUCERS,
     )
@@ -185,8 +185,8 @@ async def abort(
 
     tp = TopicPartition(topic, partition)
     if start_offset is not None:
-        found = await _writer(session, tp, start_offset)
-        named = (found.producer_id, found.producer_epoch, found.coordinator_epoch)
+        producer = await _writer(session, tp, start_offset)
+        named = (producer.producer_id, producer.producer_epoch, producer.coordinator_epoch)
     else:
         assert producer_id is not None
         assert producer_epoch is not None
@@ -225,7 +225,7 @@ async def find_hanging_transactions(
     from millstream.commands.txn.hanging import find_hanging
 
     now_ms = _now_ms()
-    found = await find_hanging(
+    hanging = await find_hanging(
         session.client,
         topic=topic,
         partition=partition,
@@ -245,7 +245,7 @@ async def find_hanging_transactions(
                 "last_timestamp_ms": producer.last_timestamp_ms,
                 "duration_min": (now_ms - producer.last_timestamp_ms) // MINUTE_MS,
             }
-            for tp, producer in found
+            for tp, producer in hanging
         ),
         HANGING,
     )
@@ -267,8 +267,8 @@ def _is_text(session: Session) -> bool:
     return session.form in (Format.TABLE, Format.PLAIN)
 
 
-def _known(session: Session, number: int) -> object:
-    """A number that is -1 where it is not known: Kafka's word for that in a table."""
+def _number_or_unknown(session: Session, number: int) -> object:
+    """Return the number. If it is negative, so unknown, return "None" for text and None for other forms."""
     return number if number >= 0 else UNKNOWN if _is_text(session) else None
 
 

@@ -1,7 +1,7 @@
-"""Transactions that hang: open in a partition, but unknown to any coordinator, so that nobody will end them.
+"""Hanging transactions: open in a partition, but unknown to any coordinator, so that nobody will end them.
 
 The last stable offset stays before them, and readers of committed records wait for ever. A bug or a lost
-`__transaction_state` leaves such behind (KIP-664, whose search this is); only an operator can abort them.
+`__transaction_state` leaves such transactions (KIP-664). Only an operator can abort them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from millstream.terminal.status import NotFound
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that a partition holds open, and who wrote it."""
+    """An open transaction of a partition, and its producer."""
 
     tp: TopicPartition
     producer: ActiveProducer
@@ -30,8 +30,10 @@ async def find_hanging(
     idle_ms: int,
     now_ms: int,
 ) -> list[OpenTransaction]:
-    """Transactions whose producer has not written for longer than `idle_ms` and whose coordinator does not
-    have them under way; in one partition, in one topic, or in all partitions of a broker.
+    """Return the hanging transactions of one partition, one topic, or all partitions of a broker.
+
+    A transaction hangs if its producer has not written for longer than `idle_ms` and its coordinator does not
+    have it under way.
     """
     admin = Admin(client)
     searched = await _partitions(client, topic, partition, broker_id)
@@ -42,8 +44,8 @@ async def find_hanging(
         for producer in producers[tp]
         if producer.transaction_start_offset >= 0 and now_ms - producer.last_timestamp_ms > idle_ms
     ]
-    under_way = await _under_way(admin, {found.producer.producer_id for found in idle})
-    return [found for found in idle if not _is_known(found, under_way.get(found.producer.producer_id))]
+    under_way = await _under_way(admin, {each.producer.producer_id for each in idle})
+    return [each for each in idle if not _is_known(each, under_way.get(each.producer.producer_id))]
 
 
 async def _partitions(
@@ -52,34 +54,34 @@ async def _partitions(
     cluster = await client.metadata(None if topic is None else [topic], refresh=True)
     if broker_id is not None and broker_id not in cluster.brokers:
         raise NotFound(f"there is no broker {broker_id}")
-    found = [
+    tps = [
         TopicPartition(name, described.partition)
         for name, metadata in cluster.topics.items()
         for described in metadata.partitions.values()
         if (partition is None or described.partition == partition)
         and (broker_id is None or broker_id in described.replicas)
     ]
-    if partition is not None and not found:
+    if partition is not None and not tps:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition}")
-    return found
+    return tps
 
 
 async def _under_way(admin: Admin, producer_ids: Iterable[int]) -> dict[int, DescribedTransaction]:
-    """What coordinators know of these producers' transactions."""
-    wanted = list(producer_ids)
-    if not wanted:
+    """Return these producers' transactions by producer id, as coordinators describe them."""
+    requested = list(producer_ids)
+    if not requested:
         return {}
-    found = {}
-    for listed in await admin.list_transactions(producer_ids=wanted):
+    transactions = {}
+    for listed in await admin.list_transactions(producer_ids=requested):
         try:
             described = await admin.describe_transactions([listed.transactional_id])
         except KafkaError as error:
             if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 raise
             continue  # It expired meanwhile, so it has nothing under way.
-        found[listed.producer_id] = described[listed.transactional_id]
-    return found
+        transactions[listed.producer_id] = described[listed.transactional_id]
+    return transactions
 
 
-def _is_known(found: OpenTransaction, described: DescribedTransaction | None) -> bool:
-    return described is not None and found.tp in described.partitions
+def _is_known(transaction: OpenTransaction, described: DescribedTransaction | None) -> bool:
+    return described is not None and transaction.tp in described.partitions

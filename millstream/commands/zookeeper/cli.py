@@ -29,7 +29,7 @@ def zookeeper(
 ) -> None:
     """Run ZooKeeper servers on free ports of loopback, out of PySpark's jars.
 
-    Prints one line when all serve, with what zookeeper.connect takes. A server that is killed is told of and
+    Prints one line when all serve, with what zookeeper.connect takes. A server that is killed is reported and
     not started again.
     """
     from millstream.commands.zookeeper.running import run

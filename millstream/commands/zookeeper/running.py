@@ -1,4 +1,4 @@
-"""The command's life: ready, servers that die, a signal, the end."""
+"""The run of the command: start the servers, report those that die, and stop them after a signal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOK_S = 0.2
 
 
 def run(folder: Path | None, nodes: int, tick_ms: int, class_path: str | None) -> int:
-    """Run an ensemble until a signal, or until all of its servers have ended; the exit status."""
+    """Run an ensemble until a signal, or until all of its servers have ended. Return the exit status."""
     ending = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
