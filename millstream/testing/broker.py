@@ -1,4 +1,4 @@
-"""The broker as a test holds it: where it is, what it contains, and what can befall it."""
+"""The broker of a test: its address, its contents and its faults."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Broker(Kafka):
-    """Kafka for a test, as a context manager or by `start` and `stop`.
+    """A broker for tests, used as a context manager or by `start` and `stop`.
 
-    `config`: Kafka's keys, on top of `settings.DEFAULTS`. `in_process`: a thread of this process instead of a
-    process. `folder`: where data and output are; a temporary folder that goes in the end unless it is given.
-    `faults`: what can be done to its clients.
+    `config`: Kafka's keys, on top of `settings.DEFAULTS`. `in_process`: run the broker in a thread of this
+    process. `folder`: the directory for data and output; without it a temporary one, removed at the end.
+    `faults`: faults for the broker's clients and disk.
 
-    BrokerError where it does not start or cannot do what it is asked.
+    Raises BrokerError if the broker does not start or cannot carry out a call.
     """
 
     def __init__(
@@ -43,21 +43,21 @@ class Broker(Kafka):
     # Life
 
     def start(self) -> Self:
-        """Start, or after `kill` start again, at the same address with the same data."""
+        """Start the broker; after `kill` at the same address with the same data."""
         self._host.folder.mkdir(parents=True, exist_ok=True)
         self._host.start()
         return self
 
     def stop(self) -> None:
-        """End it. A temporary folder goes with it."""
+        """Stop the broker and remove its temporary folder."""
         self._close_client()
         self._host.stop()
 
     def clean(self) -> None:
-        """Have everything as new: no topics, groups, transactional ids, faults; the real time.
+        """Reset the broker: no topics, groups, transactional ids or faults; the real time.
 
-        Clients stay connected, unless the clock, the disk or the broker's settings were touched, or it was
-        killed: then it begins anew, at the same address.
+        Clients stay connected, unless the clock, the disk or the settings were changed or the broker was
+        killed. In these cases a new broker starts at the same address.
         """
         self._host.resume()
         if not self._host.is_running:
@@ -71,23 +71,26 @@ class Broker(Kafka):
 
     @property
     def folder(self) -> Path:
-        """Where its data and its output are."""
+        """The directory of the data and output."""
         return self._host.folder
 
     @property
     def in_process(self) -> bool:
-        """Whether it runs in this process."""
+        """True if the broker runs in this process."""
         return self._host.in_process
 
     @property
     def log(self) -> str:
-        """What it has said, if it is a process; of a thread see Python's logging."""
+        """The output of a broker's process; empty for a thread, which uses Python's logging."""
         return self._host.log
 
-    # What befalls it
+    # Faults
 
     def restart(self) -> None:
-        """Stop cleanly and start again: connections are lost, the data stays, a full disk has room again."""
+        """Stop cleanly and start again.
+
+        Connections are lost, the data stays, and a full disk has room again.
+        """
         self._host.resume()
         if self._host.is_running:
             self._host.ask("restart")
@@ -95,11 +98,11 @@ class Broker(Kafka):
             self._host.start()
 
     def kill(self) -> None:
-        """End the process by SIGKILL; `start` brings it back. BrokerError with `in_process`."""
+        """Kill the process with SIGKILL; `start` starts it again. Raises BrokerError with `in_process`."""
         self._host.kill()
 
     def pause(self) -> None:
-        """Have it stand still: connections stay, nothing is answered, until `resume`."""
+        """Pause the broker until `resume`: connections stay open, nothing is answered."""
         self._host.pause()
 
     def resume(self) -> None:
@@ -107,10 +110,10 @@ class Broker(Kafka):
         self._host.resume()
 
     def advance(self, time: timedelta | float) -> None:
-        """Put the broker's clock forward, by a timedelta or seconds; it goes on from there by itself.
+        """Put the broker's clock forward by a timedelta or seconds; it goes on from there.
 
-        Sessions of groups and transactions whose time is over end (transactions within a second), retention
-        is applied before this returns. The real time comes back with `clean`.
+        Expired group sessions and transactions end (transactions within a second), and retention is applied
+        before the return. `clean` restores the real time.
         """
         seconds = float(time) if isinstance(time, int | float) else time.total_seconds()
         if seconds < 0:
@@ -120,17 +123,17 @@ class Broker(Kafka):
     # Contents
 
     def topic(self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None) -> str:
-        """Create a topic, with Kafka's topic keys; its name."""
+        """Create a topic with Kafka's topic keys. Return its name."""
         configs = {key: str(value) for key, value in (config or {}).items()}
         self._host.ask("create_topic", name=name, partitions=partitions, configs=configs)
         return name
 
     def requests(self) -> list[Request]:
-        """The last requests (`requests.KEPT` at most) since the start or `clean`, the oldest first."""
+        """Return the last requests (`requests.KEPT` at most) since the start or `clean`, the oldest first."""
         return [Request(*request) for request in self._host.ask("requests")]
 
     def report(self) -> str:
-        """Where topics end, and the last requests: what a failed test prints."""
+        """Return the ends of topics and the last requests, as a failed test prints them."""
         from millstream.testing.report import report
 
         return report(self._host)
@@ -138,7 +141,7 @@ class Broker(Kafka):
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """What imports make stays: looking for garbage in it again and again takes a tenth of their time."""
+    """Disable garbage collection during imports, where it takes a tenth of the time and frees nothing."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -150,7 +153,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 def _host(config: Mapping[str, object], in_process: bool, folder: Path | str | None) -> Host:
     keeps = folder is not None
-    # Resolved: on macOS the temporary folder is a link, and a broker tells of real names.
+    # Resolved: on macOS the temporary folder is a link, and a broker reports real paths.
     home = Path(folder if folder is not None else _temporary_folder()).resolve()
     if in_process:
         with _no_garbage_collection():
@@ -162,7 +165,7 @@ def _host(config: Mapping[str, object], in_process: bool, folder: Path | str | N
 
 
 def _temporary_folder() -> Path:
-    """A new one, for us alone; `tempfile` makes the same, but its import takes as long as ten of ours."""
+    """Create a temporary directory for this user alone. Importing `tempfile` would take ten times as long."""
     folder = Path(os.environ.get("TMPDIR") or "/tmp", f"millstream-{os.urandom(8).hex()}")
     folder.mkdir(0o700)
     return folder

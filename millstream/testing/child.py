@@ -4,7 +4,7 @@
           {"do": "create_topic", "with": {"name": ...}}         then as often as wanted
     out   {"result": ...}  or  {"error": "..."}                 one line for each of these lines
 
-It ends with its input: no broker outlives the test run that started it, however that ended.
+The process ends with its input, so no broker outlives its test run, even one that is killed.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ LINE_BYTES_MAX = 1 << 24
 
 def main() -> None:
     """Run until the input ends."""
-    hear_of_parents_end(signal.SIGCONT)  # one that is paused would never see the end of its input
+    hear_of_parents_end(signal.SIGCONT)  # a paused process would never see the end of its input
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     gc.freeze()
     loop = ClockedLoop()
-    begun = json.loads(sys.stdin.buffer.readline())
-    folder = Path(begun["folder"])
-    served = Served(loop, folder, begun["config"])
+    request = json.loads(sys.stdin.buffer.readline())
+    folder = Path(request["folder"])
+    served = Served(loop, folder, request["config"])
     loop.run_until_complete(_until_input_ends(loop, served))
-    if begun["keeps"]:
+    if request["keeps"]:
         loop.run_until_complete(served.stop())
     else:
         shutil.rmtree(folder, ignore_errors=True)
@@ -53,7 +53,7 @@ def main() -> None:
 async def _until_input_ends(loop: ClockedLoop, served: Served) -> None:
     commands = asyncio.StreamReader(limit=LINE_BYTES_MAX)
     serving = loop.create_task(_serve(commands, served))
-    # Also amid a command: a start among other brokers waits for them, who may have ended as well.
+    # Also during a command: a start in a cluster waits for other brokers, which may have ended as well.
     await loop.connect_read_pipe(lambda: _Input(commands, serving.cancel), sys.stdin)
     with contextlib.suppress(asyncio.CancelledError):
         await serving

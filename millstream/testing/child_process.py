@@ -1,7 +1,8 @@
-"""A process that serves a test run: a line of JSON in, a line out; it ends with the run, however that ends.
+"""A process that serves a test run: a line of JSON in, a line out. It ends with the run, even one that is
+killed.
 
-The module it runs has a `main` that reads lines from standard input until that ends, and answers each by
-`{"result": ...}` or `{"error": "..."}`. What it writes to standard error is kept in a file.
+The process runs the `main` of a module. `main` reads lines from standard input until its end, and answers
+each with `{"result": ...}` or `{"error": "..."}`. The standard error is kept in a file.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from millstream.testing.errors import BrokerError
 from millstream.testing.host import SECONDS_MAX
 
 TOLD_LINES = 20
-"""Of the output, when the process has ended."""
+"""The number of output lines in the error of a process that has ended."""
 _RUN = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
 
 
 class ChildProcess:
-    """`name` is what errors call it ("the broker"); `log` is where its output goes."""
+    """A child process. `name` is its name in errors ("the broker"); `log` is the file of its output."""
 
     def __init__(self, name: str, module: str, log: Path) -> None:
         self._name = name
@@ -40,17 +41,17 @@ class ChildProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process lives."""
+        """True if the process is alive."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def log(self) -> str:
-        """What it has said, from all its starts."""
+        """The output of all starts."""
         return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
 
-    def spawn(self, begun: Mapping[str, object]) -> None:
-        """Start it and give it its first line; `answer` waits for what it says to that. BrokerError."""
-        self.kill()  # nothing, unless it has ended by itself
+    def spawn(self, first_line: Mapping[str, object]) -> None:
+        """Start the process and send its first line; `answer` waits for the response. Raises BrokerError."""
+        self.kill()  # does nothing unless the process has ended on its own
         self._received = b""
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -60,25 +61,31 @@ class ChildProcess:
                 stderr=output,
                 start_new_session=True,
             )
-        self._send(self._process, begun)
+        self._send(self._process, first_line)
 
     def ask(self, message: Mapping[str, object], purpose: str) -> Any:
-        """Give it a line, and wait for the answer. BrokerError."""
+        """Send a line and return the result.
+
+        Raises BrokerError if the process reports an error or has ended.
+        """
         process = self._running(purpose)
         with self._asking:
             self._send(process, message)
             return self._answer(process)
 
     def answer(self) -> Any:
-        """The answer to the line that `spawn` gave it. BrokerError."""
+        """Return the result of the line that `spawn` sent.
+
+        Raises BrokerError if the process reports an error or has ended.
+        """
         return self._answer(self._running("waited for"))
 
     def signal(self, number: signal.Signals, purpose: str) -> None:
-        """Send it a signal. BrokerError where it was not started."""
+        """Send a signal. Raises BrokerError if the process was not started."""
         self._running(purpose).send_signal(number)
 
     def end(self) -> None:
-        """Close its input, and wait until it has ended. Once more does nothing."""
+        """Close the input and wait until the process has ended. A second call does nothing."""
         if self._process is None:
             return
         process, self._process = self._process, None
@@ -93,7 +100,7 @@ class ChildProcess:
         process.stdout.close()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Kill the process with SIGKILL."""
         if self._process is not None:
             self._process.kill()
             self.end()
@@ -135,5 +142,5 @@ class ChildProcess:
 
     def _ended(self, process: subprocess.Popen[bytes]) -> BrokerError:
         status = process.wait()
-        told = "\n".join(self.log.splitlines()[-TOLD_LINES:])
-        return BrokerError(f"{self._name} has ended with status {status}:\n{told}")
+        last_lines = "\n".join(self.log.splitlines()[-TOLD_LINES:])
+        return BrokerError(f"{self._name} has ended with status {status}:\n{last_lines}")

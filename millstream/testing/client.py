@@ -1,4 +1,4 @@
-"""Millstream's own client for tests that are not asynchronous: in a thread with a loop of its own."""
+"""A synchronous client for tests, which runs Millstream's client in a thread with its own event loop."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from millstream.testing.records import ReadRecord, in_order
 T = TypeVar("T")
 
 GROUP, TRANSACTION = 0, 1
-"""Kinds of coordinators, for `Client.coordinator`."""
+"""The kinds of coordinators, for `Client.coordinator`."""
 
 TIMEOUT_MS = 30_000
 MISSING_TOPIC_WAIT_MS = 200
-"""Short: a test that names a topic wrongly is to hear of it."""
+"""The wait for a missing topic: short, so that a wrong topic name fails fast."""
 
 
 class SyncClient:
-    """Each call has a client of its own, which knows nothing of what the broker was before."""
+    """A synchronous client. Each call opens a new connection, so nothing is cached between calls."""
 
     def __init__(self, bootstrap_servers: Callable[[], str]) -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -38,7 +38,7 @@ class SyncClient:
         self._loop.close()
 
     def run(self, work: Callable[[Client], Awaitable[T]], *, creates_topics: bool = False) -> T:
-        """The result of `work`, which runs in the other thread. What it raises, or ConnectionClosed."""
+        """Run `work` in the other thread and return its result. Raises its errors, or ConnectionClosed."""
 
         async def main() -> T:
             async with Client(
@@ -56,7 +56,7 @@ class SyncClient:
 async def produce(
     client: Client, topic: str, records: Sequence[NewRecord], partition: int | None
 ) -> list[TopicPartition]:
-    """Write records, by their keys unless a partition is given; where each went."""
+    """Write records, partitioned by their keys unless `partition` is set. Return the partition of each."""
     count = (await client.topic(topic)).partition_count
     async with BatchProducer(client, linger_ms=0) as producer:
         places = [
@@ -76,33 +76,37 @@ async def produce(
 async def create_topic(
     client: Client, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
 ) -> None:
-    """Create a topic, which has leaders then."""
+    """Create a topic and wait until it has leaders."""
     await Admin(client).create_topics([NewTopic(name, partitions, replication_factor, configs)])
 
 
 async def delete_topics(client: Client, names: Collection[str]) -> None:
-    """Delete topics, internal ones too; those that are not there are fine."""
+    """Delete topics, internal ones too, and ignore missing ones."""
     await Admin(client).delete_topics(names, missing_ok=True)
 
 
 async def read(client: Client, topic: str) -> list[ReadRecord]:
-    """All committed records that a topic has now."""
+    """Return all committed records of a topic up to its current end."""
     tps = [TopicPartition(topic, partition) for partition in (await client.topic(topic)).partitions]
     starts = await Admin(client).list_offsets(dict.fromkeys(tps, "earliest"))
     return await _read_from(client, {tp: starts[tp].offset for tp in tps})
 
 
 async def unread(client: Client, group: str, topics: Collection[str]) -> dict[TopicPartition, int]:
-    """How many committed records a group has not read, by partition: of those it has committed an offset for,
-    and of all of these topics. Transaction markers are not counted: no consumer reads them.
+    """Return how many committed records a group has not read, by partition.
+
+    The partitions are those with a committed offset, and all of `topics`. Transaction markers are not
+    counted, as no consumer reads them.
     """
     admin = Admin(client)
     committed = await admin.list_group_offsets(group)
     tps = [tp for tp in committed if not topics or tp.topic in topics]
     positions: dict[TopicPartition, int] = {tp: committed[tp].offset for tp in tps}
     for topic in topics:
-        wanted = [TopicPartition(topic, partition) for partition in (await client.topic(topic)).partitions]
-        new = [tp for tp in wanted if tp not in positions]
+        tps_of_topic = [
+            TopicPartition(topic, partition) for partition in (await client.topic(topic)).partitions
+        ]
+        new = [tp for tp in tps_of_topic if tp not in positions]
         starts = await admin.list_offsets(dict.fromkeys(new, "earliest"))
         positions.update((tp, starts[tp].offset) for tp in new)
     records = Counter(

@@ -1,7 +1,7 @@
-"""A clock that goes on by itself and that a test can put forward.
+"""A clock that runs in real time and that a test can put forward.
 
-It is never put back: a timer set meanwhile would wait for the difference. Whoever wants the real time again
-starts anew (`Served.clean`).
+The clock is never put back, since timers set meanwhile would wait for the difference. A new broker returns to
+the real time (`Served.clean`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import time
 
 
 class ClockedLoop(asyncio.SelectorEventLoop):
-    """An event loop whose timers go by that clock.
+    """An event loop whose timers use that clock.
 
-    `ahead_s`: seconds by which it is ahead of the real one; changed in the loop's thread only.
+    `ahead_s`: the seconds by which the clock is ahead of the real time; changed only in the loop's thread.
     """
 
     def __init__(self) -> None:
@@ -21,9 +21,9 @@ class ClockedLoop(asyncio.SelectorEventLoop):
         self.ahead_s = 0.0
 
     def time(self) -> float:
-        """Seconds of the steady clock."""
+        """Return the seconds of the monotonic clock."""
         return super().time() + self.ahead_s
 
     def now_ms(self) -> int:
-        """The wall clock, in milliseconds since 1970."""
+        """Return the wall clock in milliseconds since 1970."""
         return time.time_ns() // 1_000_000 + int(self.ahead_s * 1000)

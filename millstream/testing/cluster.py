@@ -1,4 +1,4 @@
-"""A cluster as a test holds it: several brokers, each a process, coordinated by a ZooKeeper."""
+"""A test's cluster: several brokers, each a process, coordinated by ZooKeeper."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from millstream.testing.view import View
 from millstream.testing.zookeeper import ZooKeeper
 
 WAIT_S = 30.0
-"""A failover takes a session with ZooKeeper (2 s), and longer on a busy machine."""
+"""The default wait: a failover takes a ZooKeeper session timeout (2 s), and longer on a busy machine."""
 
 TIMES_ANEW = "times-anew"
-"""The file, in a folder that is given, that says which place in ZooKeeper is the cluster's."""
+"""The file, in a permanent folder, with the number of resets; it selects the cluster's path in ZooKeeper."""
 
 
 class Cluster(Kafka):
-    """Brokers 1 to `nodes`, as a context manager or by `start` and `stop`.
+    """A cluster of brokers 1 to `nodes`, used as a context manager or by `start` and `stop`.
 
     `config`: Kafka's keys for all brokers, on top of `settings.cluster_settings`. `zookeeper`: as for
-    `zookeeper.connect`, a path behind it; one of its own unless given, which takes Java and PySpark's jars.
-    `folder`: where data and output are; temporary folders that go in the end unless it is given.
+    `zookeeper.connect`, with an optional path. Without it the cluster starts its own ZooKeeper, which takes
+    Java and PySpark's jars. `folder`: the directory of data and output; without it temporary ones, removed at
+    the end.
 
-    BrokerError where it does not start or cannot do what it is asked.
+    Raises BrokerError if the cluster does not start or cannot carry out a call.
     """
 
     def __init__(
@@ -49,12 +50,12 @@ class Cluster(Kafka):
         self._home = None if folder is None else Path(folder).resolve()
         self._zookeeper = zookeeper
         self._own_zookeeper: ZooKeeper | None = None
-        self._times_anew = _times_anew(self._home)
+        self._reset_count = _reset_count(self._home)
         super().__init__()
         self._config = cluster_settings(config or {}, nodes)
-        self.brokers: Mapping[int, ClusterBroker] = {id: self._made(id) for id in range(1, nodes + 1)}
+        self.brokers: Mapping[int, ClusterBroker] = {id: self._new_broker(id) for id in range(1, nodes + 1)}
 
-    def _made(self, id: int) -> ClusterBroker:
+    def _new_broker(self, id: int) -> ClusterBroker:
         home = self._home
         folder = Path(tempfile.mkdtemp(prefix="millstream-")).resolve() if home is None else home / str(id)
         return ClusterBroker(id, folder, self._config, keeps=home is not None)
@@ -62,7 +63,7 @@ class Cluster(Kafka):
     # Life
 
     def start(self) -> Self:
-        """Start all brokers that do not run, and wait until each serves and knows of the others."""
+        """Start the brokers that do not run. Wait until each serves and knows the others."""
         waiting = [broker for broker in self.brokers.values() if not broker.is_running]
         try:
             self._start_zookeeper()
@@ -85,12 +86,12 @@ class Cluster(Kafka):
         return all(view.alive == self.brokers.keys() for view in views.values())
 
     def _path(self) -> str:
-        """Where in ZooKeeper the cluster is."""
-        given = self._zookeeper or (self._own_zookeeper.connect_string if self._own_zookeeper else "")
-        return f"{given}/anew-{self._times_anew}" if self._times_anew else given
+        """Return the connect string with the path of the cluster in ZooKeeper."""
+        connect = self._zookeeper or (self._own_zookeeper.connect_string if self._own_zookeeper else "")
+        return f"{connect}/anew-{self._reset_count}" if self._reset_count else connect
 
     def stop(self) -> None:
-        """End all of it. Temporary folders go with it."""
+        """Stop all brokers and remove temporary folders."""
         self._close_client()
         for broker in self.brokers.values():
             broker.host.stop()
@@ -99,16 +100,16 @@ class Cluster(Kafka):
             zookeeper.stop()
 
     def clean(self) -> None:
-        """Have everything as new: no topics, groups, transactional ids, faults.
+        """Reset the cluster: no topics, groups, transactional ids or faults.
 
         Clients stay connected, unless a broker was killed or paused, a disk had a fault, or brokers' settings
-        were changed: then the cluster begins anew, at the same addresses.
+        were changed. In these cases the cluster starts again at the same addresses.
         """
-        with suppress(MillstreamError, AssertionError):  # whatever it is: a new one has none of it
+        with suppress(MillstreamError, AssertionError):  # after any error a new cluster starts
             if self._is_unharmed():
                 self._delete_all_topics()
                 return
-        self._begin_anew()
+        self._begin_again()
 
     def _is_unharmed(self) -> bool:
         if any(broker.was_harmed or not broker.is_up for broker in self.brokers.values()):
@@ -120,25 +121,25 @@ class Cluster(Kafka):
         from millstream.testing import client
 
         names = {name for view in self._views().values() for name in view.topics}
-        self._ask_client().run(lambda asked: client.delete_topics(asked, names))
+        self._ask_client().run(lambda connection: client.delete_topics(connection, names))
         self._until(lambda views: not any(names & view.topics for view in views.values()), WAIT_S, _topics)
         for broker in self.brokers.values():
             broker.host.ask("forget")
 
-    def _begin_anew(self) -> None:
-        """In another place of ZooKeeper: in this one it would have to be waited for what ends by itself."""
+    def _begin_again(self) -> None:
+        """Start again at another path of ZooKeeper, where no sessions of the old brokers have to expire."""
         for broker in self.brokers.values():
             broker.host.kill()
             broker.was_harmed = False
             shutil.rmtree(broker.folder / "data", ignore_errors=True)
-        self._times_anew += 1
+        self._reset_count += 1
         if self._home is not None:
-            (self._home / TIMES_ANEW).write_text(str(self._times_anew))
+            (self._home / TIMES_ANEW).write_text(str(self._reset_count))
         self.start()
 
     @property
     def bootstrap_servers(self) -> str:
-        """All brokers, for clients: ``host:port,host:port``."""
+        """The addresses of all brokers: ``host:port,host:port``."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers.values())
 
     @property
@@ -146,10 +147,10 @@ class Cluster(Kafka):
         return ",".join(broker.bootstrap_servers for broker in self._up())
 
     def _up(self) -> list[ClusterBroker]:
-        found = [broker for broker in self.brokers.values() if broker.is_up]
-        if not found:
+        up = [broker for broker in self.brokers.values() if broker.is_up]
+        if not up:
             raise BrokerError("no broker of the cluster is up: call start(), or resume() where one is paused")
-        return found
+        return up
 
     # Topics
 
@@ -161,9 +162,9 @@ class Cluster(Kafka):
         *,
         replication_factor: int | None = None,
     ) -> str:
-        """Create a topic, with Kafka's topic keys, and wait until all replicas are in sync; its name.
+        """Create a topic with Kafka's topic keys and wait until all replicas are in sync. Return its name.
 
-        Replicas are on three brokers, or on all where there are fewer, unless `replication_factor` says.
+        Without `replication_factor` the replicas are on three brokers, or on all of fewer.
         """
         from millstream.testing import client
 
@@ -171,7 +172,7 @@ class Cluster(Kafka):
         configs = {key: str(value) for key, value in (config or {}).items()}
         try:
             self._ask_client().run(
-                lambda asked: client.create_topic(asked, name, partitions, factor, configs)
+                lambda connection: client.create_topic(connection, name, partitions, factor, configs)
             )
         except KafkaError as error:
             raise BrokerError(str(error)) from error
@@ -179,8 +180,10 @@ class Cluster(Kafka):
         return name
 
     def wait_in_sync(self, topic: str, *, seconds: float = WAIT_S) -> None:
-        """Wait until each partition has a leader, all its replicas are in sync, and all brokers that are up
-        know it; AssertionError, saying what is not, when it is not so in time.
+        """Wait until each partition has a leader and all replicas in sync, and all brokers that are up know
+        it.
+
+        Raises AssertionError with the partitions' states after `seconds`.
         """
         self._until(
             lambda views: all(view.is_in_sync(topic) for view in views.values()),
@@ -191,24 +194,27 @@ class Cluster(Kafka):
     # Roles
 
     def leader(self, topic: str, partition: int = 0, *, seconds: float = WAIT_S) -> ClusterBroker:
-        """The broker that leads a partition, as soon as one that is up does; AssertionError."""
+        """Return the leader of a partition once it is up. Raises AssertionError after `seconds`."""
         tp = TopicPartition(topic, partition)
         return self._agreed(lambda view: view.leader(tp), f"the leader of {tp}", seconds)
 
     def controller(self, *, seconds: float = WAIT_S) -> ClusterBroker:
-        """The broker that is the controller, as soon as one that is up is; AssertionError."""
+        """Return the controller once it is up. Raises AssertionError after `seconds`."""
         return self._agreed(lambda view: view.controller, "the controller", seconds)
 
     def coordinator(
         self, group: str = "", *, transactional_id: str = "", seconds: float = WAIT_S
     ) -> ClusterBroker:
-        """The broker that coordinates a group, or a transactional id, as soon as one that is up does."""
+        """Return the coordinator of a group or transactional id once it is up.
+
+        Raises AssertionError after `seconds`.
+        """
         from millstream.testing import client
 
         kind, key = (client.TRANSACTION, transactional_id) if transactional_id else (client.GROUP, group)
         deadline = time.monotonic() + seconds
         while True:
-            id = self._ask_client().run(lambda asked: asked.coordinator(key, kind))
+            id = self._ask_client().run(lambda connection: connection.coordinator(key, kind))
             if (broker := self.brokers[id]).is_up:
                 return broker
             if time.monotonic() > deadline:
@@ -216,13 +222,13 @@ class Cluster(Kafka):
             time.sleep(LOOK_AGAIN_S)
 
     def kill_leader(self, topic: str, partition: int = 0) -> ClusterBroker:
-        """Kill the broker that leads a partition; which it was. `leader` waits for the next one."""
+        """Kill the leader of a partition and return it. `leader` waits for the next one."""
         broker = self.leader(topic, partition)
         broker.kill()
         return broker
 
     def _agreed(self, named: Callable[[View], int], what: str, seconds: float) -> ClusterBroker:
-        """The broker that is up and that all name who are."""
+        """Return the broker that all views name, once it is up."""
         named_last: list[int] = []
 
         def one_is(views: Mapping[int, View]) -> bool:
@@ -235,32 +241,35 @@ class Cluster(Kafka):
     # What is known
 
     def report(self) -> str:
-        """Who leads which partition, where it ends, the last requests and each broker's last lines: what a
-        failed test prints.
+        """Return the partitions, the last requests and each broker's last lines, as a failed test prints
+        them.
         """
         from millstream.testing.cluster_report import report
 
         return report(list(self.brokers.values()))
 
     def _views(self) -> dict[int, View]:
-        """By their ids, of all brokers that are up and have not stopped."""
+        """Return the views of all brokers that are up, by their ids."""
         views = ((broker.id, broker.view()) for broker in self._up())
         return {id: view for id, view in views if view is not None}
 
     def _until(
-        self, holds: Callable[[Mapping[int, View]], bool], seconds: float, told: Callable[[View], str]
+        self, holds: Callable[[Mapping[int, View]], bool], seconds: float, describe: Callable[[View], str]
     ) -> None:
-        """Wait until it holds of `_views`; AssertionError with what each says."""
+        """Wait until `holds` is true of `_views`.
+
+        Raises AssertionError with each broker's description after `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while not (views := self._views()) or not holds(views):
             if time.monotonic() > deadline:
-                said = "\n".join(f"broker {id}: {told(view)}" for id, view in views.items())
-                raise AssertionError(f"after {seconds:g} s\n{said}")
+                descriptions = "\n".join(f"broker {id}: {describe(view)}" for id, view in views.items())
+                raise AssertionError(f"after {seconds:g} s\n{descriptions}")
             time.sleep(LOOK_AGAIN_S)
 
 
-def _times_anew(home: Path | None) -> int:
-    """How often the cluster in a folder has begun anew."""
+def _reset_count(home: Path | None) -> int:
+    """Return how often the cluster in a folder was started again."""
     try:
         return 0 if home is None else int((home / TIMES_ANEW).read_text())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""One of a test cluster's brokers: where it is, and what can befall it alone."""
+"""A broker of a test cluster: its address, its state and its faults."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from millstream.testing.view import View
 
 
 class ClusterBroker:
-    """Always a process. `Cluster` makes and starts it; `host` is for the cluster alone.
+    """A broker in its own process, which `Cluster` creates and starts. `host` is for the cluster alone.
 
-    `faults`: what can be done to its clients and its disk. Methods raise BrokerError.
+    `faults`: faults for the broker's clients and disk. Methods raise BrokerError.
     """
 
     def __init__(self, id: int, folder: Path, config: Mapping[str, object], *, keeps: bool) -> None:
@@ -24,54 +24,57 @@ class ClusterBroker:
         self.host = ProcessHost(folder, self._config, keeps=keeps, name=f"broker {id}")
         self.faults = NodeFaults(self.host)
         self.was_harmed = False
-        """Whether it was killed or paused since the cluster began."""
+        """True if the broker was killed or paused since the cluster started."""
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port``, for clients that are to begin with this one."""
+        """The address, ``host:port``, for clients that begin with this broker."""
         return f"127.0.0.1:{self.host.port}"
 
     @property
     def folder(self) -> Path:
-        """Where its data and its output are."""
+        """The directory of the data and output."""
         return self.host.folder
 
     @property
     def log(self) -> str:
-        """What it has said."""
+        """The output of the broker's process."""
         return self.host.log
 
     @property
     def is_running(self) -> bool:
-        """Whether its process lives, paused or not."""
+        """True if the process is alive, paused or not."""
         return self.host.is_running
 
     @property
     def is_paused(self) -> bool:
-        """Whether it stands still."""
+        """True if the process is paused."""
         return self.host.is_paused
 
     @property
     def is_up(self) -> bool:
-        """Whether it runs and does not stand still."""
+        """True if the process runs and is not paused."""
         return self.is_running and not self.is_paused
 
     def spawn(self, zookeeper: str) -> None:
-        """Begin a start; `host.wait` comes next. `zookeeper`: for `zookeeper.connect`."""
+        """Begin a start, which `host.wait` completes. `zookeeper`: for `zookeeper.connect`."""
         self.host.config = {**self._config, "zookeeper.connect": zookeeper}
         self.host.spawn()
 
     def kill(self) -> None:
-        """SIGKILL. When its session with ZooKeeper is over others lead; `start` brings it back."""
+        """Kill the process with SIGKILL.
+
+        Others lead once its ZooKeeper session has expired; `start` starts it again.
+        """
         self.was_harmed = True
         self.host.kill()
 
     def start(self) -> None:
-        """After `kill`: start again, at the same address with the same data, and wait until it serves."""
+        """Start again after `kill`, at the same address with the same data. Wait until the broker serves."""
         self.host.start()
 
     def restart(self) -> None:
-        """Hand over what it leads, stop and start again, at the same address with the same data."""
+        """Shut down in a controlled way and start again, at the same address with the same data."""
         self.host.resume()
         if self.is_running:
             self.host.ask("restart")
@@ -79,8 +82,9 @@ class ClusterBroker:
             self.host.start()
 
     def pause(self) -> None:
-        """Have it stand still: connections stay, nothing is answered, until `resume`. When its session with
-        ZooKeeper is over meanwhile, others lead what it led.
+        """Pause the broker until `resume`: connections stay open, nothing is answered.
+
+        Once its ZooKeeper session has expired, others lead its partitions.
         """
         self.was_harmed = True
         self.host.pause()
@@ -90,23 +94,25 @@ class ClusterBroker:
         self.host.resume()
 
     def requests(self) -> list[Request]:
-        """The last requests of clients (`requests.KEPT` at most), the oldest first."""
+        """Return the last requests of clients (`requests.KEPT` at most), the oldest first."""
         return [Request(*request) for request in self.host.ask("requests")]
 
     def view(self) -> View | None:
-        """The cluster, as this broker has been told of it; None where it has stopped, as its disk failed."""
-        told = self.host.ask("view")
-        return None if told is None else View.of(told)
+        """Return this broker's view of the cluster; None if the broker has stopped after a disk failure."""
+        answer = self.host.ask("view")
+        return None if answer is None else View.of(answer)
 
     def ends(self) -> list[list[Any]]:
-        """Of each partition held here: topic, index, first offset, high watermark, last stable offset."""
-        found: list[list[Any]] = self.host.ask("ends")
-        return found
+        """Return a row for each partition here: topic, index, first offset, high watermark, last stable
+        offset.
+        """
+        rows: list[list[Any]] = self.host.ask("ends")
+        return rows
 
     def __repr__(self) -> str:
         return f"<broker {self.id} at {self.bootstrap_servers}, {self.state}>"
 
     @property
     def state(self) -> str:
-        """ "up", "paused" or "down"."""
+        """The state: "up", "paused" or "down"."""
         return "up" if self.is_up else "paused" if self.is_running else "down"

@@ -1,4 +1,4 @@
-"""What is worth knowing about a cluster when a test has failed."""
+"""The report of a cluster, which a failed test prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from millstream.testing.view import View
 
 
 class Answers(NamedTuple):
-    """Of one broker; `ends`: first offset, high watermark and last stable offset of what it holds."""
+    """A broker's answers;
+
+    `ends`: the first offset, high watermark and last stable offset of its partitions.
+    """
 
     id: int
     view: View
@@ -23,7 +26,7 @@ class Answers(NamedTuple):
 
 
 def report(brokers: Sequence[ClusterBroker]) -> str:
-    """The partitions, the last requests of all brokers, and each broker's last lines."""
+    """Return the partitions, the last requests of all brokers, and each broker's last lines."""
     answers = list(_answers(brokers))
     requests = sorted(request for each in answers for request in each.requests)
     return "\n".join(
@@ -58,8 +61,8 @@ def _partitions(answers: Sequence[Answers]) -> list[str]:
         return ["no topics"]
     lines = ["partition: first offset to end at its leader (last stable offset where it is another)"]
     for tp, state in sorted(states.items()):
-        known = ends.get(state.leader, {}).get(tp)
-        lines.append(f"  {tp}: {ends_told(*known) if known else 'not known'}; {state}")
+        bounds = ends.get(state.leader, {}).get(tp)
+        lines.append(f"  {tp}: {ends_told(*bounds) if bounds else 'not bounds'}; {state}")
     return lines
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from millstream.testing.broker import Broker
 
 SECONDS_MAX = 100.0
-"""How long a worker may take to start, and to stop; only a hang comes so far."""
+"""The timeout of a start or stop, which only a hang reaches."""
 LOOK_AGAIN_S = 0.02
 DEFAULTS: Mapping[str, str] = {
     "key.converter": "string",
@@ -28,7 +28,7 @@ _RUN = "import sys; sys.path[:] = {path!r}; from millstream.testing.connect_chil
 
 
 class ConnectWorkers:
-    """Call it to start a worker. `stop` stops them all. Their files are in `folder`."""
+    """The workers of a test, with their files in `folder`. Call it to start a worker; `stop` stops all."""
 
     def __init__(self, broker: Broker, folder: Path) -> None:
         self._broker = broker
@@ -38,8 +38,9 @@ class ConnectWorkers:
     def __call__(
         self, *connectors: Mapping[str, object], config: Mapping[str, object] | None = None
     ) -> ConnectWorker:
-        """A worker that has started these connectors, given by their settings. `config`: the worker's own,
-        on top of `DEFAULTS`. BrokerError, with what it has said, when it does not start.
+        """Start a worker with these connectors' settings. `config`: the worker's own, on top of `DEFAULTS`.
+
+        Raises BrokerError with the worker's output if it does not start.
         """
         folder = self._folder / f"connect-{len(self._workers)}"
         folder.mkdir(parents=True)
@@ -55,33 +56,33 @@ class ConnectWorkers:
         return worker
 
     def stop(self) -> None:
-        """Stop all that run."""
+        """Stop all workers that run."""
         for worker in self._workers:
             worker.stop()
 
 
 class ConnectWorker:
-    """One worker: `stop` and `start` it, or `kill` it in between; its offsets stay."""
+    """A worker process. Its offsets stay when it is stopped or killed and started again."""
 
     def __init__(
         self, folder: Path, config: Mapping[str, object], connectors: tuple[Mapping[str, object], ...]
     ) -> None:
-        self._said = folder / "said.jsonl"
+        self._events_file = folder / "said.jsonl"
         self._log = folder / "worker.log"
-        self._begun = 0
+        self._first_line = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._files = [_written(folder / "worker.json", config)]
         for number, connector in enumerate(connectors):
             self._files.append(_written(folder / f"connector-{number}.json", connector))
 
     def start(self) -> None:
-        """Start, and wait until the connectors are. BrokerError."""
-        self._begun = len(self._lines())
-        with self._said.open("ab") as said, self._log.open("ab") as log:
+        """Start the worker and its connectors. Raises BrokerError if they do not start."""
+        self._first_line = len(self._lines())
+        with self._events_file.open("ab") as events, self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _RUN.format(path=sys.path), "standalone", *map(str, self._files)],
                 stdin=subprocess.PIPE,
-                stdout=said,
+                stdout=events,
                 stderr=log,
                 start_new_session=True,
             )
@@ -93,8 +94,8 @@ class ConnectWorker:
             time.sleep(LOOK_AGAIN_S)
 
     def events(self) -> list[dict[str, Any]]:
-        """What it has said since it was started last: "started", "status", "stopped" (docs/connect.md)."""
-        return [json.loads(line) for line in self._lines()[self._begun :]]
+        """Return the events since the last start: "started", "status", "stopped" (docs/connect.md)."""
+        return [json.loads(line) for line in self._lines()[self._first_line :]]
 
     @property
     def connectors(self) -> list[dict[str, Any]]:
@@ -104,11 +105,11 @@ class ConnectWorker:
 
     @property
     def log(self) -> str:
-        """What it has written to stderr."""
+        """The text that the worker wrote to stderr."""
         return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
 
     def stop(self) -> None:
-        """End it by SIGTERM: flushed and committed."""
+        """Stop the worker by SIGTERM, so that it flushes and commits."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -118,7 +119,7 @@ class ConnectWorker:
             self._forget(self._process)
 
     def kill(self) -> None:
-        """End it by SIGKILL."""
+        """Kill the worker with SIGKILL."""
         if self._process is not None:
             self._process.kill()
             self._forget(self._process)
@@ -130,8 +131,8 @@ class ConnectWorker:
         self._process = None
 
     def _lines(self) -> list[str]:
-        """Whole lines; the last may be half written."""
-        text = self._said.read_text() if self._said.exists() else ""
+        """Return the whole lines; the last line may be incomplete."""
+        text = self._events_file.read_text() if self._events_file.exists() else ""
         return text[: text.rfind("\n") + 1].splitlines()
 
 

@@ -31,12 +31,14 @@ _OF_THE_IMAGE = frozenset(
         "process.roles",
     }
 )
-"""What a container's variables say of the container: here it is the broker's own to decide."""
+"""Settings of the container, which are ignored here, as the broker decides them itself."""
 
 
 class KafkaContainer:
-    """`image`, `port` and the `with_` methods on how Kafka is run are accepted and change nothing: here Kafka
-    runs without ZooKeeper, and every broker has a free port of its own.
+    """A broker with the interface of testcontainers' `KafkaContainer`.
+
+    `image`, `port` and the `with_` methods about how Kafka runs are accepted and ignored. The broker runs
+    without ZooKeeper on a free port.
     """
 
     def __init__(self, image: str = "", port: int = 9093, **kwargs: object) -> None:
@@ -46,32 +48,34 @@ class KafkaContainer:
         self._broker: Broker | None = None
 
     def with_kraft(self) -> Self:
-        """Nothing: see the class."""
+        """Do nothing: see the class."""
         return self
 
     def with_cluster_id(self, cluster_id: str) -> Self:
-        """Nothing: a broker makes its own cluster id."""
+        """Do nothing: a broker makes its own cluster id."""
         return self
 
     def with_env(self, key: str, value: str) -> Self:
-        """A broker's setting as images take it: KAFKA_AUTO_CREATE_TOPICS_ENABLE is
-        auto.create.topics.enable. Other variables, and those on listeners and folders, change nothing.
+        """Set a broker's setting by the variable of Kafka's images.
+
+        KAFKA_AUTO_CREATE_TOPICS_ENABLE is auto.create.topics.enable. Other variables, and those of listeners
+        and directories, are ignored.
         """
         self.env[key] = value
         return self
 
     def with_envs(self, **variables: str) -> Self:
-        """Several of `with_env`."""
+        """Set several variables, as `with_env`."""
         self.env.update(variables)
         return self
 
     def start(self, timeout: float = 0) -> Self:
-        """Start the broker; on return it serves. BrokerError."""
+        """Start the broker and wait until it serves. Raises BrokerError if it does not start."""
         self._broker = Broker(_settings(self.env)).start()
         return self
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:
-        """Stop it; what was in it is gone."""
+        """Stop the broker and remove its data."""
         if self._broker is not None:
             broker, self._broker = self._broker, None
             broker.stop()
@@ -99,15 +103,15 @@ class KafkaContainer:
         return self.broker.bootstrap_servers
 
     def get_container_host_ip(self) -> str:
-        """The host of `get_bootstrap_server`."""
+        """Return the host of `get_bootstrap_server`."""
         return self.get_bootstrap_server().rpartition(":")[0]
 
     def get_exposed_port(self, port: int) -> int:
-        """The port of `get_bootstrap_server`, whichever is asked for."""
+        """Return the port of `get_bootstrap_server`, whatever `port` is."""
         return int(self.get_bootstrap_server().rpartition(":")[2])
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """What the broker has said, as stdout and stderr."""
+        """Return stdout, which is empty, and the broker's output as stderr."""
         return b"", self.broker.log.encode()
 
 

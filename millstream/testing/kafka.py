@@ -83,25 +83,25 @@ class Kafka(ABC):
 
         records = [new_record(value, headers, timestamp) for value in values]
         self._ask_client().run(
-            lambda asked: client.produce(asked, topic, records, partition), creates_topics=True
+            lambda connection: client.produce(connection, topic, records, partition), creates_topics=True
         )
 
     def records(self, topic: str) -> list[ReadRecord]:
         """All committed records of a topic, by partition and offset. KafkaError where there is none."""
         from millstream.testing import client
 
-        return self._ask_client().run(lambda asked: client.read(asked, topic))
+        return self._ask_client().run(lambda connection: client.read(connection, topic))
 
     def wait_for_records(self, topic: str, count: int, *, seconds: float = WAIT_S) -> list[ReadRecord]:
         """`records`, as soon as there are so many; AssertionError when there are not in time. The topic need
         not be there yet.
         """
         deadline = time.monotonic() + seconds
-        while len(found := self._records_so_far(topic)) < count:
+        while len(records := self._records_so_far(topic)) < count:
             if time.monotonic() > deadline:
-                raise AssertionError(f"{len(found)} records in {topic!r} after {seconds:g} s, not {count}")
+                raise AssertionError(f"{len(records)} records in {topic!r} after {seconds:g} s, not {count}")
             time.sleep(LOOK_AGAIN_S)
-        return found
+        return records
 
     def _records_so_far(self, topic: str) -> list[ReadRecord]:
         try:
@@ -123,7 +123,7 @@ class Kafka(ABC):
         names = [topics] if isinstance(topics, str) else list(topics)
         deadline = time.monotonic() + seconds
         while True:
-            unread = self._ask_client().run(lambda asked: client.unread(asked, group, names))
+            unread = self._ask_client().run(lambda connection: client.unread(connection, group, names))
             if unread and not any(unread.values()):
                 return
             if time.monotonic() > deadline:
