@@ -1,7 +1,7 @@
-"""Ports for brokers that are stopped and started again: below those the kernel gives away by itself.
+"""Ports for brokers that are stopped and started again, below the kernel's range of ephemeral ports.
 
-A port of the kernel's own range could meanwhile be given to an outgoing connection, also to that of a client
-which tries to reach the broker that is down.
+The kernel could give an ephemeral port to an outgoing connection while the broker is down. That may even be a
+client's connection to this broker.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 
 FIRST = 12_000
 KERNELS_FIRST = 32_768
-"""Where Linux begins unless told otherwise; macOS and the BSDs begin above."""
+"""The first ephemeral port of Linux by default; those of macOS and the BSDs are higher."""
 TRIED_MAX = 200
 SPREAD = 101
-"""Neighbouring process ids begin so many ports apart."""
+"""The distance between the first ports of neighbouring process ids."""
 
 
 def candidates() -> Iterator[int]:

@@ -30,7 +30,7 @@ class Own(NamedTuple):
     """A subcommand of this distribution."""
 
     place: str
-    """As in the entry point: `module:attribute`."""
+    """The object, as in an entry point: `module:attribute`."""
     help: str
 
 
@@ -111,25 +111,28 @@ class CommandTable(TyperGroup):
     """Subcommands found by entry point and loaded when they are used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names of all installed subcommands, those of this distribution first."""
+        """Return the names of all subcommands, those of this distribution first."""
         return [*OWN, *sorted(_installed().keys() - OWN.keys())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The subcommand of that name, imported now; None where there is no such one."""
+        """Import and return the subcommand of that name, or None."""
         if (own := OWN.get(cmd_name)) is not None:
             module, _, attribute = own.place.partition(":")
-            found = getattr(import_module(module), attribute)
+            app = getattr(import_module(module), attribute)
         elif (point := _installed().get(cmd_name)) is not None:
-            found = point.load()
+            app = point.load()
         else:
             return None
-        command = _without_rich(typer.main.get_command(found))
+        command = _without_rich(typer.main.get_command(app))
         command.name = cmd_name
         command.help = command.help or (own.help if own else None)
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The subcommand that `args` begin with; what is no name is told with the nearest one."""
+        """Return the subcommand that `args` begin with.
+
+        A wrong name is an error that suggests the nearest one.
+        """
         from difflib import get_close_matches
 
         if args[0] not in OWN and args[0] not in _installed() and not args[0].startswith("-"):
@@ -138,7 +141,7 @@ class CommandTable(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list in `--help`, for which nothing of this distribution is imported."""
+        """Write the list of `--help`, without importing subcommands of this distribution."""
         lines = self._lines(ctx)
         with formatter.section("Commands"):
             formatter.write_dl([line for line in lines if line[0] not in KAFKA_TOOLS])
@@ -146,7 +149,7 @@ class CommandTable(TyperGroup):
             formatter.write_dl([line for line in lines if line[0] in KAFKA_TOOLS])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """The names that begin so."""
+        """Return the subcommands that begin with `incomplete`."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         from typer._click.shell_completion import CompletionItem
@@ -161,7 +164,7 @@ class CommandTable(TyperGroup):
 
 
 def _without_rich(command: Any) -> Any:
-    """Have a command and those below it print help and mistakes as plain text: Rich takes 0.1 s to import."""
+    """Make a command and its subcommands print plain text, since Rich takes 0.1 s to import."""
     command.rich_markup_mode = None
     for below in getattr(command, "commands", {}).values():
         _without_rich(below)
@@ -178,8 +181,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import PackageNotFoundError, version
 
         try:
@@ -201,7 +204,7 @@ def _options(
 def main() -> None:
     """Entry point of the `millstream` script."""
     if COMPLETE in os.environ:
-        # Typer knows no shells where it is not asked to add options for completion.
+        # Typer registers shells only with its own options for completion.
         from typer._completion_classes import completion_init
 
         completion_init()

@@ -1,9 +1,9 @@
-"""Commands that end with the process that starts them, however that ends: kill -9 leaves nothing behind.
+"""Commands that end with the process that starts them, even if that is killed.
 
-Linux tells a process when its parent is gone (PR_SET_PDEATHSIG). It is asked for in between, by an
-interpreter that then becomes the command: what runs between fork and exec must not be Python where there are
-threads. Elsewhere, and where another thread than the main one starts the command (Linux takes the thread for
-the parent, and threads end), the command is left as it is.
+Linux signals a process when its parent is gone (PR_SET_PDEATHSIG). An interpreter requests the signal and
+then becomes the command, since Python must not run between fork and exec in a process with threads. Linux
+regards the starting thread as the parent, and threads end. So the command is unchanged if another thread than
+the main one starts it, and on other systems.
 """
 
 from __future__ import annotations
@@ -26,16 +26,14 @@ os.execvp(sys.argv[3], sys.argv[3:])
 
 
 def with_parent(command: Sequence[str], number: signal.Signals = signal.SIGKILL) -> list[str]:
-    """The command line to start instead, in this thread: it gets the signal when this process ends."""
+    """Return a command line that gets the signal when this process ends. Start it in this thread."""
     if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
         return list(command)
     return [sys.executable, "-I", "-S", "-c", _BECOME, str(int(number)), str(os.getpid()), *command]
 
 
 def hear_of_parents_end(number: signal.Signals) -> None:
-    """Have this process get the signal when the thread ends that started it; elsewhere than on Linux nothing
-    is done.
-    """
+    """Have Linux send this process the signal when the thread that started it ends. Do nothing elsewhere."""
     if sys.platform == "linux":
         import ctypes
 

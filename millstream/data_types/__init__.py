@@ -1,1 +1,1 @@
-"""What keys, values and headers are made of: bytes of a record to values, text, and back."""
+"""Data types of keys, values and headers: conversions between bytes, values and text."""

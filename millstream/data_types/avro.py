@@ -117,7 +117,7 @@ def _registered(fastavro: Any, registry: Registry, schemas: SchemaOptions) -> Da
 
 
 def _of(decode: Callable[[bytes], JsonValue], encode: Callable[[JsonValue], bytes]) -> DataType:
-    """In lines Avro is JSON."""
+    """Return the data type; its text form is JSON."""
 
     def parse(text: bytes) -> bytes:
         try:

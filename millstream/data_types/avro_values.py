@@ -1,8 +1,7 @@
-"""JSON values as fastavro writes them: what JSON has no form for is text there, and becomes what the schema
-says.
+"""Conversion of JSON values to the values that fastavro writes, by the schema.
 
-Bytes are base64, decimals, UUIDs, dates and times the text that reading shows. Of a union's branches it is
-the first that takes the value. What does not fit otherwise is passed on: fastavro says what is wrong.
+Bytes are base64 text in JSON. Decimals, UUIDs, dates and times have the text that reading shows. A union
+takes the first branch that accepts the value. Other mismatches are left to fastavro, which reports them.
 """
 
 from __future__ import annotations
@@ -28,14 +27,16 @@ _LOGICAL: Mapping[str, type[Any]] = {
     "timestamp-millis": datetime.datetime,
     "uuid": uuid.UUID,
 }
-"""What the text of a logical type is read as."""
+"""The Python types of logical types."""
 
 
 def value_maker(
     schema: Any, named: Mapping[str, Any], validate: Callable[[Any, Any], bool]
 ) -> Callable[[JsonValue], Any]:
-    """What makes a JSON value one to write. `schema` is parsed, `named` are its named types by their full
-    names; `validate(value, schema)` says whether a value is of a schema.
+    """Return a function that converts a JSON value to one that fastavro writes.
+
+    `schema` is parsed, and `named` are its named types by full name. `validate(value, schema)` returns True
+    if the value is of the schema.
     """
 
     def made(value: Any, schema: Any) -> Any:
@@ -66,7 +67,7 @@ def value_maker(
             except ValueError:
                 continue
             if validate(candidate, branch):
-                # Said with its branch: fastavro would look for one itself, and take any text for a date.
+                # With the branch, since fastavro would choose one itself and accept any text as a date.
                 return None if candidate is None else (_branch_name(branch), candidate)
         return value
 
@@ -74,16 +75,19 @@ def value_maker(
 
 
 def _branch_name(branch: Any) -> str:
-    """As fastavro calls it: a named type's name, else the type."""
+    """Return fastavro's name of a branch: a named type's name, or the type."""
     return str(branch if isinstance(branch, str) else branch.get("name", branch["type"]))
 
 
 def _leaf(value: Any, kind: str, logical: str | None) -> Any:
-    """A value that holds no others; ValueError for text that is not of the logical type, or not base64."""
-    wanted = _LOGICAL.get(logical or "", bytes if kind in ("bytes", "fixed") else None)
-    if wanted is None or not isinstance(value, str):
+    """Return a value without children.
+
+    Raises ValueError for text that is not of the logical type, or not base64.
+    """
+    target = _LOGICAL.get(logical or "", bytes if kind in ("bytes", "fixed") else None)
+    if target is None or not isinstance(value, str):
         return value
     try:
-        return msgspec.convert(value, wanted)
+        return msgspec.convert(value, target)
     except msgspec.ValidationError:
         raise ValueError(f"{value!r} is no {logical or 'base64'}") from None

@@ -1,4 +1,4 @@
-r"""Escapes in separators and format strings: \n \r \t \0 \\ and \xHH; another backslash stands for itself."""
+r"""Escapes in separators and format strings: \n \r \t \0 \\ and \xHH; other backslashes are literal."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _PLAIN = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 
 
 def unescaped(text: str) -> bytes:
-    """The bytes that `text` stands for."""
+    """Return the bytes of `text` with its escapes replaced."""
     parts, pos = [], 0
-    for found in _ESCAPE.finditer(text):
-        parts.append(text[pos : found.start()].encode())
-        parts.append(bytes([int(found[1], 16)]) if found[1] else _PLAIN[found[2]])
-        pos = found.end()
+    for match in _ESCAPE.finditer(text):
+        parts.append(text[pos : match.start()].encode())
+        parts.append(bytes([int(match[1], 16)]) if match[1] else _PLAIN[match[2]])
+        pos = match.end()
     parts.append(text[pos:].encode())
     return b"".join(parts)

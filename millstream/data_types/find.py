@@ -1,4 +1,4 @@
-"""From the options' names to data types; what needs a library of its own is imported when it is named."""
+"""Finding a data type by the name in an option. Libraries of a type are imported when it is used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from millstream.terminal.status import UsageError
 
 
 def find_type(name: TypeName, schemas: SchemaOptions) -> DataType:
-    """The type of that name; UsageError says what it lacks, and which extra to install."""
+    """Return the type of that name. Raises UsageError if an option or an extra is missing."""
     if name is TypeName.AVRO:
         from millstream.data_types.avro import avro_type
 

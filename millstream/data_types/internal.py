@@ -32,7 +32,7 @@ FORMATTERS = tuple(_FORMATTERS)
 
 
 def internal_reader(name: str) -> InternalReader:
-    """The formatter of that class, with its package or without; KeyError for another."""
+    """Return the reader of that formatter, named with or without its package. Raises KeyError if unknown."""
     kinds = _FORMATTERS[name.rpartition(".")[2]]
     return lambda key, value: _read(kinds, key, value)
 

@@ -14,7 +14,7 @@ PLAIN_TYPES: dict[str, DataType] = {
 
 
 class TypeName(StrEnum):
-    """What the options take."""
+    """The values of the type options."""
 
     STRING = "string"
     INT = "int"
@@ -23,7 +23,7 @@ class TypeName(StrEnum):
     FLOAT = "float"
     DOUBLE = "double"
     BYTES = "bytes"
-    """As they are; base64 in JSON."""
+    """The bytes unchanged; base64 in JSON."""
     HEX = "hex"
     BASE64 = "base64"
     JSON = "json"

@@ -15,7 +15,7 @@ def _decode_text(data: bytes) -> str:
 
 
 def _encode_text(value: JsonValue) -> bytes:
-    """Text as it is; whatever else as the JSON it was written as."""
+    """Return the bytes of text; any other value as JSON."""
     return value.encode() if isinstance(value, str) else msgspec.json.encode(value)
 
 
@@ -56,7 +56,7 @@ def _of_text(value: JsonValue) -> bytes:
 
 
 def _shown(data: bytes) -> str:
-    """The beginning of it."""
+    """Return the first 40 bytes as quoted text."""
     text = data[:40].decode("utf-8", "replace")
     return repr(text if len(data) <= 40 else text + "…")
 

@@ -98,16 +98,16 @@ def _message_class(path: Path, name: str) -> Any:
     from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
     try:
-        found = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes())
+        descriptors = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes())
     except OSError as error:
         raise ConfigError("schema", path, f"cannot be read: {error.strerror}") from None
     except message.DecodeError:
         raise ConfigError("schema", path, "not a set of descriptors, as protoc writes it") from None
     pool = descriptor_pool.DescriptorPool()
-    for file in found.file:
+    for file in descriptors.file:
         pool.Add(file)
     try:
         return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
     except KeyError:
-        known = [f"{file.package}.{each.name}" for file in found.file for each in file.message_type]
-        raise NotFound(f"there is no message {name} in {path}: it has {', '.join(known)}") from None
+        names = [f"{file.package}.{each.name}" for file in descriptors.file for each in file.message_type]
+        raise NotFound(f"there is no message {name} in {path}: it has {', '.join(names)}") from None

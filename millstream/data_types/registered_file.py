@@ -1,8 +1,8 @@
-"""A Protobuf file that a registry keeps, and where a message is in it.
+"""A Protobuf file in a registry, and the positions of its messages.
 
-Between the schema's number and the message stand the message indexes: varints, zigzag-encoded, first how
-many, then the message's place in the file, its place among that one's own messages, and so on. A single 0
-stands for the file's first message.
+The message indexes stand between the schema id and the message, as zigzag varints: first their number, then
+the message's position in the file, then its position among the nested messages, and so on. A single 0 means
+the first message of the file.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from millstream.data_types.registry import Registry, RegistryFailed
 from millstream.terminal.status import NotFound
 
 DEPTH_MAX = 100
-"""How deep messages may be declared in each other: as deep as protobuf itself reads them."""
+"""The maximum depth of nested messages, as in protobuf itself."""
 
 
 class RegisteredFile:
-    """A registry's schema: a Protobuf file with what it imports."""
+    """A Protobuf file in a registry, with its imports."""
 
     def __init__(self, registry: Registry, number: int) -> None:
         from google.protobuf import descriptor_pb2, descriptor_pool, message
@@ -43,7 +43,7 @@ class RegisteredFile:
         self._proto = proto
 
     def message(self, indexes: Sequence[int]) -> Any:
-        """The class of the message at that place; WrongData."""
+        """Return the class of the message at that position. Raises WrongData if there is none."""
         from google.protobuf import message_factory
 
         names = [self._proto.package] if self._proto.package else []
@@ -56,7 +56,7 @@ class RegisteredFile:
         return message_factory.GetMessageClass(self._pool.FindMessageTypeByName(".".join(names)))
 
     def indexes_of(self, name: str | None) -> list[int]:
-        """Where the message is, by its full name; the first one if there is no name. NotFound."""
+        """Return the position of a message by its full name; None: the first message. Raises NotFound."""
         if name is None:
             return [0]
         inner = name.removeprefix(f"{self._proto.package}.") if self._proto.package else name
@@ -65,15 +65,15 @@ class RegisteredFile:
         for part in inner.split("."):
             places = [index for index, each in enumerate(level) if each.name == part]
             if not places:
-                known = ", ".join(each.full_name for each in self._file.message_types_by_name.values())
-                raise NotFound(f"there is no message {name} in schema {self._number}: it has {known}")
+                names = ", ".join(each.full_name for each in self._file.message_types_by_name.values())
+                raise NotFound(f"there is no message {name} in schema {self._number}: it has {names}")
             indexes += places
             level = level[places[0]].nested_type
         return indexes
 
 
 def _add_well_known(pool: Any, name: str) -> None:
-    """Google's own files, which no registry keeps: any that protobuf brings along."""
+    """Add one of Google's own files, which protobuf brings and registries lack, to the pool."""
     from importlib import import_module
 
     from google.protobuf import descriptor_pb2
@@ -85,18 +85,18 @@ def _add_well_known(pool: Any, name: str) -> None:
     except KeyError:
         stem = name.removeprefix("google/protobuf/").removesuffix(".proto")
         try:
-            found = import_module(f"google.protobuf.{stem}_pb2").DESCRIPTOR
+            descriptor = import_module(f"google.protobuf.{stem}_pb2").DESCRIPTOR
         except ImportError:
-            return  # then the pool says that it is missing
-        for each in found.dependencies:
+            return  # the pool reports the missing file
+        for each in descriptor.dependencies:
             _add_well_known(pool, each.name)
         copy = descriptor_pb2.FileDescriptorProto()
-        found.CopyToProto(copy)
+        descriptor.CopyToProto(copy)
         pool.Add(copy)
 
 
 def indexes_read(data: bytes, begin: int) -> tuple[list[int], int]:
-    """The message indexes, and where the message begins; WrongData."""
+    """Return the message indexes and the position of the message. Raises WrongData if they are malformed."""
     numbers: list[int] = []
     try:
         raw, begin = read_zigzag(data, begin)
@@ -112,7 +112,7 @@ def indexes_read(data: bytes, begin: int) -> tuple[list[int], int]:
 
 
 def indexes_written(indexes: Sequence[int]) -> bytes:
-    """The message indexes, as they stand in front of a message."""
+    """Encode the message indexes."""
     if list(indexes) == [0]:
         return varint(0)
     return b"".join(map(varint, (len(indexes), *indexes)))

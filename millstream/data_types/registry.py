@@ -1,8 +1,8 @@
-"""A schema registry that speaks Confluent's API: schemas by their numbers, subjects' newest, and new ones.
+"""A schema registry with Confluent's API: schemas by id, the newest of a subject, and new ones.
 
-What a registry's serializers write begins with the number of its schema:
+The serializers of a registry prefix the data with the schema id:
 
-    0 │ int32: schema id │ data
+0 │ int32: schema id │ data
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _SERIALIZED = "?format=serialized"
 
 
 class RegistryFailed(MillstreamError):
-    """The registry cannot be asked, does not have the schema, or refuses it."""
+    """The registry cannot be reached, does not have the schema, or refuses it."""
 
 
 class Reference(NamedTuple):
     """A schema that another one imports."""
 
     name: str
-    """As the other one calls it; in Protobuf the imported file."""
+    """The name in the importing schema; for Protobuf the imported file."""
     subject: str
     version: int
 
@@ -49,10 +49,10 @@ class File(NamedTuple):
 
 
 class Registry:
-    """Every method waits for the network: call it outside of an event loop. What was asked once is kept."""
+    """A client of a registry, which caches answers. Its methods block: call them outside of an event loop."""
 
     def __init__(self, address: str) -> None:
-        """`address`: a URL, with `user:password@` in front of the host where it asks for them."""
+        """`address`: a URL, with `user:password@` before the host if the registry needs credentials."""
         parts = urlsplit(address.rstrip("/"))
         user, _, place = parts.netloc.rpartition("@")
         self._address = urlunsplit(parts._replace(netloc=place))
@@ -62,45 +62,46 @@ class Registry:
         self._answers: dict[str, Any] = {}
 
     def schema(self, number: int) -> Any:
-        """An Avro schema's JSON; RegistryFailed."""
+        """Return an Avro schema's JSON. Raises RegistryFailed."""
         return json.loads(self._of_kind(f"/schemas/ids/{number}", "AVRO")["schema"])
 
     def newest(self, subject: str) -> int:
-        """The number of a subject's newest schema; RegistryFailed."""
+        """Return the id of a subject's newest schema. Raises RegistryFailed."""
         return int(self._answer(f"/subjects/{quote(subject, safe='')}/versions/latest")["id"])
 
     def register(self, subject: str, schema: Any) -> int:
-        """The number of an Avro schema, which is the subject's newest from now on; RegistryFailed, as where
-        it is not compatible with the one before.
+        """Register an Avro schema as the subject's newest and return its id.
+
+        Raises RegistryFailed, for example if the schema is not compatible with the one before.
         """
         body = json.dumps({"schema": json.dumps(schema)}).encode()
         return int(self._ask(f"/subjects/{quote(subject, safe='')}/versions", body)["id"])
 
     def files(self, number: int) -> Sequence[File]:
-        """A Protobuf schema, behind all that it imports; RegistryFailed."""
-        found: dict[str, File] = {}
-        self._collect(f"/schemas/ids/{number}", "", found)
-        return list(found.values())
+        """Return the files of a Protobuf schema, imports first. Raises RegistryFailed."""
+        collected: dict[str, File] = {}
+        self._collect(f"/schemas/ids/{number}", "", collected)
+        return list(collected.values())
 
-    def _collect(self, path: str, name: str, found: dict[str, File]) -> None:
+    def _collect(self, path: str, name: str, collected: dict[str, File]) -> None:
         answer = self._of_kind(path + _SERIALIZED, "PROTOBUF")
         for each in answer.get("references") or ():
             reference = Reference(each["name"], each["subject"], each["version"])
-            if reference.name not in found:
+            if reference.name not in collected:
                 place = f"/subjects/{quote(reference.subject, safe='')}/versions/{reference.version}"
-                self._collect(place, reference.name, found)
+                self._collect(place, reference.name, collected)
         try:
-            found[name] = File(name, base64.b64decode(answer["schema"], validate=True))
+            collected[name] = File(name, base64.b64decode(answer["schema"], validate=True))
         except binascii.Error:
             raise RegistryFailed(
                 f"{self._address}{path}: it does not serve Protobuf compiled (?format=serialized); give the "
                 "descriptors in a file, without the registry"
             ) from None
 
-    def _of_kind(self, path: str, wanted: str) -> Mapping[str, Any]:
+    def _of_kind(self, path: str, expected: str) -> Mapping[str, Any]:
         answer = self._answer(path)
-        if (kind := answer.get("schemaType", "AVRO")) != wanted:
-            raise RegistryFailed(f"{self._address}{path}: a schema of {kind}, not of {wanted}")
+        if (kind := answer.get("schemaType", "AVRO")) != expected:
+            raise RegistryFailed(f"{self._address}{path}: a schema of {kind}, not of {expected}")
         return answer
 
     def _answer(self, path: str) -> Mapping[str, Any]:
@@ -114,22 +115,22 @@ class Registry:
         request = urllib.request.Request(url, body, self._headers)
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
-                found = json.load(answer)
+                decoded = json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
-                told = _told(error.read())
+                message = _message_of(error.read())
             raise RegistryFailed(
-                f"{url}: {error.code} {error.reason}{told}: is it the right registry?"
+                f"{url}: {error.code} {error.reason}{message}: is it the right registry?"
             ) from None
         except (OSError, ValueError) as error:
             raise RegistryFailed(f"{url}: {error}: is --schema-registry right?") from None
-        if not isinstance(found, dict):
+        if not isinstance(decoded, dict):
             raise RegistryFailed(f"{url}: no answer of a registry: is --schema-registry right?")
-        return found
+        return decoded
 
 
-def _told(body: bytes) -> str:
-    """What the registry says of an error."""
+def _message_of(body: bytes) -> str:
+    """Return the error message in a registry's response, in parentheses; empty without one."""
     try:
         return f" ({json.loads(body)['message']})"
     except (ValueError, KeyError, TypeError):
@@ -137,12 +138,12 @@ def _told(body: bytes) -> str:
 
 
 def unframed(data: bytes) -> tuple[int, int]:
-    """The schema's number, and where the data begins; WrongData."""
+    """Return the schema id and the position of the data. Raises WrongData without a schema id."""
     if len(data) < _FRAME.size or data[0] != MAGIC:
         raise WrongData(f"no schema's number in front of {len(data)} bytes (0, then four bytes)")
     return int(_FRAME.unpack_from(data)[1]), _FRAME.size
 
 
 def framed(number: int, data: bytes) -> bytes:
-    """The data behind its schema's number."""
+    """Return the data after its schema id."""
     return _FRAME.pack(MAGIC, number) + data

@@ -1,4 +1,4 @@
-"""What a command was told of schemas."""
+"""The options of a command about schemas."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class SchemaOptions:
-    """Where the schemas of Avro and Protobuf are.
+    """The sources of the schemas of Avro and Protobuf.
 
-    `registry`: the address of a registry that speaks Confluent's API; `file`: an Avro schema (.avsc), or a
-    compiled set of descriptors (protoc --descriptor_set_out --include_imports); `message`: the Protobuf
-    message in it; `schema_id`: the registry's number of the schema to write with. `subject`: where there is
-    none, its newest schema is written with, or the file's, which is registered there; None: nothing is
-    written.
+    `registry`: the address of a registry with Confluent's API. `file`: an Avro schema (.avsc), or a compiled
+    set of descriptors (protoc --descriptor_set_out --include_imports). `message`: the Protobuf message in the
+    file. `schema_id`: the id of the schema to write with. `subject`: without an id, its newest schema is
+    used, or the schema in `file` is registered there; None: nothing is written.
     """
 
     registry: str | None = None

@@ -93,7 +93,7 @@ class KafkaContainer:
 
     @property
     def broker(self) -> Broker:
-        """What a container does not have: topics, records, assertions, faults."""
+        """The broker, for what a container lacks: topics, records, assertions and faults."""
         if self._broker is None:
             raise BrokerError("the container does not run: call start() first")
         return self._broker

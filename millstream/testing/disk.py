@@ -1,6 +1,6 @@
-"""A disk that gets slow or full when told to; until then its files are the operating system's own.
+"""A disk that gets slow or full on request; otherwise its files are the operating system's own.
 
-Nothing is forced to the disk: a broker that is killed loses nothing by that, and no test outlives the power.
+Nothing is synced to the disk. A killed broker loses nothing by that, and no test covers a power failure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from logd.storage.disk import Buffer, File, PosixDisk, PosixFile
 
 
 class TroubledDisk(PosixDisk):
-    """`was_used` tells whether it has had a fault since the last `heal(forget=True)`."""
+    """A disk with faults. `was_used` is True if it had a fault since the last `heal(forget=True)`."""
 
     def __init__(self) -> None:
         self.was_used = False
@@ -23,21 +23,21 @@ class TroubledDisk(PosixDisk):
         self.room: int | None = None
 
     def slow(self, seconds: float) -> None:
-        """Have each write and each fsync take so much longer."""
+        """Delay each write and each sync by `seconds`."""
         self.delay_s, self.was_used = seconds, True
 
     def fill_up(self, room: int) -> None:
-        """Let so many bytes more be written; then writes fail for want of space."""
+        """Let `room` more bytes be written; later writes fail with ENOSPC."""
         self.room, self.was_used = room, True
 
     def heal(self, *, forget: bool = False) -> None:
-        """Be as fast and as large as the real one again."""
+        """Restore the full speed and size."""
         self.delay_s, self.room = 0.0, None
         if forget:
             self.was_used = False
 
     def sync_folder(self, path: Path) -> None:
-        """See the module."""
+        """Do nothing: see the module."""
 
     def open(self, path: Path, *, create: bool = True) -> File:
         """See `Disk.open`."""

@@ -1,4 +1,4 @@
-"""What goes wrong with a broker for tests.
+"""The errors of a test's broker.
 
 MillstreamError
 └── BrokerError: it did not start, has ended, or could not do what it was asked
@@ -10,6 +10,7 @@ from kafka_client.errors import MillstreamError
 
 
 class BrokerError(MillstreamError):
-    """The text says what was asked and what came of it, with the last lines of the broker's output if it has
-    ended.
+    """A failure of a test's broker.
+
+    The text names the call and the reason, with the last output of an ended broker.
     """

@@ -1,4 +1,4 @@
-"""What a Kafka does to its clients now and then, and a test can have at once."""
+"""Faults that clients of Kafka meet now and then, and that a test can cause at once."""
 
 from __future__ import annotations
 
@@ -9,57 +9,64 @@ if TYPE_CHECKING:
 
 
 class NodeFaults:
-    """What can befall any broker, also one of several.
+    """The faults of any broker, also of one in a cluster.
 
-    Each takes effect on return. `clean`, which the fixtures call, takes back what still waits.
+    Each takes effect on return. `clean`, which the fixtures call, removes pending faults.
     """
 
     def __init__(self, host: Host) -> None:
         self._host = host
 
     def drop_connections(self) -> None:
-        """Close all connections; what clients wait for stays unanswered. They may come again at once."""
+        """Close all connections without answering pending requests. Clients may connect again at once."""
         self._host.ask("drop_connections")
 
     def lose_answers(self, api: str, count: int = 1) -> None:
         """Carry out the next `count` requests of an API, and close the connection instead of answering.
 
         The client cannot know whether its request was carried out. `api` is Kafka's name: "Produce" (a lost
-        acknowledgement), "OffsetCommit", "EndTxn", "CreateTopics" ... BrokerError for one that is none.
+        acknowledgement), "OffsetCommit", "EndTxn", "CreateTopics" ... Raises BrokerError for an unknown name.
         """
         self._host.ask("lose_answers", api=api, count=count)
 
     def slow_disk(self, seconds: float) -> None:
-        """Have each write and each fsync take so much longer, until `heal_disk`; everything waits for it."""
+        """Delay each write and each sync by `seconds` until `heal_disk`.
+
+        The whole broker waits for the disk.
+        """
         self._host.ask("slow_disk", seconds=seconds)
 
     def full_disk(self, room: int = 0) -> None:
-        """Let `room` bytes more be written. A write that does not fit fails; the log folder goes offline and,
-        as it is the only one, the broker stops. `Broker.restart` brings it back, with room.
+        """Let `room` more bytes be written. A write that does not fit fails and takes the log directory
+        offline.
+
+        The broker stops, as this is its only log directory. `Broker.restart` starts it again, with room on
+        the disk.
         """
         self._host.ask("full_disk", room=room)
 
     def heal_disk(self) -> None:
-        """Take the disk's faults back."""
+        """Remove the faults of the disk."""
         self._host.ask("heal_disk")
 
 
 class Faults(NodeFaults):
-    """And what can befall one that is all there is: it coordinates every group and every transaction."""
+    """The faults of a standalone broker, which coordinates every group and transaction."""
 
     def move_coordinators(self) -> None:
-        """Take the groups and the transactions away from this broker, until a client looks for them.
+        """Take the groups and transactions away from this broker, until a client looks for them.
 
-        Requests are answered NOT_COORDINATOR, also those that wait for other members. With FindCoordinator
-        the coordinators are here again, with what their log says, as another broker would have them.
+        Requests, also waiting ones, are answered with NOT_COORDINATOR. A FindCoordinator request brings the
+        coordinators back, with the state in their log, as another broker would load it.
         """
         self._host.ask("move_coordinators")
 
     def fence(self, transactional_id: str) -> int:
-        """Fence the producer of this id, as a second one does at its start; its open transaction is aborted.
+        """Fence the producer of this id, as a second producer does at its start, and abort its open
+        transaction.
 
-        Returns the new epoch; requests with an older one are answered PRODUCER_FENCED or
-        INVALID_PRODUCER_EPOCH. BrokerError for an id that nobody uses.
+        Return the new epoch; requests with an older one are answered with PRODUCER_FENCED or
+        INVALID_PRODUCER_EPOCH. Raises BrokerError for an unknown id.
         """
         epoch: int = self._host.ask("fence", transactional_id=transactional_id)
         return epoch

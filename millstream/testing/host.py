@@ -1,4 +1,4 @@
-"""Where a test's broker runs, as the test sees it."""
+"""The place where a test's broker runs, as seen by the test."""
 
 from __future__ import annotations
 
@@ -6,41 +6,44 @@ from pathlib import Path
 from typing import Any, Protocol
 
 SECONDS_MAX = 100.0
-"""How long a start or a command may take; on a busy machine too only a hang comes so far."""
+"""The timeout of a start or command, which only a hang reaches, even on a busy machine."""
 
 
 class Host(Protocol):
-    """`process.ProcessHost` or `in_process.ThreadHost`. Every method may raise BrokerError."""
+    """A host of a broker: `process.ProcessHost` or `in_process.ThreadHost`.
+
+    Every method may raise BrokerError.
+    """
 
     port: int
     folder: Path
 
     @property
     def in_process(self) -> bool:
-        """Whether it is a thread of this process."""
+        """True if the broker is a thread of this process."""
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a broker to ask."""
+        """True if the broker runs."""
 
     @property
     def log(self) -> str:
-        """What the broker has said, where that is kept here."""
+        """The broker's output, if the host keeps it."""
 
     def start(self) -> None:
-        """Start and wait until it serves."""
+        """Start the broker and wait until it serves."""
 
     def stop(self) -> None:
-        """End it; once more does nothing."""
+        """Stop the broker; a second call does nothing."""
 
     def kill(self) -> None:
-        """End it without a word."""
+        """End the broker without a shutdown."""
 
     def pause(self) -> None:
-        """Have it stand still."""
+        """Pause the broker."""
 
     def resume(self) -> None:
-        """Let it go on."""
+        """End a pause."""
 
     def ask(self, command: str, **arguments: object) -> Any:
-        """Give it a command of `Served`, and wait for the result."""
+        """Carry out a command of `Served` and return the result."""

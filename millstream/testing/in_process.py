@@ -1,4 +1,4 @@
-"""A test's broker in the test's own process: a thread with a loop of its own."""
+"""A test's broker in the test's own process: a thread with its own event loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ThreadHost:
-    """As `ProcessHost`, but that it cannot be killed; its output goes to Python's logging."""
+    """A host like `ProcessHost`, but without `kill`; its output goes to Python's logging."""
 
     in_process = True
 
@@ -37,16 +37,16 @@ class ThreadHost:
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread runs."""
+        """True if the thread runs."""
         return self._thread is not None
 
     @property
     def log(self) -> str:
-        """Nothing here: see logging."""
+        """Always empty: see logging."""
         return ""
 
     def start(self) -> None:
-        """Start and wait until it serves. BrokerError."""
+        """Start the broker and wait until it serves. Raises BrokerError if it does not start."""
         self._loop = ClockedLoop()
         self._served = Served(self._loop, self.folder, self._config)
         self._served.port = self.port
@@ -62,7 +62,7 @@ class ThreadHost:
             raise
 
     def stop(self) -> None:
-        """Stop it cleanly; without `keeps` its folder goes with it. Once more does nothing."""
+        """Stop the broker cleanly and remove its folder unless `keeps`. A second call does nothing."""
         if self._thread is None:
             return
         self.resume()
@@ -81,20 +81,23 @@ class ThreadHost:
         remove_folder(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
-        """BrokerError: a thread cannot be killed."""
+        """Raise BrokerError: a thread cannot be killed."""
         raise BrokerError("a broker in the test's own process cannot be killed: use Broker(in_process=False)")
 
     def pause(self) -> None:
-        """Have the loop stand still: connections stay, nothing is answered."""
+        """Block the event loop: connections stay open, nothing is answered."""
         self._going.clear()
         self._loop.call_soon_threadsafe(self._going.wait)
 
     def resume(self) -> None:
-        """Let the loop go on."""
+        """Unblock the event loop."""
         self._going.set()
 
     def ask(self, command: str, **arguments: object) -> Any:
-        """Give it a command, and wait for the result. BrokerError."""
+        """Carry out a command and return the result.
+
+        Raises BrokerError if it fails or the broker does not run.
+        """
         if self._thread is None:
             raise BrokerError(f"the broker does not run and cannot be asked to {command}: call start() first")
         if not self._going.is_set():

@@ -1,7 +1,7 @@
-"""What a test writes to Kafka, reads from it and states about it: of one broker as of a cluster.
+"""The calls by which a test writes to Kafka, reads from it and makes assertions, for brokers and clusters.
 
-It is asked by its address, as any client asks. How it starts and ends, and faults, are left to `broker` and
-`cluster`.
+The client connects by the address, as any client does. `broker` and `cluster` add the start, the end and
+faults.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ WAIT_S = 10.0
 
 
 class Kafka(ABC):
-    """As a context manager it is started and stopped. `_close_client` comes in the end."""
+    """A broker or cluster, used as a context manager that starts and stops it.
+
+    `stop` calls `_close_client`.
+    """
 
     def __init__(self) -> None:
         self._client: SyncClient | None = None
 
     @abstractmethod
     def start(self) -> Self:
-        """Have it serve. BrokerError."""
+        """Start and wait until it serves. Raises BrokerError if it does not start."""
 
     @abstractmethod
     def stop(self) -> None:
-        """End it."""
+        """Stop it."""
 
     def __enter__(self) -> Self:
         return self.start()
@@ -51,16 +54,16 @@ class Kafka(ABC):
     @property
     @abstractmethod
     def bootstrap_servers(self) -> str:
-        """``host:port``, for clients; of several brokers separated by commas."""
+        """The address for clients, ``host:port``; several are separated by commas."""
 
     @property
     def _reachable(self) -> str:
-        """Where our own client begins."""
+        """The address for this object's own client."""
         return self.bootstrap_servers
 
     @abstractmethod
     def report(self) -> str:
-        """What a failed test prints."""
+        """Return the report that a failed test prints."""
 
     # Records
 
@@ -73,10 +76,10 @@ class Kafka(ABC):
         headers: Mapping[str, Text] | None = None,
         timestamp: int | None = None,
     ) -> None:
-        """Write records: values, or pairs of key and value, and wait until they are acknowledged.
+        """Write records, which are values or pairs of key and value, and wait until they are acknowledged.
 
-        A topic that is not there is created. Records go where Kafka's default partitioner has them, unless
-        `partition` says. `timestamp` is in milliseconds since 1970. KafkaError.
+        A missing topic is created. Kafka's default partitioner chooses the partition unless `partition` is
+        set. `timestamp` is in milliseconds since 1970. Raises KafkaError if a write fails.
         """
         from millstream.testing import client
         from millstream.testing.records import new_record
@@ -87,14 +90,18 @@ class Kafka(ABC):
         )
 
     def records(self, topic: str) -> list[ReadRecord]:
-        """All committed records of a topic, by partition and offset. KafkaError where there is none."""
+        """Return all committed records of a topic, by partition and offset.
+
+        Raises KafkaError for a missing topic.
+        """
         from millstream.testing import client
 
         return self._ask_client().run(lambda connection: client.read(connection, topic))
 
     def wait_for_records(self, topic: str, count: int, *, seconds: float = WAIT_S) -> list[ReadRecord]:
-        """`records`, as soon as there are so many; AssertionError when there are not in time. The topic need
-        not be there yet.
+        """Return `records` once there are at least `count`. The topic may be missing at first.
+
+        Raises AssertionError if there are fewer after `seconds`.
         """
         deadline = time.monotonic() + seconds
         while len(records := self._records_so_far(topic)) < count:
@@ -114,8 +121,10 @@ class Kafka(ABC):
     # Assertions
 
     def wait_lag_zero(self, group: str, topics: Collection[str] = (), *, seconds: float = WAIT_S) -> None:
-        """Wait until a group has committed all records of the partitions it has committed offsets for, and of
-        all partitions of `topics`; AssertionError, saying what is left, when it has not in time.
+        """Wait until a group has committed all records of its partitions and of all partitions of `topics`.
+
+        The group's partitions are those with a committed offset. Raises AssertionError with the lag after
+        `seconds`.
         """
         from millstream.testing import client
         from millstream.testing.assertions import lag_told
@@ -133,10 +142,11 @@ class Kafka(ABC):
     def assert_exactly_once(
         self, topic: str, *, key: Key | None = None, expected: Iterable[object] | None = None
     ) -> None:
-        """Have each key once among a topic's committed records; with `expected`, all of these and no other.
+        """Assert that each key occurs once among a topic's committed records; with `expected`, exactly these
+        keys.
 
-        `key` makes it of a record (`key=lambda record: record.value`); without it it is the record's key, in
-        bytes. AssertionError with offsets.
+        `key` makes the key of a record (`key=lambda record: record.value`); by default it is the record's key
+        in bytes. Raises AssertionError with offsets.
         """
         from millstream.testing.assertions import exactly_once
 

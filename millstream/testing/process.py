@@ -1,4 +1,4 @@
-"""A test's broker in a process of its own, seen from the test; `child` is its inside."""
+"""A test's broker in its own process, as seen by the test; `child` runs in the process."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from millstream.testing.errors import BrokerError
 
 
 class ProcessHost:
-    """Data and output (`broker.log`) are in `folder`, which is removed in the end unless `keeps`.
+    """A host that runs the broker in a process of its own.
 
-    `config` holds from the next start on. `name` is what errors call it.
+    Data and output (`broker.log`) are in `folder`, which is removed at the end unless `keeps`. A changed
+    `config` takes effect at the next start. `name` is the broker's name in errors.
     """
 
     in_process = False
@@ -34,33 +35,33 @@ class ProcessHost:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process lives."""
+        """True if the process is alive."""
         return self._child.is_running
 
     @property
     def is_paused(self) -> bool:
-        """Whether it stands still."""
+        """True if the process is paused."""
         return self._paused
 
     @property
     def log(self) -> str:
-        """What the broker has said."""
+        """The broker's output."""
         return self._child.log
 
     def start(self) -> None:
-        """Start and wait until it serves. BrokerError."""
+        """Start the broker and wait until it serves. Raises BrokerError if it does not start."""
         self.spawn()
-        # While it starts: what a test will want of us next takes as long to import.
+        # Import the client while the broker starts: both take about as long.
         importlib.import_module("millstream.testing.client")
         self.wait()
 
     def spawn(self) -> None:
-        """Begin a start; `wait` comes next. BrokerError."""
+        """Begin a start, which `wait` completes. Raises BrokerError if it fails."""
         config = dict(self.config)
         if self.port:
             config.setdefault("listeners", f"PLAINTEXT://127.0.0.1:{self.port}")
         texts = {key: _plain(value) for key, value in config.items()}
-        self.kill()  # nothing, unless it has ended by itself
+        self.kill()  # does nothing unless the process has ended on its own
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             self._child.spawn({"folder": str(self.folder), "config": texts, "keeps": self._keeps})
@@ -69,7 +70,7 @@ class ProcessHost:
             raise
 
     def wait(self) -> None:
-        """Wait until it serves. BrokerError."""
+        """Wait until the broker serves. Raises BrokerError if it does not start."""
         try:
             self.port = self._child.answer()
         except BrokerError:
@@ -77,30 +78,33 @@ class ProcessHost:
             raise
 
     def stop(self) -> None:
-        """End it; without `keeps` its folder goes with it. Once more does nothing."""
+        """Stop the broker and remove its folder unless `keeps`. A second call does nothing."""
         self.resume()
         self._child.end()
         if not self._keeps:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
-        """SIGKILL; the folder stays, and `start` goes on with it."""
+        """Kill the process with SIGKILL; the folder stays for the next `start`."""
         self._child.kill()
         self._paused = False
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay, nothing is answered."""
+        """Pause the process with SIGSTOP: connections stay open, nothing is answered."""
         self._child.signal(signal.SIGSTOP, "paused")
         self._paused = True
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Resume the process with SIGCONT."""
         if self._paused:
             self._child.signal(signal.SIGCONT, "resumed")
         self._paused = False
 
     def ask(self, command: str, **arguments: object) -> Any:
-        """Give it a command, and wait for the result. BrokerError."""
+        """Carry out a command and return the result.
+
+        Raises BrokerError if it fails or the broker does not run.
+        """
         if self._paused:
             raise BrokerError(f"{self._name} is paused and cannot {command}: call resume() first")
         return self._child.ask({"do": command, "with": arguments}, f"asked to {command}")

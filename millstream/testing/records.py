@@ -36,7 +36,7 @@ class ReadRecord(NamedTuple):
 def new_record(
     value: Text | tuple[Text, Text], headers: Mapping[str, Text] | None, timestamp: int | None
 ) -> NewRecord:
-    """A record of a value, or of a key and a value."""
+    """Return a record with a value, or with a key and a value."""
     key, value = value if isinstance(value, tuple) else (None, value)
     named = tuple((name, _encoded(content)) for name, content in (headers or {}).items())
     at_ms = time.time_ns() // 1_000_000 if timestamp is None else timestamp
@@ -44,7 +44,7 @@ def new_record(
 
 
 def in_order(records: Iterable[ReadRecord]) -> list[ReadRecord]:
-    """By partition and offset."""
+    """Return the records by partition and offset."""
     return sorted(records, key=lambda record: (record.partition, record.offset))
 
 

@@ -1,4 +1,4 @@
-"""What is worth knowing about the broker when a test has failed."""
+"""The report of a broker, which a failed test prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOG_LINES = 10
 
 
 def report(host: Host) -> str:
-    """The topics' ends and the last requests; of a broker that has ended, its last words."""
+    """Return the ends of topics and the last requests; for a broker that has ended, its last output."""
     try:
         return "\n".join([*_ends(host.ask("ends")), "", *requests_told(host.ask("requests"))])
     except BrokerError as error:
@@ -31,16 +31,16 @@ def _ends(ends: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def ends_told(first: int, end: int, stable: int) -> str:
-    """From where to where a partition has records."""
+    """Return a text with a partition's first offset, end and last stable offset."""
     return f"{first} to {end}" + (f" ({stable})" if stable != end else "")
 
 
 def requests_told(requests: Sequence[Sequence[Any]]) -> list[str]:
-    """The last of these, a line each."""
-    told = requests[-REQUESTS_TOLD:]
-    if not told:
+    """Return lines with the last of these requests."""
+    last_requests = requests[-REQUESTS_TOLD:]
+    if not last_requests:
         return ["no requests"]
     return ["last requests:"] + [
         f"  {datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S.%f} {api} v{version} of {client_id or '?'}"
-        for at_ms, client_id, api, version in told
+        for at_ms, client_id, api, version in last_requests
     ]

@@ -1,4 +1,4 @@
-"""A request that a test's broker has received, as tests are told of it."""
+"""A request that a test's broker has received."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Request(NamedTuple):
-    """One request, without its contents; `at_ms` is the broker's clock."""
+    """A request without its contents; `at_ms` is the time of the broker's clock."""
 
     at_ms: int
     client_id: str

@@ -1,4 +1,4 @@
-"""What stands in front of a test's broker: notes each request, and loses answers when told to."""
+"""An interceptor in front of a test's broker, which notes each request and loses responses on request."""
 
 from __future__ import annotations
 
@@ -19,35 +19,36 @@ if TYPE_CHECKING:
     from logd.api.request.context import RequestContext
 
 KEPT = 200
-"""So many of the last requests are remembered."""
+"""The number of requests that are remembered."""
 _BROKERS = b"broker-"
-"""How the client ids begin by which brokers ask each other."""
+"""The prefix of client ids in requests between brokers."""
 _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of the client id
 
 
 class Requests:
-    """`wrap` goes into the broker (`EmbeddedBroker.intercept`). `coordinator_found` is called when a client
-    has asked for a coordinator.
+    """The interceptor of requests; `wrap` goes into the broker (`EmbeddedBroker.intercept`).
+
+    `coordinator_found` is called when a client has sent FindCoordinator.
     """
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._seen: deque[tuple[int, bytes, int, int]] = deque(maxlen=KEPT)
+        self._received: deque[tuple[int, bytes, int, int]] = deque(maxlen=KEPT)
         self._to_lose: dict[int, int] = {}
         self.omits_brokers = False
-        """Whether what other brokers ask, followers without an end, is not noted."""
+        """True if requests of other brokers, such as the fetches of followers, are not noted."""
         self.coordinator_found: Callable[[], None] = _nothing
 
-    def seen(self) -> list[Request]:
-        """The last requests, the oldest first."""
+    def received(self) -> list[Request]:
+        """Return the last requests, the oldest first."""
         return [
             Request(at_ms, client_id.decode("utf-8", "replace"), _name(key), version)
-            for at_ms, client_id, key, version in self._seen
+            for at_ms, client_id, key, version in self._received
         ]
 
     def forget(self) -> None:
-        """Begin anew: nothing seen, nothing to lose."""
-        self._seen.clear()
+        """Forget all requests, and lose no more responses."""
+        self._received.clear()
         self._to_lose.clear()
 
     def lose_answers(self, api: str, count: int) -> None:
@@ -55,7 +56,7 @@ class Requests:
         self._to_lose[_key(api)] = count
 
     def wrap(self, serve: Serving) -> Serving:
-        """`serve`, with this in front of it."""
+        """Return `serve` with this interceptor in front."""
 
         def serve_watched(view: memoryview, pos: int, end: int, context: RequestContext) -> Outcome:
             if end - pos < _HEAD.size:
@@ -63,7 +64,7 @@ class Requests:
             key, version, _, length = _HEAD.unpack_from(view, pos)
             name = view[pos + _HEAD.size : min(pos + _HEAD.size + max(length, 0), end)]
             if not (self.omits_brokers and bytes(name[: len(_BROKERS)]) == _BROKERS):
-                self._seen.append((self._now_ms(), bytes(name), key, version))
+                self._received.append((self._now_ms(), bytes(name), key, version))
             if key == FIND_COORDINATOR:
                 self.coordinator_found()
             if not self._to_lose.get(key):
@@ -78,7 +79,7 @@ class Requests:
             raise _refusal(key)
         if isinstance(outcome, Awaitable):
             return _carried_out(key, outcome)
-        raise _refusal(key)  # a waiting fetch: it has begun nothing
+        raise _refusal(key)  # a waiting fetch, which has no effect to wait for
 
 
 async def _carried_out(key: int, outcome: Awaitable[Any]) -> Answer:
@@ -91,7 +92,7 @@ def _refusal(key: int) -> Refused:
 
 
 def _name(key: int) -> str:
-    from kafka_client.wire import ApiKey  # a broker is ready before anybody asks what was asked
+    from kafka_client.wire import ApiKey  # late, since a broker starts without it
 
     try:
         return _camel(ApiKey(key))
@@ -105,8 +106,8 @@ def _key(api: str) -> int:
     for key in ApiKey:
         if _camel(key).lower() == api.lower():
             return key
-    known = ", ".join(_camel(key) for key in ApiKey)
-    raise BrokerError(f"there is no API {api!r}: it is one of {known}")
+    names = ", ".join(_camel(key) for key in ApiKey)
+    raise BrokerError(f"there is no API {api!r}: it is one of {names}")
 
 
 def _camel(key: ApiKey) -> str:

@@ -1,7 +1,7 @@
-"""The broker of a test in its event loop, and the commands it is given there.
+"""A test's broker in its event loop, and the commands that the test sends.
 
-A process (`child`) or a thread (`in_process`) has one. Commands and their results are what JSON can
-say, since they may come through a pipe.
+A process (`child`) or a thread (`in_process`) has one. Commands and results are limited to JSON, since they
+may be sent through a pipe.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from millstream.testing.settings import broker_settings
 
 FOLDER_FAILED = "its log folder failed"
 TURNS = 10
-"""Turns of the loop after which whatever a timer does without waiting is done."""
+"""The turns of the event loop in which due timers complete their work, unless that waits."""
 
 
 class Served:
-    """Call `start`, in the end `stop`. A broker that has lost its last log folder is stopped, as logd would
-    be; `do("restart")` brings it back.
+    """A broker with its commands. Call `start` first and `stop` at the end.
 
-    `folder` is where the data goes unless `config`, Kafka's keys, says otherwise.
+    A broker without a working log directory is stopped, as logd would be; `do("restart")` starts it again.
+    `folder` holds the data unless `config`, Kafka's keys, sets another directory.
     """
 
     def __init__(self, loop: ClockedLoop, folder: Path, config: Mapping[str, object]) -> None:
@@ -46,7 +46,10 @@ class Served:
         self.port = 0
 
     async def start(self) -> int:
-        """Open the broker, at the port it had before if it had one; the port. MillstreamError, OSError."""
+        """Start the broker, at its old port if it has one.
+
+        Return the port. Raises MillstreamError or OSError if it does not start.
+        """
         for port in [self.port] if self.port else candidates():
             try:
                 broker = await self._started(port)
@@ -72,7 +75,7 @@ class Served:
         await broker.start()
         broker.intercept(self._requests.wrap)
         self._requests.omits_brokers = membership is not None
-        if membership is None:  # else the controller says who coordinates
+        if membership is None:  # in a cluster the controller chooses the coordinators
             self._requests.coordinator_found = broker.elected
         return broker
 
@@ -86,12 +89,15 @@ class Served:
             self._ending = None
 
     def _died(self, broker: EmbeddedBroker, why: str) -> None:
-        if broker is self._broker:  # else it is being stopped
+        if broker is self._broker:  # otherwise it is being stopped
             self._broker, self._why_died = None, why
             self._ending = self._loop.create_task(broker.stop())
 
     async def do(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Carry out a command: a public method of this class. MillstreamError, OSError."""
+        """Carry out a command, a `do_` method of this class.
+
+        Raises MillstreamError or OSError if it fails.
+        """
         return await getattr(self, f"do_{command}")(**arguments)
 
     @property
@@ -107,11 +113,11 @@ class Served:
         await self._running.create_topic(name, partitions, configs)
 
     async def do_ends(self) -> list[list[Any]]:
-        """Of each partition: topic, index, first offset, high watermark, last stable offset."""
+        """Return a row for each partition: topic, index, first offset, high watermark, last stable offset."""
         return [list(ends) for ends in self._running.ends()]
 
     async def do_view(self) -> dict[str, Any] | None:
-        """What a broker among others has been told of them; see `view.View`. None: it has stopped."""
+        """Return a cluster broker's view of the cluster for `view.View`; None if the broker has stopped."""
         broker = self._broker
         if broker is None:
             return None
@@ -124,23 +130,23 @@ class Served:
         }
 
     async def do_forget(self) -> None:
-        """Know of no requests, and lose no answers."""
+        """Forget all requests, and lose no more responses."""
         self._requests.forget()
 
     async def do_requests(self) -> list[list[Any]]:
-        """The last requests: milliseconds since 1970, client id, API, version."""
-        return [list(request) for request in self._requests.seen()]
+        """Return the last requests: milliseconds since 1970, client id, API, version."""
+        return [list(request) for request in self._requests.received()]
 
     async def do_clean(self) -> int:
-        """Have everything as new, and clients stay connected where that can be; the port."""
+        """Reset the broker, without closing connections if possible. Return the port."""
         self._requests.forget()
         if self._broker is None or self._loop.ahead_s or self._disk.was_used or self._broker.has_own_settings:
-            await self._begin_anew()
+            await self._begin_again()
         else:
             await self._broker.delete_all_topics()
         return self.port
 
-    async def _begin_anew(self) -> None:
+    async def _begin_again(self) -> None:
         self._disk.heal(forget=True)
         await self.stop()
         self._loop.ahead_s = 0.0
@@ -148,13 +154,13 @@ class Served:
         await self.start()
 
     async def do_restart(self) -> int:
-        """Stop cleanly and start again, in the same folder, with a disk in order."""
+        """Stop cleanly and start again, in the same folder, with a healthy disk."""
         self._disk.heal()
         await self.stop()
         return await self.start()
 
     async def do_advance(self, seconds: float) -> None:
-        """Put the clock forward, and have done what is due then."""
+        """Put the clock forward and carry out what is due then."""
         broker = self._running
         self._loop.ahead_s += seconds
         for _ in range(TURNS):
@@ -166,25 +172,25 @@ class Served:
         self._running.drop_connections()
 
     async def do_lose_answers(self, api: str, count: int) -> None:
-        """Of the next requests of an API, carry out so many and close the connection instead of answering."""
+        """Carry out the next `count` requests of an API, and close the connection instead of answering."""
         self._requests.lose_answers(api, count)
 
     async def do_move_coordinators(self) -> None:
-        """No coordinator here until a client has looked for one again."""
+        """Resign as coordinator until a client looks for one."""
         self._running.resign()
 
     async def do_fence(self, transactional_id: str) -> int:
-        """Fence the producer of that id; the epoch that it is fenced by."""
+        """Fence the producer of that id. Return the new epoch."""
         return await self._running.fence(transactional_id)
 
     async def do_slow_disk(self, seconds: float) -> None:
-        """Have each write take so much longer."""
+        """Delay each write by `seconds`."""
         self._disk.slow(seconds)
 
     async def do_full_disk(self, room: int) -> None:
-        """Let so many bytes more be written."""
+        """Let `room` more bytes be written."""
         self._disk.fill_up(room)
 
     async def do_heal_disk(self) -> None:
-        """Take the disk's faults back."""
+        """Remove the faults of the disk."""
         self._disk.heal()

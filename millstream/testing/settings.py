@@ -1,4 +1,4 @@
-"""A broker's settings for tests: Kafka's keys, with values by which a test does not wait."""
+"""The settings of brokers for tests: Kafka's keys, with values that avoid waits."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ DEFAULTS: Mapping[str, str] = {
     "log.retention.check.interval.ms": str(DAY_MS),
     "log.segment.delete.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-    # Advancing the clock is not to look like a silent client.
+    # Advancing the clock should not close idle connections.
     "connections.max.idle.ms": "-1",
 }
 OWN = ("log.dir", "log.dirs", "metadata.log.dir")
 REPLICAS_MAX = 3
 OF_EACH = ("node.id", "broker.id", "listeners", "advertised.listeners", "zookeeper.connect")
-"""What brokers of a cluster cannot have in common, or must."""
+"""The settings that `Cluster` sets for each broker itself."""
 
 
 def cluster_settings(config: Mapping[str, object], nodes: int) -> dict[str, object]:
-    """What all brokers of a cluster have: by these values it notices at once what befalls one of them, and a
-    topic has a replica on each of three. `config` on top; BrokerError for what is not for it to say.
+    """Return the settings of all brokers of a cluster, with `config` on top.
+
+    Brokers notice failures at once, and topics have a replica on each of three brokers. Raises BrokerError
+    for keys that the cluster sets itself.
     """
     for key in config:
         if key in OF_EACH:
@@ -39,14 +41,14 @@ def cluster_settings(config: Mapping[str, object], nodes: int) -> dict[str, obje
     replicas = str(min(REPLICAS_MAX, nodes))
     return {
         "zookeeper.session.timeout.ms": "2000",
-        # A start among others is not to fail because the machine is busy.
+        # A start in a cluster should not fail on a busy machine.
         "zookeeper.connection.timeout.ms": "60000",
         "default.replication.factor": replicas,
         "offsets.topic.replication.factor": replicas,
         "transaction.state.log.replication.factor": replicas,
         # As with Kafka's 2 of 3, one broker may be away.
         "transaction.state.log.min.isr": str(max(1, int(replicas) - 1)),
-        # Coordinators are on all of them.
+        # Each broker has coordinators.
         "offsets.topic.num.partitions": str(nodes),
         "transaction.state.log.num.partitions": str(nodes),
         "replica.fetch.wait.max.ms": "100",
@@ -56,8 +58,10 @@ def cluster_settings(config: Mapping[str, object], nodes: int) -> dict[str, obje
 
 
 def broker_settings(config: Mapping[str, object], data: Path, port: int) -> dict[str, str]:
-    """The defaults, and `config` on top; the listener is ours to say unless it does. BrokerError for folders,
-    which are ours to clean.
+    """Return the settings of a broker: the defaults with `config` on top.
+
+    The listener is on `port` unless `config` sets one. Raises BrokerError for keys of directories, which
+    `Broker` chooses and cleans.
     """
     for key in config:
         if key in OWN:

@@ -1,4 +1,7 @@
-"""The clusters of a test run: lent to a test, cleaned, and lent to the next that wants as many brokers."""
+"""The clusters of a test run.
+
+Each is lent to a test, cleaned, and lent to the next with the same number of brokers.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from millstream.testing.cluster import Cluster
 from millstream.testing.zookeeper import ZooKeeper
 
 IDLE_BROKERS_MAX = 6
-"""So many brokers are kept for the next test; each is a process of some 60 MB."""
+"""The maximum of idle brokers kept for the next tests; each is a process of some 60 MB."""
 
 
 class SharedClusters:
-    """One ZooKeeper for all of them, with a path for each; it starts with the first. Call `stop` in the end.
+    """The clusters of a test run on one ZooKeeper, with a path for each. Call `stop` at the end.
 
-    `config`: Kafka's keys for the brokers of all clusters.
+    ZooKeeper starts with the first cluster. `config`: Kafka's keys for the brokers of all clusters.
     """
 
     def __init__(self, config: Mapping[str, object]) -> None:
@@ -23,19 +26,22 @@ class SharedClusters:
         self._made = 0
         self._idle: list[Cluster] = []
         self._lent: dict[Cluster, bool] = {}
-        """And whether it may be lent again."""
+        """The lent clusters, with True for those that can be lent again."""
 
     def lend(self, nodes: int, config: Mapping[str, object] | None, own: bool) -> Cluster:
-        """A cluster with nothing in it. With `config` or `own` it is for one test. BrokerError."""
+        """Return an empty cluster.
+
+        With `config` or `own` it is for one test only. Raises BrokerError if it does not start.
+        """
         is_shared = config is None and not own
-        cluster = self._idle_one(nodes) if is_shared else None
+        cluster = self._idle_cluster(nodes) if is_shared else None
         if cluster is None:
             cluster = self._started(nodes, config or {})
         self._lent[cluster] = is_shared
         return cluster
 
-    def _idle_one(self, nodes: int) -> Cluster | None:
-        """One of this size, cleaned."""
+    def _idle_cluster(self, nodes: int) -> Cluster | None:
+        """Return an idle cluster of this size, cleaned, or None."""
         for cluster in self._idle:
             if len(cluster.brokers) == nodes:
                 self._idle.remove(cluster)
@@ -51,7 +57,7 @@ class SharedClusters:
         return Cluster(nodes, {**self._config, **config}, zookeeper=path).start()
 
     def give_back(self, cluster: Cluster) -> None:
-        """A test is done with it."""
+        """Take a cluster back after a test: keep it for the next test, or stop it."""
         if not self._lent.pop(cluster):
             cluster.stop()
             return
@@ -60,16 +66,17 @@ class SharedClusters:
             self._idle.pop(0).stop()
 
     def stop(self) -> None:
-        """Stop all."""
+        """Stop all clusters and ZooKeeper."""
         for cluster in [*self._idle, *self._lent]:
             cluster.stop()
         self._zookeeper.stop()
 
 
 class ClusterLoans:
-    """The fixture `millstream_cluster`: call it for a cluster; `give_back` all with the end of the test.
+    """The fixture `millstream_cluster`: call it for a cluster; `give_back` returns all at the end of the
+    test.
 
-    `lent` is told of each.
+    `lent` is called with each cluster.
     """
 
     def __init__(self, shared: SharedClusters, lent: Callable[[Cluster], None]) -> None:
@@ -80,10 +87,10 @@ class ClusterLoans:
     def __call__(
         self, nodes: int = 3, config: Mapping[str, object] | None = None, *, own: bool = False
     ) -> Cluster:
-        """A running cluster of so many brokers with nothing in it; another one with each call of a test.
+        """Return an empty running cluster of `nodes` brokers, another one for each call of a test.
 
-        `config`: Kafka's keys for a cluster of the test's own; `own`: one that no other test has had or gets.
-        BrokerError where it does not start, such as without Java or the extra `spark`.
+        `config`: Kafka's keys for a cluster of the test's own; `own`: a cluster that no other test uses.
+        Raises BrokerError if it does not start, such as without Java or the extra `spark`.
         """
         cluster = self._shared.lend(nodes, config, own)
         self._clusters.append(cluster)
@@ -91,6 +98,6 @@ class ClusterLoans:
         return cluster
 
     def give_back(self) -> None:
-        """The test is over."""
+        """Return all clusters at the end of the test."""
         for cluster in self._clusters:
             self._shared.give_back(cluster)

@@ -1,4 +1,4 @@
-"""A cluster as one of its brokers has been told of it."""
+"""A cluster as seen by one of its brokers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Self
 from kafka_client.topic_partition import TopicPartition
 
 NOBODY = -1
-"""In place of a broker's id."""
+"""The broker id that means none."""
 
 
 class State(NamedTuple):
-    """Of a partition."""
+    """The state of a partition."""
 
     leader: int
     replicas: tuple[int, ...]
@@ -20,17 +20,17 @@ class State(NamedTuple):
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether it has a leader, and all replicas are in sync."""
+        """True if the partition has a leader, and all replicas are in sync."""
         return self.leader != NOBODY and set(self.isr) == set(self.replicas)
 
     def __str__(self) -> str:
         in_sync = ", ".join(map(str, sorted(self.isr)))
-        held = ", ".join(map(str, sorted(self.replicas)))
-        return f"leader {_id(self.leader)}, in sync {in_sync} of {held}"
+        replicas = ", ".join(map(str, sorted(self.replicas)))
+        return f"leader {_id(self.leader)}, in sync {in_sync} of {replicas}"
 
 
 class View(NamedTuple):
-    """`is_harmed`: more than topics would have to be deleted to have everything as new."""
+    """A broker's view of the cluster. `is_harmed`: True if deleting topics does not reset the broker."""
 
     alive: frozenset[int]
     controller: int
@@ -39,30 +39,30 @@ class View(NamedTuple):
     is_harmed: bool
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Self:
-        """From what `Served.do_view` answers."""
+    def of(cls, answer: Mapping[str, Any]) -> Self:
+        """Return the view from the answer of `Served.do_view`."""
         return cls(
-            alive=frozenset(told["alive"]),
-            controller=told["controller"],
-            topics=frozenset(told["topics"]),
+            alive=frozenset(answer["alive"]),
+            controller=answer["controller"],
+            topics=frozenset(answer["topics"]),
             states={
                 TopicPartition(topic, partition): State(leader, tuple(replicas), tuple(isr))
-                for topic, partition, leader, replicas, isr in told["states"]
+                for topic, partition, leader, replicas, isr in answer["states"]
             },
-            is_harmed=told["is_harmed"],
+            is_harmed=answer["is_harmed"],
         )
 
     def leader(self, tp: TopicPartition) -> int:
-        """Who leads it; `NOBODY` also where there is no such partition."""
+        """Return the leader's id; `NOBODY` without a leader or partition."""
         state = self.states.get(tp)
         return NOBODY if state is None else state.leader
 
     def of_topic(self, topic: str) -> Iterator[tuple[TopicPartition, State]]:
-        """Its partitions."""
+        """Return the topic's partitions with their states."""
         return ((tp, state) for tp, state in self.states.items() if tp.topic == topic)
 
     def is_in_sync(self, topic: str) -> bool:
-        """Whether there is such a topic, and all its partitions are."""
+        """Return True if the topic exists and all its partitions are in sync."""
         states = [state for _, state in self.of_topic(topic)]
         return bool(states) and all(state.is_in_sync for state in states)
 

@@ -1,4 +1,4 @@
-"""The ZooKeeper of a test run's clusters, in a process of its own; `zookeeper_child` is its inside."""
+"""The ZooKeeper of a test run's clusters, in its own process; `zookeeper_child` runs in the process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from millstream.testing.child_process import ChildProcess
 from millstream.testing.errors import BrokerError
 
 TICK_MS = 200
-"""Sessions are looked at each tick, and last from 2 to 20 of them."""
+"""ZooKeeper's tick: sessions are checked at each one, and last from 2 to 20 ticks."""
 
 
 class ZooKeeper:
-    """Call `start`, in the end `stop`. `folder`: where data and output are; a temporary one unless given.
+    """A ZooKeeper server. Call `start` first and `stop` at the end.
 
-    It takes Java and ZooKeeper's jars, as PySpark has them: BrokerError says what is missing, and the remedy.
+    `folder`: the directory of data and output; without it a temporary one. ZooKeeper needs Java and the jars
+    of PySpark: BrokerError says what is missing, and the remedy.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -30,13 +31,16 @@ class ZooKeeper:
 
     @property
     def connect_string(self) -> str:
-        """For `zookeeper.connect`, a path may follow; `start` comes first."""
+        """The value of `zookeeper.connect`, to which a path may be added.
+
+        Raises BrokerError before `start`.
+        """
         if not self._connect_string:
             raise BrokerError("ZooKeeper does not run: call start() first")
         return self._connect_string
 
     def start(self) -> Self:
-        """Start it and wait until it serves. BrokerError."""
+        """Start ZooKeeper and wait until it serves. Raises BrokerError if it does not start."""
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
             self._child.spawn(
@@ -49,7 +53,7 @@ class ZooKeeper:
         return self
 
     def stop(self) -> None:
-        """End it; a temporary folder goes with it. Once more does nothing."""
+        """Stop ZooKeeper and remove its temporary folder. A second call does nothing."""
         self._child.end()
         self._connect_string = ""
         if not self._keeps:

@@ -3,7 +3,7 @@
     in    {"folder": ..., "keeps": false, "tick_ms": ...}
     out   {"result": CONNECT STRING}  or  {"error": "..."}
 
-The server would go on when the test run is killed: this process stands between them.
+This process ends the server when the test run is killed, which the server itself would survive.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from millstream.zookeeper.ensemble import Ensemble
 
 
 def main() -> None:
-    """Run it until the input ends."""
-    begun = json.loads(sys.stdin.buffer.readline())
-    folder = Path(begun["folder"])
+    """Run the server until the input ends."""
+    request = json.loads(sys.stdin.buffer.readline())
+    folder = Path(request["folder"])
     try:
-        with Ensemble(folder, tick_ms=begun["tick_ms"]) as ensemble:
+        with Ensemble(folder, tick_ms=request["tick_ms"]) as ensemble:
             _answer({"result": ensemble.connect_string})
             sys.stdin.buffer.read()
-            if not begun["keeps"]:
+            if not request["keeps"]:
                 for server in ensemble.servers:
                     server.kill()
     except (MillstreamError, OSError) as error:
         _answer({"error": str(error)})
     finally:
-        if not begun["keeps"]:
+        if not request["keeps"]:
             shutil.rmtree(folder, ignore_errors=True)
 
 

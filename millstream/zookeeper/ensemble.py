@@ -2,8 +2,7 @@
 
     FOLDER/1, FOLDER/2, …     a server each
 
-A folder that was used before has its ports in it, and its servers begin with their data again: whoever was
-told the connect string may go on with it.
+A folder that was used before keeps its ports and the servers' data, so that its connect string stays valid.
 """
 
 from __future__ import annotations
@@ -25,22 +24,23 @@ from millstream.zookeeper.server import Server
 READY_SECONDS = 60.0
 LOOK_AGAIN_S = 0.02
 PATIENCE_S, PATIENCE_SHARE = 0.25, 0.25
-"""A server that is asked as it begins may never answer: an answer is waited for so long, or for so much of
-the time that it has taken yet, and then it is asked again.
+"""The wait for a server's state before the next try, in seconds or as a share of the time since its start.
+
+A server that is starting may never answer.
 """
 TICK_MS = 2000
-"""ZooKeeper's default; sessions last from 2 to 20 ticks."""
+"""ZooKeeper's default tick; sessions last from 2 to 20 ticks."""
 _COMMANDS = "srvr, stat, ruok, mntr, cons, dump, wchs"
-"""The four letters that servers answer to."""
+"""The four-letter commands that servers answer."""
 _PORTS = re.compile(r"^server\.(\d+)=127\.0\.0\.1:(\d+):(\d+);127\.0\.0\.1:(\d+)$", re.MULTILINE)
 
 
 class ZooKeeperError(MillstreamError):
-    """ZooKeeper does not start here; the text says what it lacks."""
+    """ZooKeeper does not start here; the text says what is missing or wrong."""
 
 
 class Ports(NamedTuple):
-    """Of one server: for its followers, for elections, for clients."""
+    """The ports of a server: for its followers, for elections, for clients."""
 
     quorum: int
     election: int
@@ -48,10 +48,10 @@ class Ports(NamedTuple):
 
 
 class Ensemble:
-    """As a context manager, or by `start` and `stop`; `servers` are its processes.
+    """ZooKeeper servers, used as a context manager or by `start` and `stop`; `servers` are their processes.
 
-    `class_path`: ZooKeeper's jars and what they need; None: those that PySpark brings along. ConfigError for
-    a folder that holds an ensemble of another size.
+    `class_path`: ZooKeeper's jars and their dependencies; None: those of PySpark. Raises ConfigError for a
+    folder with an ensemble of another size.
     """
 
     def __init__(
@@ -73,11 +73,14 @@ class Ensemble:
 
     @property
     def connect_string(self) -> str:
-        """For `zookeeper.connect`."""
+        """The value of `zookeeper.connect`."""
         return ",".join(server.address for server in self.servers)
 
     def start(self) -> Self:
-        """Start all servers and wait until each serves; ZooKeeperError with what one said that did not."""
+        """Start all servers and wait until each serves.
+
+        Raises ZooKeeperError with the log of one that does not.
+        """
         for server in self.servers:
             server.start()
         began = time.monotonic()
@@ -85,12 +88,14 @@ class Ensemble:
             while server.state(max(PATIENCE_S, PATIENCE_SHARE * (time.monotonic() - began))) is None:
                 if server.status is not None or time.monotonic() > began + READY_SECONDS:
                     self.stop()
-                    raise ZooKeeperError(f"{server.address} does not serve; {server.folder}: {server.said()}")
+                    raise ZooKeeperError(
+                        f"{server.address} does not serve; {server.folder}: {server.log_end()}"
+                    )
                 time.sleep(LOOK_AGAIN_S)
         return self
 
     def stop(self) -> None:
-        """End all servers."""
+        """Stop all servers."""
         for server in self.servers:
             server.stop()
 
@@ -104,7 +109,7 @@ class Ensemble:
 
 
 def _laid_out(folder: Path, number: int, ports: Sequence[Ports], tick_ms: int, class_path: str) -> Server:
-    """Write a server's files."""
+    """Write a server's files and return the server."""
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
     (data / "myid").write_text(f"{number}\n")
@@ -123,31 +128,31 @@ def _laid_out(folder: Path, number: int, ports: Sequence[Ports], tick_ms: int, c
             for index, each in enumerate(ports, 1)
         ),
     ]
-    # Alone it is told to stand alone: a quorum of one would hold elections.
+    # A single server runs standalone, since a quorum of one would hold elections.
     lines += ["standaloneEnabled=true"] if len(ports) == 1 else []
     (folder / "zoo.cfg").write_text("\n".join(lines) + "\n")
     return Server(folder, own.client, class_path)
 
 
 def _ports_of(folder: Path) -> list[Ports]:
-    """Those of an ensemble that was here before."""
+    """Return the ports of an earlier ensemble in this folder; none if there was none."""
     try:
         text = (folder / "1" / "zoo.cfg").read_text()
     except OSError:
         return []
-    return [Ports(*map(int, found)) for _, *found in sorted(_PORTS.findall(text), key=lambda f: int(f[0]))]
+    return [Ports(*map(int, ports)) for _, *ports in sorted(_PORTS.findall(text), key=lambda f: int(f[0]))]
 
 
 def _free_ports(nodes: int) -> list[Ports]:
-    with ExitStack() as held:
-        free = _bound(held)
+    with ExitStack() as stack:
+        free = _bound(stack)
         return [Ports(next(free), next(free), next(free)) for _ in range(nodes)]
 
 
-def _bound(held: ExitStack) -> Iterator[int]:
-    """Ports that nobody has; each is kept until all are known."""
+def _bound(stack: ExitStack) -> Iterator[int]:
+    """Yield free ports. Each stays bound until `stack` is closed."""
     for port in candidates():
-        probe = held.enter_context(socket.socket())
+        probe = stack.enter_context(socket.socket())
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
@@ -156,16 +161,19 @@ def _bound(held: ExitStack) -> Iterator[int]:
 
 
 def jars_of_pyspark() -> str:
-    """The class path of PySpark's jars; ZooKeeperError where they, or ZooKeeper's among them, are missing."""
+    """Return the class path of PySpark's jars.
+
+    Raises ZooKeeperError if PySpark or its ZooKeeper is missing.
+    """
     from importlib.util import find_spec
 
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise ZooKeeperError(
             "ZooKeeper's jars come with PySpark, which is not installed: pip install 'millstream[spark]', or "
             "name those of another installation by --class-path"
         )
-    jars = Path(found.origin).parent / "jars"
+    jars = Path(spec.origin).parent / "jars"
     if not any(jars.glob("zookeeper-[0-9]*.jar")):
         raise ZooKeeperError(f"there is no ZooKeeper in {jars}: name its jars by --class-path")
     return str(jars / "*")

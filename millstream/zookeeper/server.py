@@ -1,7 +1,7 @@
-"""One ZooKeeper server: a Java process with a folder of its own.
+"""A ZooKeeper server: a Java process with a folder of its own.
 
-FOLDER/zoo.cfg     its settings     FOLDER/data/     myid, snapshots and log
-FOLDER/server.log  what it says    FOLDER/classes.jsa    see `class_archive`, only as it ends
+FOLDER/zoo.cfg     the settings     FOLDER/data/        myid, snapshots and log
+FOLDER/server.log  the output      FOLDER/classes.jsa  see `class_archive`, only while it ends
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from millstream.zookeeper.state import PATIENCE_SECONDS, NotServing, State, stat
 STOP_SECONDS = 10.0
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Dlog4j2.level=INFO")
-"""An ensemble of this size needs little: what counts is that it starts at once."""
+"""Options of the virtual machine for a small heap and a fast start."""
 
 
 class Server:
-    """Made for a folder whose `zoo.cfg` is written; `start` it, then ask for its `state` until it serves."""
+    """A server of a folder whose `zoo.cfg` is written. Call `start`, then `state` until it serves."""
 
     def __init__(self, folder: Path, port: int, class_path: str) -> None:
         self.folder = folder
@@ -32,18 +32,18 @@ class Server:
 
     @property
     def address(self) -> str:
-        """Where clients connect."""
+        """The address for clients."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
-        """The process that runs, or ran last."""
+        """The id of the current or last process."""
         assert self._process is not None, "never started"
         return self._process.pid
 
     @property
     def command(self) -> list[str]:
-        """Its command line; who runs it by that instead of `start` watches it, too."""
+        """The command line, for callers that run and watch the process themselves."""
         return self._command(self._archive.use())
 
     def _command(self, options: tuple[str, ...]) -> list[str]:
@@ -51,11 +51,11 @@ class Server:
 
     @property
     def status(self) -> int | None:
-        """The exit status; None while it runs, or has never been started."""
+        """The exit status; None while the process runs, or before the first start."""
         return None if self._process is None else self._process.poll()
 
     def start(self) -> None:
-        """Start the process; also one that has ended, with the data it has. It does not outlive this one."""
+        """Start the process, with the existing data. It does not outlive this process."""
         self._draft.unlink(missing_ok=True)
         with (self.folder / "server.log").open("ab") as output:
             self._process = subprocess.Popen(
@@ -68,20 +68,20 @@ class Server:
             )
 
     def state(self, seconds: float = PATIENCE_SECONDS) -> State | None:
-        """What it says of itself; None while it does not serve, or has not answered in so many seconds."""
+        """Return the state that the server reports; None if it does not serve, or not answer in `seconds`."""
         try:
             return state("127.0.0.1", self.port, seconds)
         except (OSError, NotServing):
             return None
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """Kill the process, as a crash does."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def stop(self) -> None:
-        """Have it end, and wait."""
+        """Stop the process and wait for its end."""
         if self._process is None or self._process.poll() is not None:
             return
         self._process.terminate()
@@ -92,7 +92,7 @@ class Server:
         else:
             self._archive.keep(self._draft)
 
-    def said(self, lines: int = 20) -> str:
-        """The end of what it wrote to its log."""
+    def log_end(self, lines: int = 20) -> str:
+        """Return the last lines of the log."""
         text = (self.folder / "server.log").read_text(encoding="utf-8", errors="replace")
         return "\n".join(text.splitlines()[-lines:])

@@ -1,4 +1,4 @@
-"""What a ZooKeeper server says of itself when it is asked by the four letters `srvr`."""
+"""The state of a ZooKeeper server, as it answers the four-letter command `srvr`."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import NamedTuple
 
 PATIENCE_SECONDS = 5.0
 _CHUNKS_MAX = 16
-"""An answer has a few hundred bytes; what speaks another protocol may have more to say."""
+"""The limit of an answer, which has a few hundred bytes, for services of other protocols."""
 
 
 class State(NamedTuple):
-    """A server that serves: as "leader", "follower", "observer" or "standalone"."""
+    """The state of a server that serves: `mode` is leader, follower, observer or standalone."""
 
     mode: str
     version: str
 
 
 class NotServing(Exception):
-    """Something listens there and does not serve: the text is the first line of what it said."""
+    """A service answers there, but does not serve as ZooKeeper. The text is the first line of its answer."""
 
 
 def state(host: str, port: int, seconds: float = PATIENCE_SECONDS) -> State:
-    """The state of the server there; NotServing, or OSError where nobody answers."""
+    """Return the state of the server. Raises NotServing, or OSError if nobody answers."""
     with socket.create_connection((host, port), seconds) as connection:
         connection.sendall(b"srvr")
-        told = b"".join(_received(connection)).decode("utf-8", "replace")
-    mode = re.search(r"^Mode: (\w+)", told, re.MULTILINE)
+        answer = b"".join(_received(connection)).decode("utf-8", "replace")
+    mode = re.search(r"^Mode: (\w+)", answer, re.MULTILINE)
     if mode is None:
-        raise NotServing(told.strip().partition("\n")[0] or "it closed the connection")
-    version = re.search(r"version: ([^-,\s]+)", told)
+        raise NotServing(answer.strip().partition("\n")[0] or "it closed the connection")
+    version = re.search(r"version: ([^-,\s]+)", answer)
     return State(mode[1], version[1] if version else "of an unknown version")
 
 
