@@ -1,7 +1,7 @@
-"""The streams application as a process of its own: `python -m millstream.demo.application CONFIG`.
+"""The streams application in a process of its own: `python -m millstream.demo.application CONFIG`.
 
-Prints a JSON line every half second: records taken in and dropped, its lag, and how often it has processed,
-committed and published all there was.
+It prints a JSON line every half second: the records read and dropped, the lag, and how often it has caught
+up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REPORT_SECONDS = 0.5
 
 
 async def run(config: StreamsConfig) -> None:
-    """Run until SIGTERM, reporting."""
+    """Run until SIGTERM and report the status."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -48,7 +48,7 @@ async def run(config: StreamsConfig) -> None:
 
 
 def report(streams: KafkaStreams, lag: int, rounds: int) -> None:
-    """One status line."""
+    """Print a status line."""
     status = {"state": streams.state.value, "lag": lag, "caught_up": rounds, **streams.summary()}
     print(json.dumps(status), flush=True)
 
@@ -59,7 +59,7 @@ def main() -> None:
     settings = read_properties(Path(sys.argv[1]))
     try:
         asyncio.run(run(StreamsConfig.from_properties(settings)))
-    except MillstreamError as error:  # a broker may be away, and have been wanted: the demo starts it again
+    except MillstreamError as error:  # for example a killed broker: the demo starts the application again
         sys.exit(str(error))
 
 

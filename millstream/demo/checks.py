@@ -1,4 +1,4 @@
-"""What the demo proves at its end: every count against the CSV read directly, both data centres by digest."""
+"""The demo's final checks: counts against the CSV read directly, and digests of both data centres."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ FLIGHT_ROWS = "SELECT count(*) AS records, count(DISTINCT line) AS flights FROM 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that has to hold, and what was found."""
+    """The result of a check. `detail`: the observed values."""
 
     what: str
     holds: bool
-    found: str
+    detail: str
 
 
 async def check_digests(layout: Layout) -> list[Check]:
-    """Both sides of the mirror, by key, value, headers and timestamp of every record."""
+    """Compare both sides of the mirror by key, value, headers and timestamp of every record."""
     checks = []
     async with Client(layout.dc1) as source, Client(layout.dc2) as target:
         for topic in MIRRORED:
             result = await verify_topic(source, target, topic, f"dc1.{topic}")
-            digests = ", ".join(found.source_digest[:8] for found in result.partitions)
+            digests = ", ".join(partition.source_digest[:8] for partition in result.partitions)
             verdict = f"{result.records:,} records, digests {digests}" if result.equal else "they differ"
             checks.append(Check(f"dc1 {topic} = dc2 dc1.{topic}", result.equal, verdict))
     return checks
 
 
 async def read_final_table(bootstrap: str, topic: str) -> dict[tuple[str, str], AirlineDay]:
-    """The last update per airline and day, by (carrier, ISO date)."""
+    """Return the last update of each airline and day, by (carrier, ISO date)."""
     decode = msgspec.json.Decoder(AirlineDay).decode
     latest: dict[tuple[str, str], AirlineDay] = {}
     async with Client(bootstrap) as client:
@@ -67,31 +67,39 @@ async def read_final_table(bootstrap: str, topic: str) -> dict[tuple[str, str], 
 
 
 def check_final_table(
-    expected: Expected, names: dict[str, str], found: dict[tuple[str, str], AirlineDay]
+    expected: Expected, names: dict[str, str], table: dict[tuple[str, str], AirlineDay]
 ) -> Check:
-    """Name, departures, cancellations and minutes of delay of every airline's every day."""
-    wanted = {key: (names.get(key[0], key[0]), totals) for key, totals in expected.days.items()}
-    had = {
+    """Check the name, departures, cancellations and minutes of delay of every airline's days."""
+    expected_rows = {key: (names.get(key[0], key[0]), totals) for key, totals in expected.days.items()}
+    actual_rows = {
         key: (row.name, DayTotals(row.departures, row.cancellations, row.delay_minutes))
-        for key, row in found.items()
+        for key, row in table.items()
     }
-    wrong = sorted(key for key in wanted.keys() | had.keys() if wanted.get(key) != had.get(key))
-    what = f"airline-delays on dc2 = the CSV ({len(wanted):,} airline days)"
+    wrong = sorted(
+        key
+        for key in expected_rows.keys() | actual_rows.keys()
+        if expected_rows.get(key) != actual_rows.get(key)
+    )
+    what = f"airline-delays on dc2 = the CSV ({len(expected_rows):,} airline days)"
     if not wrong:
-        departures = sum(row.departures for row in found.values())
-        cancellations = sum(row.cancellations for row in found.values())
+        departures = sum(row.departures for row in table.values())
+        cancellations = sum(row.cancellations for row in table.values())
         return Check(what, True, f"{departures:,} departures, {cancellations:,} cancellations")
     key = wrong[0]
-    return Check(what, False, f"{len(wrong):,} differ, first {key}: {had.get(key)}, not {wanted.get(key)}")
+    return Check(
+        what,
+        False,
+        f"{len(wrong):,} differ, first {key}: {actual_rows.get(key)}, not {expected_rows.get(key)}",
+    )
 
 
 def check_dropped(dropped: int) -> Check:
-    """No record may have come too late for its window."""
+    """Check that no record was dropped as late for its window."""
     return Check("records dropped as late", dropped == 0, f"{dropped:,}")
 
 
 async def query(layout: Layout, sql: str) -> list[dict[str, Any]]:
-    """Ask Spark, through the sink's own driver."""
+    """Run a query in Spark, through the sink's driver."""
     tables = {"delays": str(layout.table(DELAYS)), "flights": str(layout.table(FLIGHTS))}
     arguments = {"query": sql, "tables": tables, "limit": 1000}
     rows = await asyncio.to_thread(call_driver, layout.spark_socket, "sql", arguments)
@@ -101,7 +109,7 @@ async def query(layout: Layout, sql: str) -> list[dict[str, Any]]:
 async def check_spark(
     layout: Layout, expected: Expected, records: int
 ) -> tuple[list[Check], list[dict[str, Any]]]:
-    """The flights table's rows, and the ten worst days, which are returned too."""
+    """Check the rows of the flights table and the ten worst days. Return the checks and these days."""
     (rows,) = await query(layout, FLIGHT_ROWS)
     counted = Check(
         f"flights in Spark's table = the CSV ({expected.rows:,} rows)",
@@ -109,7 +117,10 @@ async def check_spark(
         f"{rows['records']:,} records, {rows['flights']:,} flights",
     )
     worst = await query(layout, WORST_DAYS)
-    found = [(row["day"], round(row["mean_delay"], 6)) for row in worst]
-    wanted = [(day, round(mean, 6)) for day, mean in expected.worst_days(10)]
-    named = found[0][0] if found else "no day"
-    return [counted, Check("Spark's ten worst days = the CSV's", found == wanted, f"worst: {named}")], worst
+    worst_days = [(row["day"], round(row["mean_delay"], 6)) for row in worst]
+    expected_days = [(day, round(mean, 6)) for day, mean in expected.worst_days(10)]
+    named = worst_days[0][0] if worst_days else "no day"
+    return [
+        counted,
+        Check("Spark's ten worst days = the CSV's", worst_days == expected_days, f"worst: {named}"),
+    ], worst

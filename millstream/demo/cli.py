@@ -41,7 +41,7 @@ def demo(
         typer.Option("--kill-leader", help="Kill a node of dc1 in the midst, and see another take over."),
     ] = False,
 ) -> None:
-    """The main job: New York's flights of 2013 through every part, and every count checked.
+    """Run the main job: New York's flights of 2013 through every part, and every count checked.
 
     The exit status is 0 only if everything agrees.
     """

@@ -1,4 +1,4 @@
-"""How far each part has come, read from the logs themselves and from the tables' manifests."""
+"""The progress of each part, read from the logs and from the tables' manifests."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from plugins.spark.table import ParquetTable
 
 @dataclass(slots=True)
 class StreamsStatus:
-    """What the streams application last said of itself, over all its lives."""
+    """The last status of the streams application, summed over its restarts."""
 
     records_in: int = 0
     records_out: int = 0
     dropped: int = 0
     lag: int = -1
-    """Records not yet committed; -1 before it has said anything."""
+    """The number of records not yet committed; -1 before the first report."""
 
 
 @dataclass(slots=True)
@@ -31,16 +31,19 @@ class Counts:
     tables: dict[str, int] = field(default_factory=dict)
 
     def mirrored(self) -> bool:
-        """Whether dc2 holds as many records of each mirrored topic as dc1 does."""
+        """Return True if dc2 has as many records of each mirrored topic as dc1."""
         return all(self.dc1.get(topic, -1) == self.dc2.get(f"dc1.{topic}", 0) for topic in MIRRORED)
 
     def sunk(self) -> bool:
-        """Whether every record is in its table."""
+        """Return True if the tables have every record."""
         return all(self.dc1.get(topic, -1) == self.tables.get(topic, 0) for topic in MIRRORED)
 
 
 class Counter:
-    """Takes counts; use as a context manager. A broker that is down leaves the last counts as they were."""
+    """A reader of the counts, used as a context manager.
+
+    Counts of an unreachable broker stay as they were.
+    """
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -58,12 +61,12 @@ class Counter:
             await client.close()
 
     async def take(self) -> Counts:
-        """Count everything now."""
-        wanted = (
+        """Read all counts."""
+        sources = (
             (self._clients[0], self.counts.dc1, (FLIGHTS, AIRLINES, DELAYS)),
             (self._clients[1], self.counts.dc2, tuple(f"dc1.{topic}" for topic in MIRRORED)),
         )
-        for client, ends, topics in wanted:
+        for client, ends, topics in sources:
             try:
                 ends.update(await topic_ends(client, topics))
             except (MillstreamError, OSError):
@@ -76,17 +79,17 @@ class Counter:
 
 
 async def topic_ends(client: Client, topics: Iterable[str]) -> dict[str, int]:
-    """Records of each topic that exists."""
+    """Return the number of records of each topic that exists."""
     admin = Admin(client, timeout_ms=5000)
-    known = await admin.list_topics()
+    existing = await admin.list_topics()
     partitions = {
-        topic: [TopicPartition(topic, number) for number in known[topic].partitions]
+        topic: [TopicPartition(topic, number) for number in existing[topic].partitions]
         for topic in topics
-        if topic in known
+        if topic in existing
     }
     if not partitions:
         return {}
-    found = await admin.list_offsets(
+    ends = await admin.list_offsets(
         dict.fromkeys((tp for tps in partitions.values() for tp in tps), "latest")
     )
-    return {topic: sum(found[tp].offset for tp in tps) for topic, tps in partitions.items()}
+    return {topic: sum(ends[tp].offset for tp in tps) for topic, tps in partitions.items()}

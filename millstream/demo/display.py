@@ -14,11 +14,11 @@ from rich.table import Table
 from millstream.demo.stage import Stage
 
 PLAIN_SECONDS = 3.0
-"""Between two lines of progress where there is no terminal."""
+"""The time between two lines of progress without a terminal."""
 
 
 def stage_table(stages: Sequence[Stage], title: str) -> Table:
-    """All stages as they stand."""
+    """Return a table of the stages."""
     table = Table(title=title, title_justify="left")
     table.add_column("part")
     for heading in ("records in", "records out", "records/s"):
@@ -32,7 +32,7 @@ def stage_table(stages: Sequence[Stage], title: str) -> Table:
 
 
 class Display:
-    """Shows progress while it is entered; `note` says something that stays."""
+    """A display of the progress while it is entered; `note` prints a line that stays."""
 
     def __init__(self, stages: Sequence[Stage], console: Console | None = None) -> None:
         self.console = console or Console()
@@ -58,15 +58,15 @@ class Display:
 
     @property
     def seconds(self) -> float:
-        """Since the demo began."""
+        """The seconds since the demo began."""
         return time.monotonic() - self._began
 
     def note(self, text: str) -> None:
-        """A line that stays on the screen."""
+        """Print a line that stays on the screen."""
         self.console.print(f"[{self.seconds:5.1f} s] {text}", markup=False, highlight=False, soft_wrap=True)
 
     def refresh(self) -> None:
-        """Show the stages as they stand now."""
+        """Show the current stages."""
         if self._live is not None:
             self._live.update(stage_table(self._stages, f"{self.seconds:.0f} s"))
         elif self.seconds - self._spoken >= PLAIN_SECONDS:

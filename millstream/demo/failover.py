@@ -1,6 +1,6 @@
 """`--kill-leader`: the leader of a partition is killed while flights come in, and another one takes over.
 
-Killing and starting again is the part's (`process`); that nothing is lost the other checks find.
+`process` kills and starts the node. The other checks show that no record is lost.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from millstream.demo.layout import AIRLINES, DELAYS, FLIGHTS
 from millstream.demo.process import Part
 
 PARTITION = 0
-"""Of the flights: whoever leads it is killed."""
+"""The partition of flights whose leader is killed."""
 LOOK_S = 0.05
 PATIENCE_S = 300.0
-"""Far longer than another leader takes, or a node that copies what it missed."""
+"""The timeout, far above the time of an election and of catching up."""
 
 
 class Failover:
-    """`run` does it once, while the demo works. `nodes`: the cluster's, by their ids."""
+    """The failover of a leader while the demo works. `nodes`: the cluster's nodes by id."""
 
     def __init__(self, bootstrap: str, nodes: Mapping[int, Part], note: Callable[[str], None]) -> None:
         self._bootstrap = bootstrap
         self._nodes = nodes
         self._note = note
-        self._found = "nobody was killed"
+        self._detail = "nobody was killed"
 
     async def run(self) -> Check:
-        """What came of it."""
+        """Run the failover once and return its check."""
         holds = False
         async with Client(self._bootstrap, client_id="demo") as client:
             count = await self._until_some_are_in(client)
@@ -44,9 +44,9 @@ class Failover:
                     await self._until_in_sync(client)
                 holds = True
             except TimeoutError:
-                self._found += f"; given up after {PATIENCE_S:.0f} s"
+                self._detail += f"; given up after {PATIENCE_S:.0f} s"
         return Check(
-            f"the leader of {FLIGHTS}-{PARTITION} is killed, all is in sync again", holds, self._found
+            f"the leader of {FLIGHTS}-{PARTITION} is killed, all is in sync again", holds, self._detail
         )
 
     async def _fail_over(self, client: Client, flights: int) -> None:
@@ -54,18 +54,18 @@ class Failover:
         part = self._nodes[victim]
         part.kill()
         began = time.monotonic()
-        self._found = f"node {victim} after {flights:,} flights"
+        self._detail = f"node {victim} after {flights:,} flights"
         self._note(f"{part.name}: killed after {flights:,} flights; it leads {FLIGHTS}-{PARTITION}")
         try:
             leader = await self._leader(client, other_than=victim)
             seconds = time.monotonic() - began
-            self._found += f", node {leader} leads after {seconds:.1f} s"
+            self._detail += f", node {leader} leads after {seconds:.1f} s"
             self._note(f"{self._nodes[leader].name}: leads {FLIGHTS}-{PARTITION}, {seconds:.1f} s after that")
         finally:
             part.start_again()
 
     async def _until_some_are_in(self, client: Client) -> int:
-        """How many there are then."""
+        """Wait until there are flights and return their number."""
         while True:
             with contextlib.suppress(MillstreamError, OSError):
                 count = (await topic_ends(client, [FLIGHTS])).get(FLIGHTS, 0)
@@ -74,7 +74,7 @@ class Failover:
             await asyncio.sleep(LOOK_S)
 
     async def _leader(self, client: Client, other_than: int | None = None) -> int:
-        """Who leads the partition, once somebody does."""
+        """Wait until the partition has a leader and return its id."""
         while True:
             for partition in await self._partitions(client, FLIGHTS):
                 if partition.partition == PARTITION and partition.leader in self._nodes.keys() - {other_than}:
@@ -82,17 +82,17 @@ class Failover:
             await asyncio.sleep(LOOK_S)
 
     async def _until_in_sync(self, client: Client) -> None:
-        """Until all replicas are, on the node that was killed as well."""
+        """Wait until all replicas are in sync, also on the killed node."""
         while True:
-            found = await self._partitions(client, FLIGHTS, AIRLINES, DELAYS)
-            if found and all(set(partition.isr) == set(partition.replicas) for partition in found):
+            partitions = await self._partitions(client, FLIGHTS, AIRLINES, DELAYS)
+            if partitions and all(set(partition.isr) == set(partition.replicas) for partition in partitions):
                 return
             await asyncio.sleep(LOOK_S)
 
     async def _partitions(self, client: Client, *topics: str) -> list[PartitionMetadata]:
-        """As they are now; of topics that nobody can tell of now, none."""
+        """Return the partitions of the topics; none if they cannot be described now."""
         try:
-            found = await Admin(client, timeout_ms=5000).describe_topics(topics)
+            described = await Admin(client, timeout_ms=5000).describe_topics(topics)
         except (MillstreamError, OSError):
             return []
-        return [partition for topic in found.values() for partition in topic.partitions.values()]
+        return [partition for topic in described.values() for partition in topic.partitions.values()]

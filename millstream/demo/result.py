@@ -1,4 +1,4 @@
-"""What the demo prints at its end: its parts, what was checked, the ten worst days, where things are."""
+"""The final output of the demo: its parts, checks, ten worst days, and addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def show_outcome(console: Console, outcome: Outcome) -> None:
-    """Everything the run came to."""
+    """Print the outcome of the run."""
     console.print(stage_table(outcome.stages, "Every record through every part"))
     worst = Table(title="The ten worst days, by mean delay at departure (Spark SQL)", title_justify="left")
     worst.add_column("day")
@@ -30,14 +30,14 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     proof.add_column("holds")
     proof.add_column("found")
     for check in outcome.checks:
-        proof.add_row(check.what, "yes" if check.holds else "[bold red]NO[/]", check.found)
+        proof.add_row(check.what, "yes" if check.holds else "[bold red]NO[/]", check.detail)
     console.print(proof)
     verdict = "Everything agrees" if outcome.holds else "Something disagrees"
     console.print(f"{verdict}; {outcome.seconds:.1f} s in all.", highlight=False)
 
 
 def show_addresses(console: Console, demo: Demo) -> None:
-    """Where a kept demo can be looked at."""
+    """Print the addresses of a demo that keeps running."""
     layout = demo.layout
     console.print(
         f"Left running until Ctrl-C:\n"

@@ -1,4 +1,4 @@
-"""The demo from its start to its table: parts started, watched until all is through, checked, stopped."""
+"""A run of the demo: start the parts, wait until all records are through, check, and stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DC1, DC2, ZOOKEEPER = "logd dc1", "logd dc2", "zookeeper"
 
 @dataclass(slots=True)
 class Outcome:
-    """What the whole run came to."""
+    """The outcome of a run."""
 
     stages: list[Stage]
     checks: list[Check]
@@ -36,14 +36,14 @@ class Outcome:
 
     @property
     def holds(self) -> bool:
-        """Whether everything agrees."""
+        """True if every check holds."""
         return bool(self.checks) and all(check.holds for check in self.checks)
 
 
 class Demo:
-    """One run. `start`, then `work` to the outcome, and `stop` whatever happened.
+    """A run of the demo. Call `start`, then `work` for the outcome, and finally `stop`, also after errors.
 
-    `kill_leader`: a node of the first data centre is lost in the midst; there must be others.
+    `kill_leader`: kill a node of the first data centre meanwhile; there must be others.
     """
 
     def __init__(
@@ -60,16 +60,16 @@ class Demo:
         self.parts: dict[str, Part] = {}
         self._dc1: list[str] = []
         """The names of the first data centre's daemons."""
-        self._said: dict[int, dict[str, Any]] = {}
-        """What each life of the streams application said last."""
+        self._statuses: dict[int, dict[str, Any]] = {}
+        """The last status of each run of the streams application, by the number of restarts."""
         self._failure: PartFailed | None = None
         self._rounds = 0
-        """How often it came through everything since the files were in the log."""
+        """How often the application has caught up since the files were in the log."""
 
     # Starting and stopping
 
     async def start(self) -> None:
-        """Start everything, the slowest first."""
+        """Start all parts, the slowest first."""
         layout = self.layout
         layout.write_configs()
         commands = await self._dc1_commands()
@@ -91,11 +91,16 @@ class Demo:
             )
             await self._start(self._part("connect files", layout.files_worker(), self.files))
             await self._table_is_there(client)
-        await self._start(self._part("streams", layout.streams(), self.streams, on_line=self._streams_said))
+        await self._start(
+            self._part("streams", layout.streams(), self.streams, on_line=self._read_streams_status)
+        )
         await self._start(self._part("mirror", layout.mirror(), self.mirror))
 
     async def _dc1_commands(self) -> dict[str, list[str]]:
-        """What the first data centre's daemons are called and run by; for several ZooKeeper is there then."""
+        """Return the commands of the first data centre's brokers by name.
+
+        In a cluster start ZooKeeper first.
+        """
         if not self.layout.is_cluster:
             return {DC1: self.layout.dc1_logd()}
         ensemble = Ensemble(self.layout.folder / "zookeeper")
@@ -111,18 +116,18 @@ class Demo:
         }
 
     async def _nodes_are_there(self, client: Client) -> None:
-        """Wait until the cluster knows all of its nodes: a topic's replicas need so many."""
-        known = 0
-        while known < len(self.layout.nodes):
+        """Wait until the cluster has all of its nodes, which the replicas of topics need."""
+        count = 0
+        while count < len(self.layout.nodes):
             await asyncio.sleep(POLL_SECONDS / 5)
-            known = len((await Admin(client).describe_cluster()).brokers)
+            count = len((await Admin(client).describe_cluster()).brokers)
 
     async def _start(self, part: Part) -> None:
         await part.start()
         self.display.note(f"{part.name}: started, process {part.pid}")
 
     async def _table_is_there(self, client: Client) -> None:
-        """Wait for every airline: an input that is empty at the broker is not waited for by the join."""
+        """Wait for every airline, since the join does not wait for an input that is empty at the broker."""
         while (await topic_ends(client, [AIRLINES]))[AIRLINES] < len(airline_names(self.layout.airlines)):
             self.parts["connect files"].check()
             await asyncio.sleep(POLL_SECONDS / 5)
@@ -146,7 +151,7 @@ class Demo:
         return part
 
     async def stop(self) -> None:
-        """Stop all parts, those that read before those that are read from."""
+        """Stop all parts, readers before the brokers they read from."""
         order = (("connect files", "streams", "mirror", "connect spark"), self._dc1, (DC2,), (ZOOKEEPER,))
         for names in order:
             await asyncio.gather(*(self.parts[name].stop() for name in names if name in self.parts))
@@ -160,7 +165,7 @@ class Demo:
             expected = await asyncio.to_thread(reckon, self.layout.flights)
             counts = await self._until(counter, self._files_done)
             self.files.state = "done"
-            # The round under way may have begun before the last flight was there; the one after it has not.
+            # The current round may have begun before the last flight was in the log; the next one has not.
             await self._until(counter, lambda counts: self._rounds >= 2)
             self.streams.state = "done"
             counts = await self._until(
@@ -168,11 +173,11 @@ class Demo:
             )
             survived = await failover
         self.mirror.state = self.spark.state = "done"
-        found, worst = await self._check(expected, counts)
-        return Outcome(self.stages, [*survived, *found], worst, self.display.seconds)
+        results, worst = await self._check(expected, counts)
+        return Outcome(self.stages, [*survived, *results], worst, self.display.seconds)
 
     async def _fail_over(self) -> list[Check]:
-        """What came of killing a leader, if one was to be."""
+        """Kill a leader, if requested, and return the check."""
         if not self._kill_leader:
             return []
         nodes = {node: self.parts[node_name(node)] for node in self.layout.nodes}
@@ -202,21 +207,23 @@ class Demo:
         self.spark.update(counts.dc1.get(FLIGHTS, 0) + published, sum(counts.tables.values()))
         self.display.refresh()
 
-    def _streams_said(self, line: str) -> None:
-        """A status line of the streams application; counts begin anew with each of its lives."""
+    def _read_streams_status(self, line: str) -> None:
+        """Read a status line of the streams application; its counts begin again with each restart."""
         try:
             status = json.loads(line)
         except ValueError:
             return
         life = self.parts["streams"].restarts
-        before = self._said.get(life, {"caught_up": 0})["caught_up"]
+        before = self._statuses.get(life, {"caught_up": 0})["caught_up"]
         if status["caught_up"] > before and self.parts["connect files"].is_done:
             self._rounds += 1
-        self._said[life] = status
-        self.streams.update(sum(said["records_in"] for said in self._said.values()), self.streams.records_out)
+        self._statuses[life] = status
+        self.streams.update(
+            sum(each["records_in"] for each in self._statuses.values()), self.streams.records_out
+        )
 
     def _spark_said(self, line: str) -> None:
-        """A status line of the worker, which goes on when a connector or task of it has failed."""
+        """Read a status line of the worker, which continues after a connector or task has failed."""
         try:
             status = json.loads(line)
         except ValueError:
@@ -233,9 +240,9 @@ class Demo:
     async def _check(self, expected: Expected, counts: Counts) -> tuple[list[Check], list[dict[str, Any]]]:
         layout = self.layout
         self.display.note("all through; checking against the CSV, and dc1 against dc2")
-        found = [checks.check_dropped(sum(said["dropped_records"] for said in self._said.values()))]
-        found += await checks.check_digests(layout)
-        found.append(
+        results = [checks.check_dropped(sum(status["dropped_records"] for status in self._statuses.values()))]
+        results += await checks.check_digests(layout)
+        results.append(
             checks.check_final_table(
                 expected,
                 airline_names(layout.airlines),
@@ -243,7 +250,7 @@ class Demo:
             )
         )
         of_spark, worst = await checks.check_spark(layout, expected, counts.dc1[FLIGHTS])
-        return found + of_spark, worst
+        return results + of_spark, worst
 
 
 @asynccontextmanager
@@ -256,7 +263,7 @@ async def _cancelled_behind(task: asyncio.Task[list[Check]]) -> AsyncIterator[No
 
 
 def node_name(node: int) -> str:
-    """What the part is called that runs one of several nodes."""
+    """Return the name of the part that runs a node."""
     return f"{DC1} node {node}"
 
 

@@ -1,4 +1,4 @@
-"""What the demo tells of one part: records in and out, how fast, and its state."""
+"""The display of a part: records in and out, rate, and state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Stage:
-    """One row of the table. `update` keeps the time from the first record in to the last one out."""
+    """A row of the table. `update` keeps the time from the first record in to the last one out."""
 
     name: str
     records_in: int = 0
@@ -21,7 +21,7 @@ class Stage:
     _ended: float = 0.0
 
     def update(self, records_in: int, records_out: int) -> None:
-        """Take new counts."""
+        """Set new counts."""
         if (records_in, records_out) == (self.records_in, self.records_out):
             return
         now = self.clock()
@@ -33,10 +33,10 @@ class Stage:
 
     @property
     def seconds(self) -> float:
-        """From the first change seen to the last."""
+        """The seconds from the first change to the last."""
         return 0.0 if self._began is None else self._ended - self._began
 
     @property
     def rate(self) -> float | None:
-        """Records taken in a second, None while too little was seen to tell."""
+        """The records read in a second; None if the time is too short."""
         return self.records_in / self.seconds if self.seconds > 0.5 else None

@@ -17,12 +17,12 @@ GRACE = timedelta(days=400)
 
 
 class Flight(msgspec.Struct, frozen=True, gc=False):
-    """What the application reads of a flight; `line` is where the row stands in the file."""
+    """The fields of a flight that the application reads; `line` is the row's line in the file."""
 
     carrier: str
     line: int
     dep_delay: float | None = None
-    """Minutes; null where the flight was cancelled."""
+    """The delay in minutes; null for a cancelled flight."""
 
 
 class Airline(msgspec.Struct, frozen=True, gc=False):
@@ -41,10 +41,10 @@ class Joined(msgspec.Struct, frozen=True, gc=False):
 
 
 class Delays(msgspec.Struct, gc=False):
-    """One airline's day so far.
+    """An airline's day so far.
 
-    `line` is the last row counted. The files source may send rows again after a crash (at least once),
-    in their order: a row at or before `line` has been counted.
+    `line` is the last counted row. After a crash the files source may send rows again in order (at least
+    once). A row at or before `line` was counted already.
     """
 
     name: str = ""
@@ -67,12 +67,12 @@ class AirlineDay(msgspec.Struct, frozen=True, gc=False):
 
 
 def with_airline(flight: Flight, airline: Airline | None) -> Joined:
-    """The join; an airline nobody listed goes by its code."""
+    """Return the joined flight; an unknown airline's name is its code."""
     return Joined(flight.line, flight.carrier if airline is None else airline.name, flight.dep_delay)
 
 
 def count(carrier: str, flight: Joined, delays: Delays) -> Delays:
-    """Add a flight to its airline's day, unless it has been counted."""
+    """Add a flight to its airline's day, unless it was counted already."""
     if flight.line <= delays.line:
         return delays
     delays.line = flight.line
@@ -86,7 +86,10 @@ def count(carrier: str, flight: Joined, delays: Delays) -> Delays:
 
 
 def publish(windowed: Windowed[str], delays: Delays) -> tuple[str, AirlineDay]:
-    """Key and value of what is published of an airline's day; of one key the last counts."""
+    """Return the key and value of an airline's day.
+
+    A later record replaces an earlier one with the same key.
+    """
     day = datetime.fromtimestamp(windowed.window.start / 1000, UTC).date().isoformat()
     mean = delays.delay_minutes / delays.departures if delays.departures else None
     row = AirlineDay(
@@ -102,7 +105,7 @@ def publish(windowed: Windowed[str], delays: Delays) -> tuple[str, AirlineDay]:
 
 
 def topology() -> Topology:
-    """flights ⋈ airlines → by airline and day → airline-delays."""
+    """Build the topology: flights ⋈ airlines → by airline and day → airline-delays."""
     builder = StreamsBuilder(key_serde=str)
     airlines = builder.table("airlines", value_serde=Airline, store="airlines")
     (

@@ -1,1 +1,1 @@
-"""What every command that talks to a cluster shares: options, session, output, exit status."""
+"""The shared parts of commands that talk to a cluster: options, session, output, exit status."""

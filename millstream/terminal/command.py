@@ -5,10 +5,10 @@
         \"\"\"List topics.\"\"\"
         session.show(rows, ("name", "partitions"))
 
-Besides its own options it takes `--bootstrap-server`, `--command-config`, `--profile` and `-o`. What it
-raises is told on stderr, `millstream topic list: …`, and becomes the exit status (`status.py`). A noun whose
-own callback takes options by these names (as Kafka's tools take them before the verb) has them count as well.
-`@local_command` is for what talks to no cluster.
+Besides its own options a command takes `--bootstrap-server`, `--command-config`, `--profile` and `-o`. An
+error is printed on stderr, `millstream topic list: …`, and sets the exit status (`status.py`). A noun whose
+callback takes these options, as Kafka's tools take them before the verb, passes them on to its verbs.
+`@local_command` is for commands that talk to no cluster.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ SHARED: dict[str, tuple[Any, Any]] = {
         Format.TABLE,
     ),
 }
-"""Options of every command that talks to a cluster: how typer sees them, and their defaults."""
+"""The options of every command that talks to a cluster: their annotations for typer, and their defaults."""
 
 
 def command(
@@ -81,31 +81,32 @@ def command(
 ) -> Callable[[Work[P]], Work[P]]:
     """Register a coroutine function at `app`; `settings` are those of `typer.Typer.command`.
 
-    `effective`: keys of `--command-config` that the command acts on besides those of `Client`. `check`: is
-    given the command's own options before anything is connected to, and raises UsageError. `unless`: an
-    option with which the client is handed over unconnected, since brokers are not all that is asked then.
+    `effective`: keys of `--command-config` that the command uses besides those of `Client`. `check`: called
+    with the command's own options before connecting; raises UsageError. `unless`: an option with which the
+    client is passed unconnected, since the command asks others than the brokers first.
     """
 
     def register(work: Work[P]) -> Work[P]:
-        def run(context: typer.Context, **given: Any) -> None:
-            # What the noun's own callback took counts where the verb has nothing.
+        def run(context: typer.Context, **options: Any) -> None:
+            # Options before the verb apply unless they are also after it.
             before = context.parent.params if context.parent is not None else {}
             servers, file, profile = (
-                given.pop(key) or before.get(key) for key in ("bootstrap_server", "command_config", "profile")
+                options.pop(key) or before.get(key)
+                for key in ("bootstrap_server", "command_config", "profile")
             )
-            # Typer makes paths of the verb's own only.
+            # Typer converts only the verb's own options to paths.
             file = None if file is None else Path(file)
-            form = given.pop("form")
+            form = options.pop("form")
 
             async def main() -> None:
                 if check is not None:
-                    check(**given)
-                found = find_servers(servers, file, profile, *effective)
-                client = found.client()
+                    check(**options)
+                cluster = find_servers(servers, file, profile, *effective)
+                client = cluster.client()
                 try:
-                    if unless is None or given[unless] is None:
+                    if unless is None or options[unless] is None:
                         await client.connect()
-                    await work(Session(form, client, found), **given)  # type: ignore[call-arg]
+                    await work(Session(form, client, cluster), **options)  # type: ignore[call-arg]
                 finally:
                     await client.close()
 
@@ -121,13 +122,16 @@ def command(
 def local_command(
     app: typer.Typer, name: str | None = None, **settings: Any
 ) -> Callable[[LocalWork[P]], LocalWork[P]]:
-    """Register a function that talks to no cluster: it has `-o`, and exit statuses as the others."""
+    """Register a function that talks to no cluster.
+
+    It has `-o`, and the same exit statuses as other commands.
+    """
 
     def register(work: LocalWork[P]) -> LocalWork[P]:
-        def run(context: typer.Context, **given: Any) -> None:
-            form = given.pop("form")
-            with told(context.command_path):
-                work(Local(form), **given)  # type: ignore[call-arg]
+        def run(context: typer.Context, **options: Any) -> None:
+            form = options.pop("form")
+            with reported(context.command_path):
+                work(Local(form), **options)  # type: ignore[call-arg]
 
         _dress(run, work, ("form",))
         app.command(name or work.__name__.replace("_", "-"), **settings)(run)
@@ -137,9 +141,9 @@ def local_command(
 
 
 def noun_options(app: typer.Typer, help: str) -> None:
-    """Have a noun take the servers before its verb, as Kafka's tools do, besides after it."""
+    """Let a noun take the options of the cluster before its verb, too, as Kafka's tools do."""
 
-    def options(**given: Any) -> None:
+    def options(**values: Any) -> None:
         pass
 
     shared = [
@@ -152,7 +156,7 @@ def noun_options(app: typer.Typer, help: str) -> None:
 
 
 def _dress(run: Callable[..., None], work: Callable[..., Any], shared: tuple[str, ...]) -> None:
-    """Give `run` the signature that typer makes options of: a context, those of `work`, and shared ones."""
+    """Give `run` the signature that typer reads: a context, the options of `work`, and the shared ones."""
     own = inspect.signature(work, eval_str=True)
     parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in list(own.parameters.values())[1:]]
     parameters += [
@@ -167,25 +171,25 @@ def _dress(run: Callable[..., None], work: Callable[..., Any], shared: tuple[str
 
 
 def run_to_end(main: Coroutine[Any, Any, T], name: str) -> T:
-    """Run a command's coroutine; an error is told on stderr and ends the process with its status.
+    """Run a command's coroutine. An error is printed on stderr and ends the process with its status.
 
     `name`: the command's whole name, as it was called.
     """
     import logging
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
-    with told(name):
+    with reported(name):
         return run_loop(main)
 
 
 @contextmanager
-def told(name: str) -> Iterator[None]:
-    """Tell an error of the block on stderr, behind the command's `name`, and end with its exit status."""
+def reported(name: str) -> Iterator[None]:
+    """Print an error of the block on stderr after the command's `name`, and exit with its status."""
     try:
         yield
     except (MillstreamError, OSError, TimeoutError) as error:
         if isinstance(error, BrokenPipeError):
-            # Whoever read our output has enough, as in `… | head`: Python must not try to flush the rest.
+            # The reader has closed the pipe, as in `… | head`: Python must not try to flush the rest.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(Status.OK) from None
         status = status_of(error)
@@ -198,7 +202,7 @@ def told(name: str) -> Iterator[None]:
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """On uvloop where it installs, as logd runs."""
+    """Run a coroutine, on uvloop if it is installed, as logd does."""
     import asyncio
 
     try:

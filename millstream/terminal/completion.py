@@ -1,6 +1,6 @@
-"""What a shell is offered for an argument: names of topics, groups and profiles.
+"""Completions of arguments: names of topics, groups and profiles.
 
-While somebody types, nothing but names is told: where a cluster is away there is nothing to offer.
+Only names are printed while the user types. Without a reachable cluster there are no completions.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
     from kafka_client import Client
 
 PATIENCE_SECONDS = 1.0
-"""How long a cluster may take to answer."""
+"""How long to wait for the cluster."""
 
 
 def complete_topics(context: typer.Context, incomplete: str) -> list[str]:
-    """Topics of the cluster that the command line names so far."""
+    """Return the matching topics of the cluster that the command line names so far."""
 
     async def ask(client: Client) -> Iterable[str]:
         return (await client.metadata()).topics
 
-    return _matching(_asked(context, ask), incomplete)
+    return _matching(_answers(context, ask), incomplete)
 
 
 def complete_groups(context: typer.Context, incomplete: str) -> list[str]:
-    """Groups of the cluster that the command line names so far."""
+    """Return the matching groups of the cluster that the command line names so far."""
 
     async def ask(client: Client) -> Iterable[str]:
         from kafka_client import Admin
 
         return [group.group_id for group in await Admin(client).list_groups()]
 
-    return _matching(_asked(context, ask), incomplete)
+    return _matching(_answers(context, ask), incomplete)
 
 
 def complete_profiles(incomplete: str) -> list[str]:
-    """Names of profiles."""
+    """Return the matching names of profiles."""
     return _matching(known_profiles(), incomplete)
 
 
@@ -50,17 +50,19 @@ def _matching(names: Iterable[str], incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
-def _asked(context: typer.Context, ask: Callable[[Client], Awaitable[Iterable[str]]]) -> Iterable[str]:
+def _answers(context: typer.Context, ask: Callable[[Client], Awaitable[Iterable[str]]]) -> Iterable[str]:
     import asyncio
 
     from millstream.terminal.servers import find_servers
 
     async def main() -> Iterable[str]:
-        found = find_servers(_given(context, "bootstrap_server"), _file(context), _given(context, "profile"))
+        servers = find_servers(
+            _option(context, "bootstrap_server"), _file(context), _option(context, "profile")
+        )
         timeout_ms = round(PATIENCE_SECONDS * 1000)
         async with (
             asyncio.timeout(PATIENCE_SECONDS),
-            found.client(connect_timeout_ms=timeout_ms, request_timeout_ms=timeout_ms) as client,
+            servers.client(connect_timeout_ms=timeout_ms, request_timeout_ms=timeout_ms) as client,
         ):
             return await ask(client)
 
@@ -73,8 +75,8 @@ def _asked(context: typer.Context, ask: Callable[[Client], Awaitable[Iterable[st
         logging.disable(logging.NOTSET)
 
 
-def _given(context: typer.Context, name: str) -> Any:
-    """An option's value, of the command or of the noun before it."""
+def _option(context: typer.Context, name: str) -> Any:
+    """Return an option's value, of the command or of the noun before it."""
     before = context.parent.params if context.parent is not None else {}
     return context.params.get(name) or before.get(name)
 
@@ -82,5 +84,5 @@ def _given(context: typer.Context, name: str) -> Any:
 def _file(context: typer.Context) -> Any:
     from pathlib import Path
 
-    given = _given(context, "command_config")
-    return None if given is None else Path(given)
+    file = _option(context, "command_config")
+    return None if file is None else Path(file)

@@ -1,4 +1,4 @@
-"""ZooKeeper as a command asks it: `--zookeeper`, its settings, and which brokers are registered there."""
+"""ZooKeeper as commands use it: `--zookeeper`, its settings, and the registered brokers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CONNECT = "zookeeper.connect"
 PATIENCE = {"zookeeper.connection.timeout.ms": "5000"}
-"""As for brokers: a person waits for the answer."""
+"""The connection timeout: short, as for brokers, since a user waits."""
 SECURITY_PROTOCOL = "security.protocol"
 
 SomeZooKeeper = Annotated[
@@ -48,8 +48,10 @@ ZooKeeperConfigFile = Annotated[
 
 @asynccontextmanager
 async def zookeeper(connect: str, file: Path | None) -> AsyncIterator[ZooKeeper]:
-    """A session, ended in the end. ConfigError, Unreachable, also where ZooKeeper goes away meanwhile,
-    NotAllowed; NotFound without the chroot, which is not created here.
+    """Open a session and close it at the end.
+
+    Raises ConfigError, NotAllowed, or NotFound without the chroot, which is not created. Raises Unreachable,
+    also if the connection is lost later.
     """
     from kafka_client.java_properties import read_properties
     from logd.broker.cluster.zookeeper_settings import zookeeper_settings
@@ -57,8 +59,8 @@ async def zookeeper(connect: str, file: Path | None) -> AsyncIterator[ZooKeeper]
     from logd.metadata.zookeeper import errors
     from logd.metadata.zookeeper.session.session import Session
 
-    given = {} if file is None else read_properties(file, "--zk-tls-config-file")
-    settings = zookeeper_settings(ZooKeeperConfig.of({**PATIENCE, **given, CONNECT: connect}))
+    properties = {} if file is None else read_properties(file, "--zk-tls-config-file")
+    settings = zookeeper_settings(ZooKeeperConfig.of({**PATIENCE, **properties, CONNECT: connect}))
     try:
         patient = Session(settings, patience_s=settings.connection_timeout_s)
         session = await patient.open(create_chroot=False)
@@ -75,30 +77,31 @@ async def zookeeper(connect: str, file: Path | None) -> AsyncIterator[ZooKeeper]
 
 
 async def registered(session: ZooKeeper, servers: Servers) -> Servers:
-    """The brokers that are named; if none are, those registered in ZooKeeper that listen by the client's
-    `security.protocol`.
+    """Return the named brokers; without them those registered in ZooKeeper.
+
+    The registered brokers are those with a listener of the client's `security.protocol`.
     """
     if servers.is_named:
         return servers
     protocol = servers.properties.get(SECURITY_PROTOCOL, "PLAINTEXT").upper()
-    found = [
+    addresses = [
         f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
         for endpoint in await _endpoints(session)
         if endpoint.security_protocol == protocol
     ]
-    return replace(servers, bootstrap=",".join(found), is_named=True) if found else servers
+    return replace(servers, bootstrap=",".join(addresses), is_named=True) if addresses else servers
 
 
 async def _endpoints(session: ZooKeeper) -> list[Endpoint]:
-    """Those of all brokers; one whose registration cannot be read has none."""
+    """Return the endpoints of all brokers, without registrations that cannot be read."""
     from logd.metadata.zookeeper.errors import BadZnode
     from logd.metadata.zookeeper.znodes import paths, znodes
 
     ids = [name for name in await session.find_children(paths.BROKER_IDS) if name.isdecimal()]
     values = await session.find_all([f"{paths.BROKER_IDS}/{name}" for name in ids])
-    found: list[Endpoint] = []
+    endpoints: list[Endpoint] = []
     for name, value in zip(ids, values, strict=True):
         if value is not None:
             with suppress(BadZnode):
-                found += znodes.decode_registration(int(name), value[0]).endpoints
-    return found
+                endpoints += znodes.decode_registration(int(name), value[0]).endpoints
+    return endpoints

@@ -1,4 +1,4 @@
-"""What a command prints on stdout: rows, in the form that was asked for."""
+"""The output of commands on stdout: rows, in the requested form."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from enum import StrEnum
 from typing import Any, TextIO
 
 PIPE_WIDTH = 10_000
-"""Columns a table's line may have in a pipe, where programs read fields and nothing may be folded."""
+"""The width of a table in a pipe, where nothing may be folded since programs read the fields."""
 
 Row = Mapping[str, Any]
-"""A row's values by their names, in the order of their columns. Names are lower case with underscores; values
-are what JSON knows: text, numbers, booleans, None, lists and mappings."""
+"""A row's values by their names, in the order of the columns. Names are lower case with underscores. Values
+are JSON's: text, numbers, booleans, None, lists and mappings."""
 
 Columns = Sequence[str] | Mapping[str, str]
-"""The names that a table and plain lines show, in this order; or names with the headings over them."""
+"""The names of a table's or plain line's columns, in order; a mapping has also their headings."""
 
 
 class Format(StrEnum):
-    """What `-o` takes."""
+    """The values of `-o`."""
 
     TABLE = "table"
     """Columns, aligned."""
     PLAIN = "plain"
     """Values with a tab between them, a row a line, without a header."""
     JSON = "json"
-    """One array, or one object where there is only ever one row."""
+    """An array, or an object if there is always exactly one row."""
     JSONL = "jsonl"
     """An object a line."""
     YAML = "yaml"
@@ -51,7 +51,7 @@ def show(rows: Iterable[Row], form: Format, columns: Columns, out: TextIO | None
 
 
 def show_one(row: Row, form: Format, columns: Columns, out: TextIO | None = None) -> None:
-    """Print the only row there is: a table has a line for each of its values, JSON and YAML one object."""
+    """Print the only row: a table has a line for each value, JSON and YAML one object."""
     out = out or sys.stdout
     match form:
         case Format.TABLE:
@@ -83,7 +83,7 @@ def _table(rows: Iterable[Row], columns: Columns, out: TextIO) -> None:
 
 
 def _text(value: Any) -> str:
-    """A value in a table's cell: a dash for None, a list with commas."""
+    """Return a value as the text of a cell: a dash for None, lists with commas."""
     match value:
         case None:
             return "-"
@@ -98,7 +98,7 @@ def _text(value: Any) -> str:
 
 
 def _line(text: str) -> str:
-    """A value in one field of one line, however it was written."""
+    """Escape tabs, line ends and backslashes, so that a field stays in one line."""
     return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")
 
 

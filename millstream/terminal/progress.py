@@ -1,4 +1,4 @@
-"""A progress bar on stderr: rate and time left. Without a terminal nothing is drawn at all."""
+"""A progress bar on stderr with rate and remaining time; nothing is drawn without a terminal."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Self
 
 
 class Progress:
-    """How far something long has come. `advance` is cheap: call it per batch, not per record."""
+    """The progress of a long task. `advance` is cheap: call it per batch, not per record."""
 
     def __init__(self, draw: Callable[[float], None] | None) -> None:
         self._draw = draw
         self.done = 0.0
 
     def advance(self, amount: float) -> None:
-        """So much more is done."""
+        """Add `amount` to the progress."""
         self.done += amount
         if self._draw is not None:
             self._draw(self.done)
@@ -24,7 +24,7 @@ class Progress:
     @classmethod
     @contextmanager
     def shown(cls, what: str, total: float | None, unit: str) -> Iterator[Self]:
-        """A bar while the block runs."""
+        """Show a bar during the block, if stderr is a terminal."""
         if not sys.stderr.isatty():
             yield cls(None)
             return

@@ -1,9 +1,9 @@
-"""Which cluster a command talks to, and with which settings.
+"""The cluster and the client settings of a command.
 
-The first of these that says so: `--bootstrap-server`; `bootstrap.servers` in the `--command-config` file; the
-profile named by `--profile`, MILLSTREAM_PROFILE or `millstream profile use`; KAFKA_BOOTSTRAP_SERVERS; and
-localhost:9092, where logd listens if nothing else is said. A key in the file of `--command-config` is
-over the profile's.
+The addresses come from the first of these that is set: `--bootstrap-server`; `bootstrap.servers` in the
+`--command-config` file; the profile named by `--profile`, MILLSTREAM_PROFILE or `millstream profile use`; and
+KAFKA_BOOTSTRAP_SERVERS. The default is localhost:9092, where logd listens by default. Keys of the
+`--command-config` file override the profile's.
 """
 
 from __future__ import annotations
@@ -26,37 +26,38 @@ if TYPE_CHECKING:
     from kafka_client import Client
 
 CONNECT_TIMEOUT_MS = 5_000
-"""Short, because a person waits for the answer."""
+"""The connection timeout: short, since a user waits."""
 MISSING_TOPIC_WAIT_MS = 1_000
-"""How long a topic just made may be unknown to a broker; that long it takes to say that there is none."""
+"""How long to wait for a missing topic, since brokers learn of a new topic late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """A cluster's addresses, and the properties of the clients that talk to it."""
+    """A cluster's addresses, and the properties of its clients."""
 
     bootstrap: str
     properties: Mapping[str, str]
     is_named: bool = True
-    """Whether somebody has said which; else it is `DEFAULT_SERVERS`."""
+    """True if the addresses are set; otherwise they are `DEFAULT_SERVERS`."""
 
     def client(self, **arguments: Any) -> Client:
-        """A client, not connected yet; ConfigError for a property that cannot be used."""
-        # Imported once a command runs: `--help` does not wait for the client.
+        """Return an unconnected client. Raises ConfigError for an invalid property."""
+        # Imported late, so that `--help` does not wait for the client.
         from kafka_client import Client
         from kafka_client.properties import ClientProperties
 
-        given = ClientProperties.layered(self.properties, "")
+        properties = ClientProperties.layered(self.properties, "")
         usual = {"connect_timeout_ms": CONNECT_TIMEOUT_MS, "missing_topic_wait_ms": MISSING_TOPIC_WAIT_MS}
-        return Client(self.bootstrap, **{**usual, **given.client(), **arguments})
+        return Client(self.bootstrap, **{**usual, **properties.client(), **arguments})
 
 
 def find_servers(
     bootstrap_server: str | None, command_config: Path | None, profile: str | None, *effective: str
 ) -> Servers:
-    """What the options and the environment say. `effective`: keys that have an effect beside the client's.
+    """Return the cluster that the options and the environment name.
 
-    ConfigError for a file that cannot be read, and for a profile that is not there.
+    `effective`: keys with an effect besides the client's. Raises ConfigError for a file that cannot be read,
+    and for a missing profile.
     """
     from kafka_client.java_properties import read_properties
     from kafka_client.properties import CLIENT, ClientProperties

@@ -1,4 +1,4 @@
-"""A command under way: its cluster, what it prints, and what it asks the person before the terminal."""
+"""The session of a running command: its cluster, its output, and its questions to the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Local:
-    """Handed to every command that talks to no cluster (`millstream.terminal.command`).
+    """The output of a command that talks to no cluster (`millstream.terminal.command`).
 
     Data goes to stdout by `show` and `show_one`, all else to stderr by `tell`.
     """
@@ -30,21 +30,21 @@ class Local:
     form: Format
 
     def show(self, rows: Iterable[Row], columns: Columns) -> None:
-        """Print rows in the form that was asked for."""
+        """Print rows in the requested form."""
         show(rows, self.form, columns)
 
     def show_one(self, row: Row, columns: Columns) -> None:
-        """Print the one row there can be."""
+        """Print the only row."""
         show_one(row, self.form, columns)
 
     def tell(self, text: str) -> None:
-        """A line on stderr."""
+        """Print a line on stderr."""
         typer.echo(text, err=True)
 
     def confirm(self, question: str, *, yes: bool) -> None:
-        """Ask before something is destroyed; Declined unless `yes` was given or is answered.
+        """Ask before something is destroyed. Raises Declined unless `yes` is set or the user agrees.
 
-        Nobody is asked where stdin is no terminal: there `--yes` is needed.
+        Without a terminal as stdin `--yes` is required.
         """
         if yes:
             return
@@ -55,39 +55,43 @@ class Local:
 
     @contextmanager
     def progress(self, what: str, total: float | None = None, *, unit: str = "") -> Iterator[Progress]:
-        """A bar on stderr with rate and time left, if stderr is a terminal; `total` None: not known."""
+        """Show a bar on stderr with rate and remaining time, if stderr is a terminal;
+
+        `total` None: unknown.
+        """
         with Progress.shown(what, total, unit) as progress:
             yield progress
 
     def tell_error(self, what: str, error: BaseException) -> None:
-        """A line on stderr on what could not be done, where the others still are."""
+        """Print a line on stderr about a part of the work that failed."""
         self.tell(f"{what}: {described(error)}")
 
 
 @dataclass(slots=True)
 class Session(Local):
-    """Handed to every command that talks to a cluster; `client` is connected."""
+    """The session of a command that talks to a cluster; `client` is connected."""
 
     client: Client
     servers: Servers
 
     @property
     def admin(self) -> Admin:
-        """Admin calls to the cluster."""
+        """An admin client of the cluster."""
         from kafka_client import Admin
 
         return Admin(self.client)
 
     async def each(self, names: Iterable[str], work: Callable[[str], Awaitable[object]]) -> None:
-        """Do `work` on every name, side by side. Some fail: those are told, and Partly is raised; all fail:
-        the first one's error.
+        """Do `work` on every name concurrently.
+
+        If some fail, their errors are printed and Partly is raised; if all fail, the first error is raised.
         """
         import asyncio
 
-        wanted = list(dict.fromkeys(names))
-        outcomes = await asyncio.gather(*(_outcome(work(name)) for name in wanted))
-        errors = {name: error for name, error in zip(wanted, outcomes, strict=True) if error is not None}
-        settle(self, errors, len(wanted))
+        distinct = list(dict.fromkeys(names))
+        outcomes = await asyncio.gather(*(_outcome(work(name)) for name in distinct))
+        errors = {name: error for name, error in zip(distinct, outcomes, strict=True) if error is not None}
+        settle(self, errors, len(distinct))
 
 
 async def _outcome(work: Awaitable[object]) -> MillstreamError | None:
@@ -98,21 +102,23 @@ async def _outcome(work: Awaitable[object]) -> MillstreamError | None:
     return None
 
 
-def settle(local: Local, errors: Mapping[str, MillstreamError], asked: int) -> None:
-    """What a command that did the same to many ends with: `errors` by what they were about, of so many."""
+def settle(local: Local, errors: Mapping[str, MillstreamError], count: int) -> None:
+    """Report the errors of a command on `count` items, by item: raise Partly, or the first error if all
+    failed.
+    """
     if not errors:
         return
     (_, first), *others = errors.items()
-    if len(errors) == asked:
+    if len(errors) == count:
         for name, error in others:
             local.tell_error(name, error)
         raise first
     for name, error in errors.items():
         local.tell_error(name, error)
-    raise Partly(f"{len(errors)} of {asked} failed: {', '.join(errors)}")
+    raise Partly(f"{len(errors)} of {count} failed: {', '.join(errors)}")
 
 
 def described(error: BaseException) -> str:
-    """What an error says, for a person: never empty."""
+    """Return an error's text for the user; never empty."""
     text: Any = str(error)
     return text or type(error).__name__

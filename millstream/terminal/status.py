@@ -1,4 +1,4 @@
-"""Exit statuses, the same for all commands, and which one an error ends with."""
+"""The exit statuses of all commands, and the status of each error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_client.errors import (
 
 
 class Status(IntEnum):
-    """What a command's exit status says."""
+    """The meanings of exit statuses."""
 
     OK = 0
     FAILED = 1
@@ -25,37 +25,37 @@ class Status(IntEnum):
     UNREACHABLE = 4
     NOT_ALLOWED = 5
     PARTLY = 6
-    """Some of what was asked for was done; stderr says what was not."""
+    """Only a part of the work was done; stderr says what was not."""
     UNHEALTHY = 7
     INTERRUPTED = 130
 
 
 class NotFound(MillstreamError):
-    """A topic, group or the like that was named is not there."""
+    """A named topic, group or the like does not exist."""
 
 
 class UsageError(MillstreamError):
-    """The command line does not hold together: the text says what to give instead."""
+    """The command line is inconsistent; the text says what to give instead."""
 
 
 class Partly(MillstreamError):
-    """Some of what was asked for was done: the text says what was not."""
+    """Only a part of the work was done; the text says what was not."""
 
 
 class Unhealthy(MillstreamError):
-    """What was looked at is there, and is not as it should be."""
+    """The checked objects exist and are not healthy."""
 
 
 class Unreachable(MillstreamError):
-    """What is no broker does not answer: the text says how it is named."""
+    """Another service than a broker does not answer; the text says how it is named."""
 
 
 class NotAllowed(MillstreamError):
-    """What is no broker does not let us in: the text says where credentials are given."""
+    """Another service than a broker refuses access; the text says where credentials are set."""
 
 
 class Declined(MillstreamError):
-    """The person who was asked said no, or nobody could be asked."""
+    """The user said no, or could not be asked."""
 
 
 _NOT_FOUND = {
@@ -95,16 +95,16 @@ REMEDIES = {
     Status.UNREACHABLE: "brokers are named by --bootstrap-server, --profile or KAFKA_BOOTSTRAP_SERVERS",
     Status.NOT_ALLOWED: "credentials are given by --command-config or --profile",
 }
-"""What to do after errors of brokers, which have nothing to say of it."""
+"""Hints for errors of brokers, which contain none."""
 
 
 def remedy_of(error: BaseException) -> str | None:
-    """What to do about it, where the error itself does not say."""
+    """Return a hint for the error, or None if its own text has one."""
     return None if isinstance(error, (Unreachable, NotAllowed)) else REMEDIES.get(status_of(error))
 
 
 def status_of(error: BaseException) -> Status:
-    """The exit status that `error` ends a command with."""
+    """Return the exit status of `error`."""
     if isinstance(error, KafkaError):
         if error.code in _NOT_FOUND:
             return Status.NOT_FOUND

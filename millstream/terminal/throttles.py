@@ -1,6 +1,7 @@
-"""The throttles of a reassignment (KIP-73): what moves is copied with so many bytes a second at most.
+"""The throttles of a reassignment (KIP-73): the maximum rate, in bytes/s, at which replicas are copied.
 
-They are settings, of the brokers how much, of the topics which replicas; whoever sets them takes them away.
+Throttles are settings: brokers have the rate, topics the throttled replicas. The caller that sets them
+removes them.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ FOLLOWERS = "follower.replication.throttled.replicas"
 
 Replicas: TypeAlias = Mapping[TopicPartition, Sequence[int]]
 Copies: TypeAlias = Mapping[TopicPartition, tuple[Collection[int], Collection[int]]]
-"""For each partition the brokers that have it, and those that are to get it."""
+"""For each partition the brokers that send it, and those that receive it."""
 
 
 def copies(
     under_way: Mapping[TopicPartition, OngoingReassignment], proposed: Replicas, current: Replicas
 ) -> Copies:
-    """What is copied, also for reassignments that are under way already."""
+    """Return the copies of the proposed moves and of those under way."""
     return {tp: _copied(tp, under_way, proposed, current) for tp in {*under_way, *proposed}}
 
 
@@ -35,14 +36,14 @@ def _copied(
 ) -> tuple[set[int], set[int]]:
     if tp in under_way:
         sources = set(under_way[tp].replicas) - set(under_way[tp].adding)
-        wanted = set(proposed.get(tp, under_way[tp].adding))
+        targets = set(proposed.get(tp, under_way[tp].adding))
     else:
-        sources, wanted = set(current[tp]), set(proposed[tp])
-    return sources, wanted - sources
+        sources, targets = set(current[tp]), set(proposed[tp])
+    return sources, targets - sources
 
 
 async def set_throttles(session: Session, copied: Copies, rate: int) -> None:
-    """Throttle what is copied, on the brokers that send or receive it."""
+    """Throttle the copies, on the brokers that send or receive them."""
     for topic in sorted({tp.topic for tp in copied}):
         mine = [(tp.partition, *each) for tp, each in copied.items() if tp.topic == topic]
         leaders = {f"{number}:{node}" for number, sources, _ in mine for node in sources}
@@ -59,7 +60,7 @@ async def set_throttles(session: Session, copied: Copies, rate: int) -> None:
 async def clear_throttles(
     session: Session, brokers: Iterable[int], topics: Iterable[str], keys: Iterable[str] = BROKER_KEYS
 ) -> None:
-    """Take them away from these brokers and topics, where there are any."""
+    """Remove the throttles of these brokers and topics, if they have any."""
     settings = dict.fromkeys(keys)
     for broker in brokers:
         await session.admin.incremental_alter_configs(str(broker), settings, ResourceType.BROKER)

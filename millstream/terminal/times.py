@@ -13,7 +13,10 @@ _DURATION = re.compile(
 
 
 def timestamp_ms(text: str, option: str) -> int:
-    """The ms since 1970 of an ISO 8601 time, which is UTC if it says nothing else; 0 for what is before."""
+    """Return the ms since 1970 of an ISO 8601 time, UTC without an offset; 0 for earlier times.
+
+    Raises UsageError.
+    """
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -22,9 +25,9 @@ def timestamp_ms(text: str, option: str) -> int:
 
 
 def duration_ms(text: str, option: str) -> int:
-    """The ms of an ISO 8601 duration of days, hours, minutes and seconds."""
-    found = _DURATION.fullmatch(text)
-    parts = {} if found is None else {k: float(v) for k, v in found.groupdict().items() if v is not None}
+    """Return the ms of an ISO 8601 duration of days, hours, minutes and seconds. Raises UsageError."""
+    match = _DURATION.fullmatch(text)
+    parts = {} if match is None else {k: float(v) for k, v in match.groupdict().items() if v is not None}
     if not parts:
         raise UsageError(f"{option} {text}: a duration is written P1DT2H30M, PT15M or PT10S")
     return round(timedelta(**parts).total_seconds() * 1000)

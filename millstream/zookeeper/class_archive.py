@@ -51,11 +51,14 @@ class ClassArchive:
         return (*_QUIET, f"-XX:SharedArchiveFile={self.path}")
 
     def use_or_write(self, draft: Path) -> tuple[str, ...]:
-        """Install the draft of a process that has ended cleanly. After an OSError there is none."""
+        """Return the options to use the archive, or else to write it to `draft` at the end, for `keep`."""
         return (*_QUIET, f"-XX:ArchiveClassesAtExit={draft}") if self.is_missing else self.use()
 
     def keep(self, draft: Path) -> None:
-        """Install the draft of a process that has ended cleanly. After an OSError there is no archive."""
+        """Install the draft of a process that has ended cleanly.
+
+        If that fails, later processes start more slowly.
+        """
         if self.path is None or not draft.exists():
             return
         mine = self.path.with_suffix(f".{os.getpid()}")

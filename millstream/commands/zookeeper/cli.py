@@ -33,7 +33,7 @@ def zookeeper(
     not started again.
     """
     from millstream.commands.zookeeper.running import run
-    from millstream.terminal.command import told
+    from millstream.terminal.command import reported
 
-    with told("millstream zookeeper"):
+    with reported("millstream zookeeper"):
         raise typer.Exit(run(folder, nodes, tick_time, class_path))
