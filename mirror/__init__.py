@@ -1,11 +1,13 @@
-"""Mirroring: topics of one cluster copied into another, whole batches as they are, and proved equal.
+"""Copies topics from one cluster to another in whole batches, and checks that two topics are equal.
 
-config     mm2.properties → settings of a link      source     what is copied: batches, in order, exactly once
-filters    which topics and configs                 position   where the copy goes on after a stop or a kill
-policy     what a topic is called over there        offsets    the offset-syncs topic
-passing    one batch from cluster to cluster        partition  what is on its way, and what was acked
-topics     remote topics and their configs          placing    positions of many partitions at a time
-quarantine partitions that cannot go on             link       topics, clients, the life of a flow
-links      flows side by side, opened again
-verify     two topics equal, or the first difference (digest)            cli   `millstream mirror`
+`link` opens and runs one flow, `links` several. `config`, `filters`, `policy` and `unused_keys` read its
+settings from `mm2.properties`. `topics` creates the remote topics and keeps their configs in sync.
+
+`source` copies batches in order, exactly once; `partition` is the state of one partition's copy.
+`forward_batch` prepares one batch for the target. `offsets` reads and writes the offset-syncs topic.
+
+`position` computes where a copy resumes after a stop or a kill; `start_positions` does so for many
+partitions. `quarantine` keeps the partitions that cannot be copied for now; `unreadable` the batches to skip.
+
+`verify` compares two topics by `digest`. `cli` is `millstream mirror run`.
 """

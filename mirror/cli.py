@@ -20,7 +20,7 @@ from kafka_client.errors import ConfigError, MillstreamError
 from kafka_client.java_properties import read_properties
 from mirror.config import LinkSettings, parse_links
 from mirror.errors import MirrorError
-from mirror.links import KeptLink, run_links
+from mirror.links import SupervisedLink, run_links
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -61,7 +61,7 @@ def run(
 
 
 def _run(main: Coroutine[Any, Any, _T]) -> _T:
-    """On uvloop where it installs, as logd runs."""
+    """Run `main` on uvloop if it is installed, else on asyncio's own event loop."""
     try:
         from uvloop import new_event_loop
     except ImportError:
@@ -74,16 +74,16 @@ def _read_links(path: Path, clusters: str | None) -> list[LinkSettings]:
     links = parse_links(read_properties(path))
     if clusters is None:
         return links
-    wanted = {alias.strip() for alias in clusters.split(",")}
-    chosen = [link for link in links if link.target.alias in wanted]
-    if not chosen:
+    targets = {alias.strip() for alias in clusters.split(",")}
+    selected = [link for link in links if link.target.alias in targets]
+    if not selected:
         raise ConfigError("--clusters", clusters, "no enabled link has one of them as its target")
-    return chosen
+    return selected
 
 
 async def _run_links(settings: Sequence[LinkSettings], until_caught_up: bool) -> int:
     loop = asyncio.get_running_loop()
-    links = [KeptLink(each) for each in settings]
+    links = [SupervisedLink(each) for each in settings]
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, links)
     reporter = asyncio.create_task(_report(links))
@@ -94,50 +94,50 @@ async def _run_links(settings: Sequence[LinkSettings], until_caught_up: bool) ->
         _print_summary(links, rates=True)
 
 
-def _stop(links: Sequence[KeptLink]) -> None:
+def _stop(links: Sequence[SupervisedLink]) -> None:
     for link in links:
         link.stop()
 
 
-async def _report(links: Sequence[KeptLink]) -> None:
-    """A line per flow now and then, while there is something to say."""
-    before = ""
+async def _report(links: Sequence[SupervisedLink]) -> None:
+    """Print the summary every `REPORT_SECONDS` if it has changed."""
+    printed = ""
     while True:
         await asyncio.sleep(REPORT_SECONDS)
-        said = "".join(_news(link) for link in links)
-        if said != before:
+        current = "".join(_progress(link) for link in links)
+        if current != printed:
             _print_summary(links)
-        before = said
+        printed = current
 
 
-def _news(kept: KeptLink) -> str:
-    """What a line is for when it has changed; how old the lag is always changes."""
-    lag = sum(s.lag_records for s in kept.link.status().values()) if kept.link is not None else -1
-    return f"{lag} {kept.failure} {_totals(kept)}"
+def _progress(flow: SupervisedLink) -> str:
+    """Return the parts of a summary that show progress, without the lag's age, which always changes."""
+    lag = sum(s.lag_records for s in flow.link.status().values()) if flow.link is not None else -1
+    return f"{lag} {flow.failure} {_totals(flow)}"
 
 
-def _totals(kept: KeptLink) -> tuple[int, int, int]:
-    """Records and bytes copied, partitions quarantined."""
-    if kept.link is None:
+def _totals(flow: SupervisedLink) -> tuple[int, int, int]:
+    """Return how many records and bytes were copied, and how many partitions are in quarantine."""
+    if flow.link is None:
         return 0, 0, 0
-    status = kept.link.status().values()
-    return sum(s.records for s in status), sum(s.bytes for s in status), len(kept.link.quarantined)
+    status = flow.link.status().values()
+    return sum(s.records for s in status), sum(s.bytes for s in status), len(flow.link.quarantined)
 
 
-def _print_summary(links: Sequence[KeptLink], *, rates: bool = False) -> None:
-    for kept in links:
-        typer.echo(f"{kept.settings.name}: {_summary(kept, rates)}")
-        for tp, held in sorted(kept.link.quarantined.items()) if kept.link is not None else ():
-            typer.echo(f"  {tp} quarantined, {held.failures} attempts, {held.reason}: {held.error.what}")
+def _print_summary(links: Sequence[SupervisedLink], *, rates: bool = False) -> None:
+    for flow in links:
+        typer.echo(f"{flow.settings.name}: {_summary(flow, rates)}")
+        for tp, entry in sorted(flow.link.quarantined.items()) if flow.link is not None else ():
+            typer.echo(f"  {tp} quarantined, {entry.failures} attempts, {entry.reason}: {entry.error.what}")
 
 
-def _summary(kept: KeptLink, rates: bool) -> str:
-    if kept.link is None:
-        return f"down: {kept.failure or 'not open yet'}"
-    down = f"down: {kept.failure}; " if kept.failure and not isinstance(kept.failure, MirrorError) else ""
-    records, size, quarantined = _totals(kept)
-    status, skips = kept.link.status().values(), kept.link.skips
-    seconds = time.monotonic() - kept.opened_at
+def _summary(flow: SupervisedLink, rates: bool) -> str:
+    if flow.link is None:
+        return f"down: {flow.failure or 'not open yet'}"
+    down = f"down: {flow.failure}; " if flow.failure and not isinstance(flow.failure, MirrorError) else ""
+    records, size, quarantined = _totals(flow)
+    status, skips = flow.link.status().values(), flow.link.skips
+    seconds = time.monotonic() - flow.opened_at
     rate = f", {records / seconds:,.0f} records/s, {size / seconds / 1e6:,.1f} MB/s" if rates else ""
     return (
         f"{down}{records:,} records, {size / 1e6:,.1f} MB{rate}, {len(status)} partitions, "

@@ -1,4 +1,4 @@
-"""`mm2.properties`, MirrorMaker 2's own config, as settings of links.
+"""Parses `mm2.properties`, MirrorMaker 2's config file, into the settings of links.
 
     clusters = a, b
     a.bootstrap.servers = localhost:9092
@@ -23,29 +23,29 @@ from kafka_client.security.keys import is_security_key
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE, NameFilter, TopicFilter, patterns
 from mirror.policy import ReplicationPolicy, policy_named
 from mirror.unreadable import SKIP_KEY, parse_skips
-from mirror.unused_keys import tell_unused
+from mirror.unused_keys import warn_unused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A cluster by its alias."""
+    """A cluster: its alias, its brokers and how to connect to them."""
 
     alias: str
     bootstrap_servers: str
     client: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of `Client`."""
+    """Further arguments of `Client`, such as those for TLS and SASL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSettings:
-    """One flow, from `source` to `target`."""
+    """Settings of a flow from `source` to `target`."""
 
     source: Cluster
     target: Cluster
     policy: ReplicationPolicy
     topics: TopicFilter
     replication_factor: int = 2
-    """Of remote topics; -1 leaves it to the target's default."""
+    """Replication factor of remote topics; -1 is the target's default."""
     refresh_topics: bool = True
     refresh_topics_interval_seconds: float = 600
     sync_topic_configs: bool = True
@@ -53,26 +53,29 @@ class LinkSettings:
     offset_syncs_location: Literal["source", "target"] = "source"
     offset_syncs_replication_factor: int = 3
     emit_offset_syncs_interval_seconds: float = 1
-    """How often a partition's sync is written; a restart reads the source from the last one on."""
+    """Seconds between offset syncs of a partition; a restart reads the source from the last sync on."""
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
-    """Where a partition starts that was never copied."""
+    """Where the copy of a partition without an offset sync starts."""
     skip_unreadable: tuple[tuple[TopicPartition, int], ...] = ()
-    """An offset in each unreadable batch of the source that is to be skipped."""
+    """Unreadable batches of the source to skip, each named by its partition and an offset in the batch."""
 
     @property
     def name(self) -> str:
-        """`a->b`."""
+        """The flow's name, `source->target`."""
         return f"{self.source.alias}->{self.target.alias}"
 
     @property
     def offset_syncs_topic(self) -> str:
-        """Named after the other cluster, as in MirrorMaker 2."""
+        """The topic's name. It contains the alias of the other cluster, as in MirrorMaker 2."""
         other = self.target.alias if self.offset_syncs_location == "source" else self.source.alias
         return f"mm2-offset-syncs.{other}.internal"
 
 
 def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
-    """The enabled flows; ConfigError when there is none, or a setting cannot be used."""
+    """Return the settings of each enabled flow.
+
+    Raises ConfigError if no flow is enabled or a setting is invalid.
+    """
     aliases = _list(properties.get("clusters", ""))
     if len(aliases) < 2:
         raise ConfigError(
@@ -92,8 +95,8 @@ def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
         raise ConfigError(
             "enabled", "", f"set one to true of {', '.join(f'{a}->{b}.enabled' for a, b in flows)}"
         )
-    asked = {key for flow in prefixed.values() for key in flow.asked}
-    tell_unused(properties, aliases, prefixed, asked)
+    effective = {key for flow in prefixed.values() for key in flow.keys_read}
+    warn_unused(properties, aliases, prefixed, effective)
     return links
 
 
@@ -107,9 +110,9 @@ def _cluster(properties: Mapping[str, str], alias: str) -> Cluster:
         if is_security_key(name) or name.startswith(f"{alias}.")
     }
     roles = [f"{alias}.{role}." for role in ("admin", "consumer", "producer")]
-    given = one_client(own, ("", f"{alias}."), roles)
+    client = one_client(own, ("", f"{alias}."), roles)
     ClientProperties.layered(own, f"{alias}.").tell_rest((*CLIENT, "bootstrap.servers"))
-    return Cluster(alias=alias, bootstrap_servers=properties[key], client=given.client())
+    return Cluster(alias=alias, bootstrap_servers=properties[key], client=client.client())
 
 
 def _link(flow: _Flow, source: Cluster, target: Cluster, aliases: frozenset[str]) -> LinkSettings:
@@ -144,16 +147,16 @@ def _link(flow: _Flow, source: Cluster, target: Cluster, aliases: frozenset[str]
 
 
 class _Flow:
-    """Values of one flow's keys: `a->b.key` before `key`, before `consumer.key`."""
+    """Lookup of one flow's keys: `a->b.key` first, then `key`, then `consumer.key`."""
 
     def __init__(self, properties: Mapping[str, str], prefix: str) -> None:
         self._properties = properties
         self._prefix = prefix
-        self.asked = {"clusters", "enabled"}
-        """Keys that act."""
+        self.keys_read = {"clusters", "enabled"}
+        """Keys that have an effect, without the flow's prefix."""
 
     def text(self, key: str, default: str) -> str:
-        self.asked.add(key)
+        self.keys_read.add(key)
         for name in (self._prefix + key, key, f"consumer.{key}"):
             if name in self._properties:
                 return self._properties[name]
@@ -170,7 +173,10 @@ class _Flow:
         return _boolean(key, self.text(key, str(default)))
 
     def choice(self, key: str, first: str, second: str) -> int:
-        """0 for the first, which is the default, 1 for the second."""
+        """Return 0 for the first value, which is the default, and 1 for the second.
+
+        Raises ConfigError for any other value.
+        """
         text = self.text(key, first).lower()
         if text not in (first, second):
             raise ConfigError(key, text, f"{first} or {second}")

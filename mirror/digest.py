@@ -3,10 +3,9 @@
     record   timestamp i64 │ key length i32 │ value length i32 │ header count i32 │ key │ value │ headers
     header   name length i32 │ value length i32 │ name │ value                    (length -1: null)
 
-The digest is BLAKE2b-128 over all records; after every `RANGE` records its value so far is kept. It does
+The digest is BLAKE2b-128 over all records; its value so far is stored after every `RANGE` records. It does
 not depend on how records are batched, compressed or numbered: logs with equal records have equal digests.
-Where two logs differ once, all later values differ, so that the range of the first difference is found by
-bisection.
+After the first difference between two logs all stored values differ, so bisection finds its range.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from hashlib import blake2b
 from kafka_client.records import Headers, Record
 
 RANGE = 4096
-"""Records in a range."""
+"""Number of records in a range."""
 SIZE = 16
 
 _RECORD = struct.Struct(">qiii")
@@ -27,9 +26,10 @@ _HEADER = struct.Struct(">ii")
 
 
 class PartitionDigest:
-    """Takes records in order.
+    """Digest of one partition, built up record by record.
 
-    `offsets[i]` is where range i begins, `ranges[i]` the digest up to its end. Call `finish` in the end.
+    `offsets[i]` is the offset of range i's first record, `ranges[i]` the digest of everything up to the
+    range's end. Call `finish` at the end.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class PartitionDigest:
         self._hash = blake2b(digest_size=SIZE)
 
     def add(self, records: Sequence[Record]) -> None:
-        """Take the next records."""
+        """Add the next records, in offset order."""
         begin = 0
         while begin < len(records):
             into = self.count % RANGE
@@ -53,20 +53,20 @@ class PartitionDigest:
                 self.ranges.append(self._hash.digest())
 
     def finish(self) -> str:
-        """The whole digest, as hex. No more records after this."""
+        """Return the digest of all records, in hex. Add no records after this call."""
         if len(self.ranges) < len(self.offsets):
             self.ranges.append(self._hash.digest())
         return self._hash.hexdigest()
 
 
 def first_different_range(ours: PartitionDigest, theirs: PartitionDigest) -> int:
-    """Index of the range that holds the first difference of two finished digests that are not equal."""
+    """Return the index of the range with the first difference. The digests are finished and not equal."""
     both = min(len(ours.ranges), len(theirs.ranges))
     return bisect_left(range(both), True, key=lambda i: ours.ranges[i] != theirs.ranges[i])
 
 
 def canonical(records: Sequence[Record]) -> bytes:
-    """The bytes that are hashed for these records."""
+    """Return the bytes that are hashed for these records."""
     pack = _RECORD.pack
     parts: list[bytes] = []
     for _, timestamp, key, value, headers in records:

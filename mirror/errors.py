@@ -1,24 +1,24 @@
-"""What goes wrong with a partition of a mirror, by what the operator does next.
+"""Errors of a mirrored partition, grouped by what the operator does next.
 
 MillstreamError
-└── MirrorError                 the partition is quarantined; nothing was skipped, nothing doubled
-    ├── PositionUnprovable      where to go on cannot be proved: delete the flow's remote topics and its
-    │   │                       offset-syncs topic, then mirror anew
+└── MirrorError                 the partition is quarantined; no record was skipped or copied twice
+    ├── PositionUnprovable      no safe position to resume from: delete the flow's remote topics and its
+    │   │                       offset-syncs topic, then start the flow again
     │   ├── TargetNotEmpty          records in the target that no sync accounts for
     │   ├── TargetTruncated         the target has lost records it had acknowledged
-    │   ├── TargetRecreated         the remote topic is another one of the same name
+    │   ├── TargetRecreated         the remote topic was deleted and created again
     │   ├── SourcePurged            records after the last sync are gone from the source
-    │   ├── SourceRecreated         the source topic is another one of the same name, or cut back
-    │   └── SourceTruncated         the source has lost records that were copied, and others in their place
+    │   ├── SourceRecreated         the source topic was deleted and created again, or truncated
+    │   └── SourceTruncated         the source has lost copied records and has others at their offsets
     ├── RecordsLost             retention removed source records that were not copied yet
-    ├── ForeignWrite            somebody else wrote to the target partition
+    ├── ForeignWrite            another client wrote to the target partition
     ├── NotPassed               the target refused a batch (too large, not allowed)
-    ├── NotFetched              the source refused the partition, or gave a broken batch
-    ├── NotAligned              the remote topic cannot be made like the source's
-    └── (retriable: the next attempt may well go on)
-        ├── NotPlaced               a cluster did not say in time where the partition begins and ends
-        ├── NotAcked                the target acknowledges others' batches and not this partition's
-        └── OutOfSequence           the target ends elsewhere than this mirror had left it
+    ├── NotFetched              the source refused the fetch or returned a corrupt batch
+    ├── NotAligned              the remote topic cannot be created or altered to match the source's
+    └── (retriable: the next attempt may succeed)
+        ├── NotPlaced               a cluster did not return the partition's log start and end in time
+        ├── NotAcked                the target acknowledges other partitions' batches but not this one's
+        └── OutOfSequence           the target's last sequence number is not the one this mirror sent last
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
 
 
 class MirrorError(MillstreamError):
-    """A partition cannot be mirrored further for now. `tp` is the source's.
+    """An error that stops the copy of one partition. `tp` is the source partition.
 
-    `retriable`: no operator has to do anything first, as far as one can know.
+    `retriable` is True if the next attempt may succeed without action by an operator.
     """
 
     retriable = False
@@ -45,75 +45,76 @@ class MirrorError(MillstreamError):
 
 
 class PositionUnprovable(MirrorError):
-    """The source's records and the target's do not meet where they should."""
+    """The position to resume from cannot be derived from the last sync and the two logs."""
 
 
 class TargetNotEmpty(PositionUnprovable):
-    """The target partition holds records, and there is no sync to say of what."""
+    """The target partition has records, but no sync says which source records they are."""
 
 
 class TargetTruncated(PositionUnprovable):
-    """The target ends before the last sync."""
+    """The target's log end is before the last sync's offset."""
 
 
 class TargetRecreated(PositionUnprovable):
-    """The remote topic has another id than when the last sync was written: what it held is gone."""
+    """The remote topic's id has changed since the last sync, so its earlier records are gone."""
 
 
 class SourcePurged(PositionUnprovable):
-    """The source begins after the last sync, and the target holds records copied since."""
+    """The source's log start is after the last sync, and the target has records copied since that sync."""
 
 
 class SourceRecreated(PositionUnprovable):
-    """The source topic has another id, or less in it, than when the last sync was written."""
+    """The source topic's id has changed since the last sync, or its log ends before the sync's offset."""
 
 
 class SourceTruncated(PositionUnprovable):
-    """The source's log was truncated below the position (KIP-320): the target holds records it does not."""
+    """The source truncated its log below the position (KIP-320), so the target has records that it lost."""
 
 
 class RecordsLost(MirrorError):
-    """The position is before the source's log start."""
+    """The position is before the source's log start: retention deleted records that were not copied."""
 
 
 class ForeignWrite(MirrorError):
-    """The target gave a batch another offset than the next one."""
+    """The target appended a batch at another offset than expected, so another client writes there."""
 
 
 class NotPassed(MirrorError):
-    """The target did not take a batch."""
+    """The target refused a batch."""
 
 
 class NotFetched(MirrorError):
-    """The source does not give the partition's records, or gave a batch that is broken."""
+    """The source refuses to return the partition's records, or returned a corrupt batch."""
 
 
 class NotAligned(MirrorError):
-    """The remote topic could not be made, or not given as many partitions, or the same configs."""
+    """The remote topic could not be created, or could not get the source's partition count or configs."""
 
 
 class NotPlaced(MirrorError):
-    """What the position is decided by could not be asked for."""
+    """A request that is needed to compute the position failed or timed out."""
 
     retriable = True
 
 
 class NotAcked(MirrorError):
-    """The target has acknowledged nothing of the partition for long, while it did of others."""
+    """The target has not acknowledged the partition's batches for `ACK_SECONDS`, but others' since."""
 
     retriable = True
 
 
 class OutOfSequence(MirrorError):
-    """The target does not take the next sequence number: a killed mirror's last batch came late and is not
-    the same, or a second mirror of the flow runs. The place is found anew.
+    """The target refuses the next sequence number, and the position is computed again.
+
+    Either a killed mirror's last batch arrived late with other contents, or a second mirror of the flow runs.
     """
 
     retriable = True
 
 
-def of_setting(error: KafkaError, key: str, factor: int) -> KafkaError:
-    """A refused replication factor with the setting that it comes from; any other error as it is."""
+def with_setting(error: KafkaError, key: str, factor: int) -> KafkaError:
+    """Return `error` with the setting named if a replication factor was refused, else unchanged."""
     if error.code != ErrorCode.INVALID_REPLICATION_FACTOR:
         return error
     return KafkaError(error.code, f"{error.message} (set by {key}={factor})")

@@ -1,4 +1,4 @@
-"""Which topics are copied, and which of their configs: MirrorMaker 2's filters, with its defaults."""
+"""Filters of the topics and of the topic configs to copy, with MirrorMaker 2's defaults."""
 
 from __future__ import annotations
 
@@ -24,50 +24,53 @@ _TOPIC_SOURCE = 1
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:
-    """Names that match one of `include` and none of `exclude`, whole."""
+    """Filter of names: the whole name matches a pattern of `include` and none of `exclude`."""
 
     include: tuple[re.Pattern[str], ...]
     exclude: tuple[re.Pattern[str], ...]
 
     def takes(self, name: str) -> bool:
-        """Whether the name is wanted."""
+        """Return True if the name passes the filter."""
         return any(p.fullmatch(name) for p in self.include) and not any(
             p.fullmatch(name) for p in self.exclude
         )
 
 
 def patterns(key: str, text: str) -> tuple[re.Pattern[str], ...]:
-    """A comma-separated list of regular expressions; ConfigError names the bad one."""
-    found = []
+    """Parse a comma-separated list of regular expressions.
+
+    Raises ConfigError, with the invalid expression, for the setting `key`.
+    """
+    compiled = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         try:
-            found.append(re.compile(part))
+            compiled.append(re.compile(part))
         except re.error as e:
             raise ConfigError(key, part, f"a regular expression; this one has {e}") from None
-    return tuple(found)
+    return tuple(compiled)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFilter:
-    """The topics of one flow. A topic that came from the target, by whatever way, is not sent back."""
+    """Filter of one flow's topics. Topics that were copied from the target, directly or not, do not pass."""
 
     names: NameFilter
     policy: ReplicationPolicy
     target: str
 
     def takes(self, topic: str) -> bool:
-        """Whether `topic` of the source is copied."""
+        """Return True if the source's `topic` is copied."""
         return self.names.takes(topic) and self.target not in self.policy.upstream_clusters(topic)
 
     def choose(self, topics: Iterable[str]) -> list[str]:
-        """Those of `topics` that are copied, sorted."""
+        """Return the names in `topics` that are copied, sorted."""
         return sorted(filter(self.takes, topics))
 
 
 def copied_configs(
     entries: Mapping[str, ConfigEntry], exclude: tuple[re.Pattern[str], ...]
 ) -> dict[str, str]:
-    """The values set on a source topic itself that its remote topic gets too."""
+    """Return the configs to copy: values set on the source topic itself, not sensitive and not excluded."""
     return {
         key: entry.value
         for key, entry in entries.items()

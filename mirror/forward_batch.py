@@ -1,11 +1,13 @@
-"""One batch from cluster to cluster: passed on as it is, still compressed, or else built anew.
+"""Prepares one batch for the target: sends it unchanged, still compressed, or builds it again.
 
-Base offset and leader epoch lie outside of a batch's CRC. A producer's stamp, the transactional bit and the
-timestamp type do not, so the producer that sends the batch on stamps it again
-(`kafka_client.records.restamp`). The records are decoded, and built into a new batch by the same codec, when
-- the batch has gaps (compaction): a broker takes no such batch from a client;
-- its records have log append time: the remote topic keeps create time, and its readers are to see the same;
-- records in front are not wanted, because the copy starts in the middle of it.
+The CRC covers neither base offset nor leader epoch, so both may change. It covers the producer's id, epoch
+and sequence, the transactional bit and the timestamp type. `kafka_client.records.restamp` sets those and the
+CRC when the batch is sent.
+
+The records are decoded and built into a new batch, with the same codec, if
+- the batch has gaps (compaction): brokers refuse such a batch from a client;
+- its records have log append time: the remote topic has create time, and readers are to see the same values;
+- the copy starts within the batch, so that its first records are not sent.
 Source: Kafka's LogValidator, KIP-98; mirror.md, pass-through.
 """
 
@@ -17,7 +19,7 @@ from kafka_client.records import BatchHeader, build_batch, check_crc, decode_rec
 
 
 class Passed(NamedTuple):
-    """A batch as it is sent; `first_offset` and `next_offset` are the source's."""
+    """A batch to send. `first_offset` and `next_offset` are offsets of the source."""
 
     batch: bytes | memoryview
     records: int
@@ -26,12 +28,13 @@ class Passed(NamedTuple):
 
 
 def pass_on(header: BatchHeader, batch: memoryview, position: int) -> Passed | None:
-    """What to send of a data batch to a copy that wants offsets from `position` on; None: nothing.
+    """Return the batch to send for the records of `batch` from offset `position` on, or None if there are
+    none.
 
-    Raises CorruptRecordBatch: a batch that arrived broken is not made valid by a new CRC.
+    Raises CorruptRecordBatch if the CRC is wrong: a new CRC would make the corrupt batch valid.
     """
     check_crc(batch, 0, header)
-    header.codec  # noqa: B018 - raises: a target that is asked again and again takes no unknown codec
+    header.codec  # noqa: B018 - raises for an unknown codec, which the target would refuse at every attempt
     if is_passable(header, position):
         return Passed(batch, header.count, header.base_offset, header.next_offset)
     records = [record for record in decode_records(batch) if record[0] >= position]
@@ -42,7 +45,7 @@ def pass_on(header: BatchHeader, batch: memoryview, position: int) -> Passed | N
 
 
 def is_passable(header: BatchHeader, position: int) -> bool:
-    """Whether the batch goes as it is."""
+    """Return True if the batch can be sent without decoding its records."""
     return (
         header.count == header.last_offset_delta + 1
         and header.timestamp_type == 0
@@ -51,17 +54,21 @@ def is_passable(header: BatchHeader, position: int) -> bool:
 
 
 def record_count(header: BatchHeader, batch: memoryview, position: int) -> int:
-    """How many records `pass_on` would send; what can be is read from the header."""
+    """Return how many records `pass_on` would send.
+
+    The records are decoded only if `position` is in the batch.
+    """
     if header.base_offset >= position:
         return header.count
     return sum(record[0] >= position for record in decode_records(batch))
 
 
-def end_alike(source: memoryview, target: memoryview, position: int) -> bool:
-    """Whether the target's batch ends with what `pass_on` made of the source's, or the other way round: they
-    need not begin at the same record.
+def have_equal_ends(source: memoryview, target: memoryview, position: int) -> bool:
+    """Return True if both batches end with the same records, as many as the shorter of them has.
+
+    Records of the source before `position` do not count. Offsets are not compared.
     """
-    wanted = [record[1:] for record in decode_records(source) if record[0] >= position]
-    found = [record[1:] for record in decode_records(target)]
-    both = min(len(wanted), len(found))
-    return both > 0 and wanted[-both:] == found[-both:]
+    expected = [record[1:] for record in decode_records(source) if record[0] >= position]
+    stored = [record[1:] for record in decode_records(target)]
+    common = min(len(expected), len(stored))
+    return common > 0 and expected[-common:] == stored[-common:]

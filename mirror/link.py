@@ -1,7 +1,7 @@
-"""One flow between two clusters: its clients, its topics, and the copying, from start to stop.
+"""Runs one flow between two clusters: opens clients and topics, copies, and stops.
 
-Three tasks: one copies; one tends, which is to look for new topics and to try quarantined partitions again;
-one watches for acks that do not come. A partition that cannot go on is quarantined, and the others go on.
+Three tasks run: one copies, one looks for new topics and retries quarantined partitions, one checks for
+missing acknowledgements. A partition that cannot be copied is quarantined while the others go on.
 """
 
 from __future__ import annotations
@@ -32,15 +32,19 @@ from mirror.unreadable import UnreadableSkips
 log = logging.getLogger(__name__)
 
 STOP_SECONDS = 10
-"""How long a stop waits for acks."""
+"""How long a stop waits for acknowledgements."""
 TEND_SECONDS = 0.25
-"""Between two looks whether something is due."""
+"""Interval of the checks for due retries and topic refreshes."""
 WATCH_SECONDS = 1.0
+"""Interval of the checks for missing acknowledgements."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """How far one partition is. records, bytes: copied by this process; `position` is the source's."""
+    """Progress of one partition.
+
+    `position` is an offset of the source; this process copied `records`, `bytes`.
+    """
 
     remote: TopicPartition
     position: int
@@ -51,9 +55,9 @@ class PartitionStatus:
 
 
 class Link:
-    """Copies the topics of one flow. `async with Link(settings) as link: await link.run(...)`.
+    """A running flow: `async with Link(settings) as link: await link.run(...)`.
 
-    `metrics`: where it and its clients tell of themselves; its own unless given.
+    `metrics` is the registry of the link's and its clients' metrics, by default a new one.
     """
 
     def __init__(
@@ -71,16 +75,16 @@ class Link:
         self._refreshed_at = 0.0
         self._quarantine = Quarantine(random.random)
         self._unplaced: set[TopicPartition] = set()
-        """Found in the source, and neither copied nor quarantined yet."""
+        """Partitions of the source that are neither copied nor quarantined yet."""
         self._ends: dict[TopicPartition, int] = {}
-        """Where each partition of the source ended when it was first placed, or `run` was called."""
+        """End of each source partition when its position was first computed, or when `run` was called."""
         self._behind: set[TopicPartition] = set()
-        """Those not seen yet to be copied up to there, since they were placed or `run` was called."""
+        """Partitions not yet known to be copied up to `_ends`."""
 
     async def open(self) -> Self:
-        """Connect, read the offset syncs, make the remote topics and find every partition's position.
+        """Connect, read the offset syncs, create the remote topics and compute every partition's position.
 
-        Raises MillstreamError for the clusters' own trouble; a partition's error goes to `quarantined`.
+        Raises MillstreamError if a cluster fails; the error of one partition goes to `quarantined`.
         """
         try:
             await self._open()
@@ -90,10 +94,10 @@ class Link:
         return self
 
     async def run(self, *, until_caught_up: bool = False) -> None:
-        """Copy until `stop`; with `until_caught_up` until everything is copied that was there at the call.
+        """Copy until `stop`. With `until_caught_up`, stop after the records that existed at the call.
 
-        Raises MillstreamError for the clusters' own trouble, and with `until_caught_up` the error of a
-        partition that is quarantined when the others are done.
+        Raises MillstreamError if a cluster fails. With `until_caught_up`, raises the error of a partition
+        that is still quarantined when the others are done.
         """
         if until_caught_up:
             self._ends |= await self._placing.source_ends(self._mirror.copies)
@@ -105,7 +109,7 @@ class Link:
         finally:
             ended = [task for task in tasks if task.done()]
             for task in tasks:
-                task.cancel()  # it may be waiting for a cluster that is away
+                task.cancel()  # it may be waiting for an unreachable cluster
             await asyncio.gather(*tasks, return_exceptions=True)
         for task in ended:
             task.result()
@@ -114,11 +118,11 @@ class Link:
             raise min(self.quarantined.items())[1].error
 
     def stop(self) -> None:
-        """Have `run` come to an end, with everything passed on acked."""
+        """End `run` once the target has acknowledged everything sent, or after `STOP_SECONDS`."""
         self._stopping.set()
 
     def status(self) -> Mapping[TopicPartition, PartitionStatus]:
-        """Every partition that is copied, by the source's name."""
+        """Return the progress of every copied partition, by source partition."""
         now = self._clock()
         return {
             tp: PartitionStatus(c.remote, c.copied, c.records, c.bytes, c.lag_records(), c.lag_seconds(now))
@@ -132,8 +136,8 @@ class Link:
 
     @property
     def quarantined(self) -> Mapping[TopicPartition, Quarantined]:
-        """Every partition that is not copied for now, and why."""
-        return self._quarantine.held
+        """The quarantined partitions, by source partition."""
+        return self._quarantine.partitions
 
     async def close(self) -> None:
         """Disconnect."""
@@ -171,13 +175,13 @@ class Link:
         )
         await self._mirror.open()
         self._stack.push_async_callback(self._mirror.close)
-        told = LinkMetrics(self._mirror, self._quarantine, self._placings)
+        link_metrics = LinkMetrics(self._mirror, self._quarantine, self._placings)
         aliases = {"source": settings.source.alias, "target": settings.target.alias}
-        self._stack.callback(told.add_to(self.metrics, **aliases))
+        self._stack.callback(link_metrics.add_to(self.metrics, **aliases))
         await self._refresh()
 
     async def _check_clusters(self) -> None:
-        """The same names in one and the same cluster would be copied onto themselves, for ever."""
+        """Raise ConfigError if topics would be copied onto themselves: same cluster, same names."""
         if not isinstance(self.settings.policy, IdentityReplicationPolicy):
             return
         source, target = await self._source.metadata([]), await self._target.metadata([])
@@ -204,12 +208,12 @@ class Link:
                 await self._retry_due()
                 await self._refresh_when_due()
             except BROKER_AWAY as e:
-                log.warning("%s: topics are looked for again later: %s", self.settings.name, e)
+                log.warning("%s: could not look for topics, trying again later: %s", self.settings.name, e)
 
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            self._mirror.let_go_unacked()
+            self._mirror.fail_unacked()
 
     async def _stopped(self) -> None:
         await self._stopping.wait()
@@ -225,32 +229,35 @@ class Link:
         return True
 
     async def _drain(self) -> None:
-        """Have everything passed on acked; a target that is away is not waited for once asked to stop."""
+        """Wait until the target has acknowledged everything sent; after `stop`, at most `STOP_SECONDS`."""
         try:
             async with asyncio.timeout(STOP_SECONDS if self._stopping.is_set() else None):
                 await self._mirror.drain()
         except TimeoutError:
             log.warning(
-                "%s: not everything was acked within %d s; the next start finds out",
+                "%s: not everything was acked within %d s; the next start checks what was appended",
                 self.settings.name,
                 STOP_SECONDS,
             )
 
-    # --- partitions come and go ---
+    # --- adding and removing partitions ---
 
     def _placings(self) -> Values:
-        """waiting: new partitions without a place yet, also while a cluster is away; see `Placing`."""
+        """Return the metrics of placing.
+
+        waiting: new partitions without a position; see `Placing.statistics`.
+        """
         return {"waiting": len(self._unplaced), **self._placing.statistics()}
 
     def _failed(self, error: MirrorError) -> None:
         self._unplaced.discard(error.tp)
         now = self._clock()
-        held = self._quarantine.put(error, now)
+        entry = self._quarantine.put(error, now)
         log.warning(
             "%s: quarantined, again in %.0f s: %s: %s",
             self.settings.name,
-            held.retry_at - now,
-            held.reason,
+            entry.retry_at - now,
+            entry.reason,
             error,
         )
 
@@ -261,23 +268,23 @@ class Link:
             await self._refresh()
 
     async def _refresh(self) -> None:
-        """Start copying new topics and partitions, and fail those whose topic was deleted and made anew."""
+        """Start copying new topics and partitions. Fail those whose topic was deleted and created again."""
         self._refreshed_at = self._clock()
         topics = {topic.name: topic for topic in await self._topics.chosen()}
         for tp in list(self._mirror.copies):
-            # A fetch does not notice a topic that was made anew and holds as many records as were copied.
+            # A fetch does not notice a topic that was created again and has as many records as were copied.
             try:
                 topic = topics.get(tp.topic)
                 self._mirror.check_topic(tp, NO_ID if topic is None else topic.topic_id)
             except MirrorError as e:
                 self._mirror.fail(e)
         partitions = [TopicPartition(name, p) for name, topic in topics.items() for p in topic.partitions]
-        known = self._mirror.copies.keys() | self.quarantined.keys()
-        self._unplaced = {tp for tp in partitions if tp not in known}
-        await self._take_up(sorted(self._unplaced), topics, topics)
+        current = self._mirror.copies.keys() | self.quarantined.keys()
+        self._unplaced = {tp for tp in partitions if tp not in current}
+        await self._start_copying(sorted(self._unplaced), topics, topics)
 
     async def _retry_due(self) -> None:
-        """Try quarantined partitions again; forget those that the source no longer has."""
+        """Retry the quarantined partitions that are due; forget those that the source no longer has."""
         due = [
             tp
             for tp in self._quarantine.due(self._clock())
@@ -286,15 +293,15 @@ class Link:
         if not due:
             return
         topics = {topic.name: topic for topic in await self._topics.chosen()}
-        there = [tp for tp in due if tp.topic in topics and tp.partition in topics[tp.topic].partitions]
+        existing = [tp for tp in due if tp.topic in topics and tp.partition in topics[tp.topic].partitions]
         for tp in due:
-            if tp not in there:
+            if tp not in existing:
                 self._forget(tp)
                 remote = self._placing.remote_of(tp)
                 log.warning(
-                    "%s: %s was deleted in the source; %s stays as it is", self.settings.name, tp, remote
+                    "%s: %s was deleted in the source; %s is not changed", self.settings.name, tp, remote
                 )
-        await self._take_up(there, topics, {tp.topic for tp in there})
+        await self._start_copying(existing, topics, {tp.topic for tp in existing})
 
     def _forget(self, tp: TopicPartition) -> None:
         self._quarantine.forget(tp)
@@ -302,27 +309,28 @@ class Link:
         self._ends.pop(tp, None)
         self._behind.discard(tp)
 
-    async def _take_up(
+    async def _start_copying(
         self, tps: Iterable[TopicPartition], topics: Mapping[str, TopicMetadata], aligned: Iterable[str]
     ) -> None:
-        """Align the topics `aligned`, then copy these partitions, each as soon as its place is found."""
+        """Align the topics `aligned`, then copy each partition as soon as its position is known."""
         refused = await self._topics.align([topics[name] for name in aligned])
         for name, why in refused.items():
-            log.warning("%s: %s is not kept like its source: %s", self.settings.name, name, why)
-        for tp in (wanted := list(tps)):
+            log.warning("%s: the remote topic of %s could not be aligned: %s", self.settings.name, name, why)
+        partitions = list(tps)
+        for tp in partitions:
             if tp.topic in refused:
                 self._failed(NotAligned(tp, str(refused[tp.topic])))
         await self._placing.place(
-            [tp for tp in wanted if tp.topic not in refused],
+            [tp for tp in partitions if tp.topic not in refused],
             topics,
-            await self._target_admin.list_topics() if wanted else {},
+            await self._target_admin.list_topics() if partitions else {},
             on_placed=self._placed,
             on_failure=self._failed,
         )
 
     def _placed(self, placed: Placed) -> None:
         tp, position = placed.tp, placed.position
-        log.info("%s: %s from %d on", self.settings.name, tp, position.upstream)
+        log.info("%s: copying %s from offset %d on", self.settings.name, tp, position.upstream)
         self._unplaced.discard(tp)
         self._ends.setdefault(tp, placed.end)
         self._behind.add(tp)

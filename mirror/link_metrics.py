@@ -1,6 +1,6 @@
-"""What a flow tells of itself by the names of MirrorMaker's metrics, read from it when somebody asks.
+"""Metrics of a flow under the names of MirrorMaker's, read when they are requested.
 
-MirrorMaker measures each record; here a batch's newest record stands for it.
+MirrorMaker measures each record; here only the newest record of each batch is measured.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mirror.source import MirrorSource
 
 
 class LinkMetrics:
-    """Reads one link that is open."""
+    """Metrics of one open link."""
 
     def __init__(self, mirror: MirrorSource, quarantine: Quarantine, placings: Callable[[], Values]) -> None:
         self._mirror = mirror
@@ -23,17 +23,20 @@ class LinkMetrics:
         self._placings = placings
 
     def add_to(self, metrics: Metrics, *, source: str, target: str) -> Callable[[], None]:
-        """Register everything under the clusters' aliases; returns how to end that."""
-        told = ExitStack()
+        """Register all metrics, tagged with the clusters' aliases.
+
+        Return a function that removes them again.
+        """
+        registrations = ExitStack()
         each, add, aliases = metrics.add_each, metrics.add, {"source": source, "target": target}
-        told.callback(each("kafka.connect.mirror", "MirrorSourceConnector", self._copied, **aliases))
-        told.callback(each("millstream", "mirror-partition", self._lags, **aliases))
-        told.callback(add("millstream", "mirror-link", self._link, **aliases))
-        told.callback(add("millstream", "mirror-placing", self._placings, **aliases))
-        return told.close
+        registrations.callback(each("kafka.connect.mirror", "MirrorSourceConnector", self._copied, **aliases))
+        registrations.callback(each("millstream", "mirror-partition", self._lags, **aliases))
+        registrations.callback(add("millstream", "mirror-link", self._link, **aliases))
+        registrations.callback(add("millstream", "mirror-placing", self._placings, **aliases))
+        return registrations.close
 
     def _copied(self) -> Iterator[tuple[Mapping[str, str], Values]]:
-        """By the remote topics' names, as MirrorMaker."""
+        """Yield the metrics of each partition, tagged with the remote topic's name as in MirrorMaker."""
         for copy in list(self._mirror.copies.values()):
             yield (
                 {"topic": copy.remote.topic, "partition": str(copy.remote.partition)},
@@ -51,7 +54,7 @@ class LinkMetrics:
             yield tags, {"records-lag": copy.lag_records()}
 
     def _link(self) -> Values:
-        return {**self._mirror.statistics(), "quarantined_partitions": len(self._quarantine.held)}
+        return {**self._mirror.statistics(), "quarantined_partitions": len(self._quarantine.partitions)}
 
 
 def _all_of(name: str, values: Windowed) -> Values:

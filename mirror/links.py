@@ -1,4 +1,4 @@
-"""Flows side by side: one that fails is opened again, and the others go on."""
+"""Several flows in one process: a flow that fails is opened again while the others go on."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ RETRY_FIRST_SECONDS = 1.0
 RETRY_MAX_SECONDS = 60.0
 
 
-class KeptLink:
-    """One flow, opened again after every failure until `stop`.
+class SupervisedLink:
+    """A flow that is opened again after every failure until `stop`.
 
-    `link` is the one that runs, or ran last; `failure` why there is none now, or why the last one ended.
-    `metrics`: where each of them tells of itself; its own unless given.
+    `link` is the link that runs or ran last, None before the first. `failure` is the last error, None while a
+    link runs. `metrics` is the registry all its links report to, by default a new one.
     """
 
     def __init__(self, settings: LinkSettings, *, metrics: Metrics | None = None) -> None:
@@ -32,14 +32,14 @@ class KeptLink:
         self.link: Link | None = None
         self.failure: Exception | None = None
         self.opened_at = 0.0
-        """By the monotonic clock, of `link`."""
+        """When `link` was opened, by the monotonic clock."""
         self._stopping = asyncio.Event()
 
     async def run(self, *, until_caught_up: bool = False) -> None:
-        """Run until `stop`, with `until_caught_up` until the end of the first `Link.run`.
+        """Run until `stop`. With `until_caught_up`, run until the first `Link.run` ends.
 
-        Errors of the flow are not raised: look at `failure`. A setting that cannot be used is not tried
-        again, nor credentials that are refused before the flow ever ran.
+        Errors of the flow are not raised: see `failure`. An invalid setting ends the flow, and so do
+        credentials that are refused before it first ran.
         """
         backoff = Backoff(RETRY_FIRST_SECONDS, RETRY_MAX_SECONDS)
         while not self._stopping.is_set():
@@ -67,18 +67,18 @@ class KeptLink:
                 backoff.reset()
             pause = backoff.next()
             log.warning("%s is down, again in %.0f s: %s", self.settings.name, pause, reason)
-            await self._rest(pause)
+            await self._wait(pause)
 
     def stop(self) -> None:
-        """Have `run` come to an end, with everything passed on acked."""
+        """End `run` once the target has acknowledged everything sent."""
         self._stopping.set()
         if self.link is not None:
             self.link.stop()
 
     @property
     def exit_status(self) -> int:
-        """0: every partition was copied; 1: the flow was down, or a partition in quarantine; 2: a setting
-        cannot be used.
+        """0 if every partition was copied, 1 if the flow was down or a partition in quarantine, 2 if a
+        setting is invalid.
         """
         if isinstance(self.failure, ConfigError):
             return 2
@@ -94,7 +94,7 @@ class KeptLink:
         finally:
             stopping.cancel()
             if not opening.done():
-                opening.cancel()  # it may be waiting for a cluster that is away
+                opening.cancel()  # it may be waiting for an unreachable cluster
                 await asyncio.gather(opening, return_exceptions=True)
         if opening.cancelled():
             return
@@ -107,7 +107,7 @@ class KeptLink:
         finally:
             await link.close()
 
-    async def _rest(self, seconds: float) -> None:
+    async def _wait(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
@@ -115,8 +115,8 @@ class KeptLink:
             pass
 
 
-async def run_links(links: Sequence[KeptLink], *, until_caught_up: bool) -> int:
-    """Run all of them to their ends; the worst exit status."""
+async def run_links(links: Sequence[SupervisedLink], *, until_caught_up: bool) -> int:
+    """Run all flows until they end. Return the worst exit status."""
     async with asyncio.TaskGroup() as group:
         for link in links:
             group.create_task(link.run(until_caught_up=until_caught_up))

@@ -1,18 +1,18 @@
-"""The offset-syncs topic: which record of the source became which of the target, now and then.
+"""The offset-syncs topic: pairs of a source offset and the target offset of the same record.
 
     mm2-offset-syncs.<other cluster>.internal     one partition, compacted, MirrorMaker 2's format:
     key      topic STRING │ partition INT32       of the source (STRING: int16 length, UTF-8)
     value    upstream INT64 │ downstream INT64
-    headers  topic-id │ remote-topic-id │ next │ producer │ leader-epoch     MirrorMaker looks at none
+    headers  topic-id │ remote-topic-id │ next │ producer │ leader-epoch     MirrorMaker ignores them
     producer       producer id INT64 │ epoch INT16 │ sequence INT32
     leader-epoch   INT32                of the source's record before `next`
 
-A sync (U, D) says: the record at U of the source is, or will be, the one at D of the target. `next` is a pair
-like the value, the first that is not copied yet: what the target holds from there on are the source's records
-from there on, in order. Without it (MirrorMaker wrote the sync) the pair itself serves. The ids are 16 bytes
-each: when a topic was made again under the same name, the sync does not hold any more. `producer`: as whom
-the first record that is not copied yet is produced, and with which sequence number (see `position`). The
-leader epoch shows a source that has lost records that were copied (KIP-320).
+A sync (U, D) says that the source's record at offset U has, or will get, offset D in the target. `next` is
+such a pair for the first record that is not copied yet. The target's records from there on are the source's
+from there on, in order. A sync by MirrorMaker has no `next`: its value is used instead. The ids, 16 bytes
+each, show whether a topic was deleted and created again, which makes the sync invalid. `producer` is the
+producer id and epoch of the first record that is not copied yet, and its sequence number (see `position`).
+The leader epoch shows if the source has lost copied records (KIP-320).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kafka_client import (
 )
 from kafka_client.errors import KafkaError
 from kafka_client.records import Headers, NewRecord, Record
-from mirror.errors import of_setting
+from mirror.errors import with_setting
 
 TOPIC_ID_HEADER = "topic-id"
 REMOTE_TOPIC_ID_HEADER = "remote-topic-id"
@@ -54,21 +54,21 @@ _PRODUCER = struct.Struct(">qhi")
 
 
 class ProducerPosition(NamedTuple):
-    """As whom the next record is produced, and with which sequence number."""
+    """The producer id, epoch and sequence number of the next record to produce."""
 
     identity: Identity
     sequence: int
 
     def after(self, records: int) -> ProducerPosition:
-        """The place `records` further on; sequence numbers wrap at 2^31."""
+        """Return the position `records` later; sequence numbers wrap at 2^31."""
         return ProducerPosition(self.identity, (self.sequence + records) & SEQUENCE_MASK)
 
 
 class OffsetSync(NamedTuple):
-    """Offsets of one source partition and its remote one that belong together.
+    """Corresponding offsets of a source partition and its remote partition.
 
-    `upstream` and `downstream` are of one record, the `next_` ones of what was not copied yet.
-    `topic_id` is the source topic's, `remote_topic_id` the target's, zeros where it is not known.
+    `upstream` and `downstream` are one record's offsets, the `next_` pair those of the first record not
+    copied yet. `topic_id` is the source topic's id, `remote_topic_id` the remote topic's, zeros if unknown.
     """
 
     tp: TopicPartition
@@ -83,7 +83,7 @@ class OffsetSync(NamedTuple):
 
 
 def encode_sync(sync: OffsetSync, timestamp_ms: int) -> NewRecord:
-    """The sync as a record."""
+    """Return the sync as a record of the topic."""
     name = sync.tp.topic.encode()
     key = _INT16.pack(len(name)) + name + _INT32.pack(sync.tp.partition)
     headers: Headers = (
@@ -100,7 +100,7 @@ def encode_sync(sync: OffsetSync, timestamp_ms: int) -> NewRecord:
 
 
 def decode_sync(key: bytes, value: bytes, headers: Headers = ()) -> OffsetSync:
-    """The sync a record holds; ValueError if it holds none."""
+    """Return the sync in a record. Raises ValueError if the record is no sync."""
     try:
         (size,) = _INT16.unpack_from(key)
         (partition,) = _INT32.unpack_from(key, 2 + size)
@@ -124,9 +124,9 @@ def decode_sync(key: bytes, value: bytes, headers: Headers = ()) -> OffsetSync:
 
 
 class OffsetSyncs:
-    """The syncs of one link: read once at the start, written as the copy goes on.
+    """The syncs of one link, read once at the start and written during the copy.
 
-    `client` is of the cluster that holds the topic. Call `open` first, `close` in the end.
+    `client` is connected to the cluster of the offset-syncs topic. Call `open` first, `close` at the end.
     """
 
     def __init__(self, client: Client, topic: str, replication_factor: int) -> None:
@@ -138,24 +138,24 @@ class OffsetSyncs:
         self._latest: dict[TopicPartition, OffsetSync] = {}
 
     async def open(self) -> Mapping[TopicPartition, OffsetSync]:
-        """Create the topic if need be and read it to its end: the latest sync of every partition."""
+        """Create the topic if it is missing and read it to its end. Return each partition's latest sync."""
         new = NewTopic(self._topic, 1, self._replication_factor, {"cleanup.policy": "compact"})
         try:
             await Admin(self._client).create_topics([new], exist_ok=True)
         except KafkaError as e:
-            raise of_setting(e, "offset-syncs.topic.replication.factor", self._replication_factor) from None
+            raise with_setting(e, "offset-syncs.topic.replication.factor", self._replication_factor) from None
         await self._read()
         await self._producer.start()
         return self._latest
 
     def latest(self, tp: TopicPartition) -> OffsetSync | None:
-        """The sync written last, by us or before."""
+        """Return the partition's last sync, by this process or an earlier one, or None."""
         return self._latest.get(tp)
 
     async def write(self, sync: OffsetSync, timestamp_ms: int) -> asyncio.Future[int | None]:
-        """Write a sync; the future is done when it is acked. Waits for buffer space only.
+        """Send a sync. Return a future that ends when the sync is acknowledged; wait only for buffer space.
 
-        Raises what an earlier sync failed with: without them a restart would not find its place.
+        Raises the error of an earlier sync, because a restart needs every sync to compute its position.
         """
         self._check()
         self._latest[sync.tp] = sync
@@ -164,7 +164,7 @@ class OffsetSyncs:
         return future
 
     async def flush(self) -> None:
-        """Wait until the syncs written so far are acked; raises what one failed with."""
+        """Wait until the syncs written so far are acknowledged. Raises the first error of any sync."""
         await self._producer.flush()
         self._check()
 

@@ -1,6 +1,6 @@
-"""One partition's copy: what was read, what is on its way, what the target has acknowledged.
+"""State of one partition's copy: what was read, what is in flight, what the target has acknowledged.
 
-Who fetches and produces is `source`'s business, where a copy begins `position`'s.
+`source` fetches and produces; `position` computes where a copy begins.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafka_client.records import RecordReader, read_header
 from mirror.errors import ForeignWrite, MirrorError, NotFetched, NotPassed, OutOfSequence
 from mirror.forward_batch import Passed
 from mirror.offsets import NO_EPOCH, NO_ID, SEQUENCE_MASK, OffsetSync, ProducerPosition
-from mirror.unreadable import way_on
+from mirror.unreadable import explain_unreadable
 
 _OTHER_SEQUENCE = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -28,7 +28,7 @@ _OTHER_SEQUENCE = (
 
 @dataclass(slots=True)
 class InFlight:
-    """A batch that was sent at `sent_at`; `future` is its ack."""
+    """A batch that was sent at `sent_at`, in seconds; `future` is its acknowledgement."""
 
     passed: Passed
     size: int
@@ -40,76 +40,79 @@ class InFlight:
 
 @dataclass(slots=True, kw_only=True)
 class PartitionCopy:
-    """State of one partition's copy. `upstream` offsets are the source's, `downstream` the target's."""
+    """The copy of one partition. `upstream` offsets are the source's, `downstream` the target's."""
 
     tp: TopicPartition
     remote: TopicPartition
     position: int
     """Next upstream offset to read."""
     downstream: int
-    """Downstream offset the next batch to be acked must get."""
+    """Downstream offset that the next batch to be acknowledged must get."""
     identity: Identity
-    """The producer id and epoch it is produced under."""
+    """The producer id and epoch of the batches sent to the target."""
     sequence: int
     """The sequence number of the next record to be acked."""
     topic_id: bytes = NO_ID
     remote_topic_id: bytes = NO_ID
     end: int = -1
-    """The source's last stable offset, as last heard."""
+    """The source's last stable offset, from the latest response."""
     copied: int = -1
-    """Upstream offset behind the last acked batch."""
+    """Upstream offset after the last acknowledged batch."""
     leader_epoch: int = NO_EPOCH
-    """The source's, of the last acked batch: it shows a source that has lost the batch (KIP-320)."""
+    """Leader epoch, in the source, of the last acknowledged batch: shows if the source loses it (KIP-320)."""
     timestamp: int = -1
-    """Newest timestamp of the last acked batch, ms."""
+    """Newest timestamp of the last acknowledged batch, in ms."""
     records: int = 0
     bytes: int = 0
     acked: Passed | None = None
-    """The last acked batch."""
+    """The last acknowledged batch."""
     in_flight: deque[InFlight] = field(default_factory=deque)
     in_flight_bytes: int = 0
     age_ms: Windowed = field(default_factory=Windowed)
-    """How old the newest record of a batch was when it was passed on."""
+    """Age of each batch's newest record when the batch was sent, in ms."""
     latency_ms: Windowed = field(default_factory=Windowed)
-    """How old it was when the batch was acked."""
+    """Age of each batch's newest record when the batch was acknowledged, in ms."""
 
     def lag_records(self) -> int:
-        """Offsets of the source that are not acked by the target yet."""
+        """Return how many offsets of the source the target has not acknowledged yet."""
         return max(self.end - self.copied, 0)
 
     def lag_seconds(self, now: float) -> float:
-        """How old the copy's newest record is, 0 when nothing is missing."""
+        """Return the age of the copy's newest record in seconds, or 0 if there is no lag."""
         return max(now - self.timestamp / 1000, 0.0) if self.lag_records() and self.timestamp >= 0 else 0.0
 
     def add(self, sent: InFlight) -> None:
-        """A batch is on its way."""
+        """Add a batch that was sent."""
         if sent.max_timestamp >= 0:
             self.age_ms.record(sent.sent_at * 1000 - sent.max_timestamp)
         self.in_flight.append(sent)
         self.in_flight_bytes += sent.size
 
     def read_up_to(self, position: int) -> None:
-        """Everything before `position` was passed on, or need not be."""
+        """Set the position: everything before it was sent, or need not be."""
         self.position = position
         if not self.in_flight:
             self.copied = position
 
     def take_acks(self, now: float) -> int:
-        """Take the acks that have come, in order; returns how many. Raises MirrorError for a failed one."""
-        taken = 0
+        """Handle the acknowledgements that have arrived, in order. Return how many.
+
+        Raises MirrorError if a batch was refused.
+        """
+        count = 0
         while self.in_flight and self.in_flight[0].future.done():
             sent = self.in_flight.popleft()
             self.in_flight_bytes -= sent.size
             self._take_ack(sent)
             if sent.max_timestamp >= 0:
                 self.latency_ms.record(now * 1000 - sent.max_timestamp)
-            taken += 1
+            count += 1
         if not self.in_flight:
             self.copied = self.position
-        return taken
+        return count
 
     def sync(self) -> OffsetSync | None:
-        """Of the last acked batch; written when it is time."""
+        """Return the sync of the last acknowledged batch, or None if there is no such batch."""
         if self.acked is None:
             return None
         return OffsetSync(
@@ -124,20 +127,20 @@ class PartitionCopy:
             self.leader_epoch,
         )
 
-    def is_told(self, latest: OffsetSync | None) -> bool:
-        """Whether the latest sync holds the producer id and epoch of this copy."""
+    def is_in_sync_record(self, latest: OffsetSync | None) -> bool:
+        """Return True if the latest sync has the producer id and epoch of this copy."""
         return (
             latest is not None and latest.producer is not None and (latest.producer.identity == self.identity)
         )
 
     def first_sync(self) -> OffsetSync:
-        """The sync to write before the first record: without it a killed copy could not be continued."""
+        """Return the sync to write before the first record; a killed copy cannot be resumed without one."""
         at = (self.position, self.downstream)
         producer = ProducerPosition(self.identity, self.sequence)
         return OffsetSync(self.tp, *at, *at, self.topic_id, self.remote_topic_id, producer, self.leader_epoch)
 
     def forget(self) -> None:
-        """Ignore what becomes of the batches in flight."""
+        """Ignore the results of the batches in flight."""
         for sent in self.in_flight:
             sent.future.add_done_callback(lambda future: future.cancelled() or future.exception())
 
@@ -164,7 +167,7 @@ class PartitionCopy:
 def refused(copy: PartitionCopy, passed: Passed, error: KafkaError) -> MirrorError:
     """Return the error to quarantine the partition with, when the target refused a batch."""
     if error.code == ErrorCode.INVALID_RECORD and (unreadable := _unreadable_in_source(copy.tp, passed)):
-        return NotFetched(copy.tp, way_on(unreadable))
+        return NotFetched(copy.tp, explain_unreadable(unreadable))
     kind = OutOfSequence if error.code in _OTHER_SEQUENCE else NotPassed
     return kind(copy.tp, f"{copy.remote} does not take the batch at {passed.first_offset}: {error}")
 

@@ -1,4 +1,4 @@
-"""What a topic of cluster `source` is called in the target: MirrorMaker 2's replication policies."""
+"""MirrorMaker 2's replication policies: how a topic's remote topic in the target is named."""
 
 from __future__ import annotations
 
@@ -9,47 +9,50 @@ from kafka_client.errors import ConfigError
 
 
 class ReplicationPolicy(Protocol):
-    """Names, and nothing else."""
+    """A rule for the names of remote topics."""
 
     def remote_topic(self, source: str, topic: str) -> str:
-        """The name in the target cluster of `topic` of the cluster `source`."""
+        """Return the name that `topic` of the cluster `source` has in the target."""
         ...
 
     def upstream_clusters(self, topic: str) -> list[str]:
-        """Aliases `topic` has come through, nearest first; none for a topic of this cluster's own."""
+        """Return the aliases of the clusters `topic` was copied through, nearest first.
+
+        The list is empty for a topic that was created in this cluster.
+        """
         ...
 
 
 class DefaultReplicationPolicy:
-    """`source.topic`: the origin shows in the name, so that copying both ways cannot go in circles."""
+    """The policy that names a remote topic `source.topic`, so that flows in both directions make no cycle."""
 
     def __init__(self, separator: str = ".", aliases: frozenset[str] = frozenset()) -> None:
         self._separator = separator
         self._aliases = aliases
 
     def remote_topic(self, source: str, topic: str) -> str:
-        """The topic with its cluster in front."""
+        """Return the topic's name, prefixed with its cluster's alias."""
         return f"{source}{self._separator}{topic}"
 
     def upstream_clusters(self, topic: str) -> list[str]:
-        """The prefixes that are names of known clusters."""
-        found = []
+        """Return the prefixes of the name that are aliases of configured clusters."""
+        clusters = []
         alias, separator, rest = topic.partition(self._separator)
         while separator and alias in self._aliases:
-            found.append(alias)
+            clusters.append(alias)
             alias, separator, rest = rest.partition(self._separator)
-        return found
+        return clusters
 
 
 class IdentityReplicationPolicy:
-    """The same name on both sides. Nothing but the operator keeps two links from copying in circles."""
+    """The policy that keeps a topic's name. The operator has to make sure that flows make no cycle."""
 
     def remote_topic(self, source: str, topic: str) -> str:
-        """The name as it is."""
+        """Return the topic's name unchanged."""
         return topic
 
     def upstream_clusters(self, topic: str) -> list[str]:
-        """Not to be seen from the name."""
+        """Return an empty list: the name does not show the origin."""
         return []
 
 
@@ -60,7 +63,10 @@ _POLICIES: dict[str, Callable[[str, frozenset[str]], ReplicationPolicy]] = {
 
 
 def policy_named(name: str, separator: str, aliases: frozenset[str]) -> ReplicationPolicy:
-    """The policy of Kafka's class name, with or without its package."""
+    """Return the policy with this class name in Kafka, with or without its package.
+
+    Raises ConfigError if there is none.
+    """
     make = _POLICIES.get(name.rpartition(".")[2])
     if make is None:
         raise ConfigError("replication.policy.class", name, " or ".join(_POLICIES))

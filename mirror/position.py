@@ -1,25 +1,25 @@
-"""Where a copy goes on: exact, whenever and however the last one ended.
+"""Computes where a copy resumes, exactly, whenever and however the last one ended.
 
-A sync's pair (U, D) of what was not copied yet, and the target's end L, are enough. Only the mirror writes
-to the remote topic, and it passes every record on, in order; so the target's records D … L−1 are the
-source's next L−D records from U on, and the copy goes on behind them. The source's batches are walked from
-U to count them (headers only), and the last of them is compared with the target's last, record by record:
-that is the proof that no compaction, retention or foreign write came between. Syncs are written every
-second or so, which bounds the walk.
+A sync's pair (U, D) of the first record that was not copied, and the target's end L, are enough. Only the
+mirror writes to the remote topic, and it sends every record in order. So the target's records D … L−1 are the
+source's next L−D records from U on, and the copy resumes after them. The source's batches from U on are read
+and counted by their headers. The last of them is compared with the target's last batch, record by record.
+This proves that no compaction, retention or foreign write came between. A sync is written about every second,
+which bounds the number of batches to count.
 
-A record acknowledged by the target is thus never copied again, and one that was not is copied: exactly
-once, without transactions, after SIGKILL too.
+A record that the target acknowledged is never copied again, and any other record is copied: exactly once,
+without transactions, even after SIGKILL.
 
-L is the high watermark, and behind it there may be more: batches of a killed mirror that are not replicated
-yet, or still on their way. So a copy goes on under the same producer id and epoch, with the sequence number
-behind the last record's, which stands in the target's last batch (or in the sync, if there is none). What was
-on its way has the very numbers that the same batches get again. Whichever comes second is no news to the
-target (KIP-98): if it is ours, it is acknowledged with the offset the first one got. At most five batches of
-a partition are on their way, and so many a broker remembers. If they are not the same (the source was
-compacted in between, a second mirror is further on) ours are refused, and the place is found anew. Nothing
-has to be waited for, and no epoch is raised: that would let both be written.
+L is the high watermark, so the target may have more: batches of a killed mirror that are not replicated yet,
+or still in flight. The copy resumes with the same producer id and epoch. Its sequence number follows the last
+record's in the target's last batch, or comes from the sync if there is no batch. So the same batches get the
+sequence numbers they had before, and the target appends only one of the two (KIP-98). If the second is ours,
+it is acknowledged with the first one's offset. A broker remembers five batches per producer, and no more than
+five batches of a partition are in flight. If the batches differ (the source was compacted in between, a
+second mirror is ahead), ours are refused, and the position is computed again. Nothing has to be waited for.
+The epoch is not raised, because then the target would append both.
 
-What this rests on is asserted while copying: every batch must get the offset after the one before
+The copy asserts the assumption behind this: every batch must get the offset after the one before
 (`ForeignWrite`).
 """
 
@@ -39,7 +39,7 @@ from mirror.errors import (
     TargetRecreated,
     TargetTruncated,
 )
-from mirror.forward_batch import end_alike, record_count
+from mirror.forward_batch import have_equal_ends, record_count
 from mirror.offsets import NO_EPOCH, OffsetSync, ProducerPosition
 from mirror.unreadable import UnreadableSkips
 
@@ -48,17 +48,20 @@ FETCH_SECONDS = 30
 
 
 class LogEnds(NamedTuple):
-    """Log start and end of a partition; for a source the end is the last stable offset."""
+    """Log start and end of a partition.
+
+    The end is the source's last stable offset or the target's high watermark.
+    """
 
     start: int
     end: int
 
 
 class Position(NamedTuple):
-    """The next offset to read of the source, and the one it will have in the target.
+    """The next offset to read from the source, and the offset that record will have in the target.
 
-    `producer`: the id and epoch it is produced under; None if nothing was ever produced, or they are not
-    known. `leader_epoch`: the source's, of the record before (-1: not known).
+    `producer` has the producer id, epoch and sequence number to resume with; None if unknown, or if nothing
+    was produced. `leader_epoch` is the source's leader epoch of the record before, -1 if unknown.
     """
 
     upstream: int
@@ -75,7 +78,7 @@ def check_sync(
     source: LogEnds,
     target: LogEnds,
 ) -> int:
-    """How many source records from the sync on the target holds already; an impossible state is raised.
+    """Return how many records after the sync the target has already.
 
     Raises TargetNotEmpty, TargetRecreated, TargetTruncated, SourcePurged, SourceRecreated.
     """
@@ -116,7 +119,10 @@ async def resume(
     ends: tuple[LogEnds, LogEnds],
     skips: UnreadableSkips,
 ) -> Position:
-    """The position after the `copied` records behind the sync (see `check_sync`), or PositionUnprovable."""
+    """Return the position after the `copied` records that follow the sync (see `check_sync`).
+
+    Raises PositionUnprovable if the source's records are not those of the target.
+    """
     source_ends, target_ends = ends
     if not copied:
         producer = sync.producer or await producer_at_end(target, remote, target_ends)
@@ -131,20 +137,20 @@ async def resume(
         raise PositionUnprovable(tp, f"the target's last record at {target_ends.end - 1} cannot be read")
     # A last batch that was deleted in the target cannot be compared, and is trusted.
     with reading(tp, read_header(last)):
-        is_alike = written is None or end_alike(last, written, sync.next_upstream)
-    if not is_alike:
+        is_equal = written is None or have_equal_ends(last, written, sync.next_upstream)
+    if not is_equal:
         raise PositionUnprovable(tp, f"the target's last record is not the source's at {position - 1}")
-    producer = _behind(written) or (sync.producer and sync.producer.after(copied))
+    producer = _producer_after(written) or (sync.producer and sync.producer.after(copied))
     leader_epoch = read_header(last).partition_leader_epoch
     return Position(position, target_ends.end, producer, leader_epoch)
 
 
 async def producer_at_end(target: Client, remote: TopicPartition, ends: LogEnds) -> ProducerPosition | None:
-    """The producer id and epoch of the target's last batch, and the sequence number behind it."""
-    return _behind(await _last_batch(target, remote, ends))
+    """Return the producer id and epoch of the target's last batch and the next sequence number, or None."""
+    return _producer_after(await _last_batch(target, remote, ends))
 
 
-def _behind(batch: memoryview | None) -> ProducerPosition | None:
+def _producer_after(batch: memoryview | None) -> ProducerPosition | None:
     if batch is None:
         return None
     header = read_header(batch)
@@ -157,9 +163,10 @@ def _behind(batch: memoryview | None) -> ProducerPosition | None:
 async def _walk(
     source: Client, sync: OffsetSync, copied: int, end: int, skips: UnreadableSkips
 ) -> tuple[int, int, memoryview]:
-    """Batches from the sync on until they hold `copied` records: how many, the offset behind, the last.
+    """Read the source's batches from the sync on until they have `copied` records.
 
-    Batches that are skipped, and batches without a header, were not copied.
+    Return the number of records, the offset after them and the last batch. Skipped batches and batches
+    without a readable header do not count, as they were not copied.
     """
     counted, position = 0, sync.next_upstream
     async with BatchFetcher(source, isolation_level="read_committed") as fetcher:
@@ -178,11 +185,11 @@ async def _walk(
 
 
 def _not_copied(unreadable: UnreadableBatch) -> None:
-    """Pass over a batch without a header that makes sense: no mirror passes such a batch on."""
+    """Ignore a batch whose header is invalid: no mirror copies such a batch."""
 
 
 async def _last_batch(target: Client, remote: TopicPartition, ends: LogEnds) -> memoryview | None:
-    """The target's last batch; None if it was deleted there, or does not come in time."""
+    """Return the target's last batch, or None if it was deleted or is not returned in time."""
     if ends.start >= ends.end:
         return None
     async with BatchFetcher(target, max_partition_fetch_bytes=PROOF_BYTES, fetch_sessions=False) as fetcher:

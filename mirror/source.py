@@ -1,9 +1,9 @@
-"""The copying itself: batches fetched from the source, produced to the target, partition to same partition.
+"""Copies batches from the source to the target, each partition to the partition of the same number.
 
-Nothing is done per record on the way. One task runs `copy`; acks are looked at in order as they come. A
-partition that cannot go on is removed, and the others go on: none may hold more than its share of the memory
-for batches in flight, and one that holds some for too long while others are acknowledged is removed too.
-`link` quarantines it.
+No work is done per record. One task calls `copy`, and acknowledgements are handled in order as they arrive. A
+partition that cannot be copied is removed, and `link` quarantines it. No partition may use more than its
+share of the memory for batches in flight. A partition whose batches stay unacknowledged for too long, while
+others are acknowledged, is removed too.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from mirror.forward_batch import Passed, pass_on
 from mirror.offsets import OffsetSyncs, ProducerPosition
 from mirror.partition import InFlight, PartitionCopy, refused
 from mirror.position import Position
-from mirror.unreadable import UnreadableSkips, way_on
+from mirror.unreadable import UnreadableSkips, explain_unreadable
 
 BUFFER_MEMORY = 64 << 20
 SHARE_MIN = 1 << 20
-"""Bytes a partition may have on their way, however many there are: a fetch brings so much of it."""
+"""Bytes a partition may always have in flight; a fetch returns up to this much of a partition."""
 REQUEST_SIZE_MAX = 16 << 20
-"""Of one batch: what the target takes (`max.message.bytes`) is the target's to say."""
+"""Bytes of one request. The target itself limits the size of a batch (`max.message.bytes`)."""
 FETCH_WAIT_MS = 500
 CLOSE_MS = 5_000
 ACK_SECONDS = 30.0
-"""How long a partition may be without an ack while others get theirs."""
+"""How long a batch may wait for its acknowledgement while other partitions get theirs."""
 
 
 class _Passing(NamedTuple):
-    """A batch to pass on; the rest is the source batch's."""
+    """A batch to send, and the size, timestamp and leader epoch of the source batch."""
 
     passed: Passed
     size: int
@@ -44,7 +44,7 @@ class _Passing(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What was fetched of one partition, ready to be sent; `position` is behind it."""
+    """The fetched batches of one partition, ready to be sent; `position` is the offset after them."""
 
     copy: PartitionCopy
     passing: list[_Passing]
@@ -52,10 +52,10 @@ class _Prepared(NamedTuple):
 
 
 class MirrorSource:
-    """Copies the partitions it was given. `open`, then `copy` again and again, then `close`.
+    """The copying part of a flow. Call `open`, then `copy` repeatedly, then `close`.
 
-    A partition's own trouble goes to `on_failure`, after the partition was let go; what `copy` raises is the
-    trouble of all.
+    The error of one partition goes to `on_failure` after the partition was removed. An error raised by `copy`
+    concerns all partitions.
     """
 
     def __init__(
@@ -90,18 +90,18 @@ class MirrorSource:
         self.copies: dict[TopicPartition, PartitionCopy] = {}
         self._unacked: set[TopicPartition] = set()
         self._changed: set[TopicPartition] = set()
-        """Those with a batch sent or acknowledged since `take_acks`."""
+        """Partitions with a batch sent or acknowledged since the last `take_acks`."""
         self._unsynced: set[TopicPartition] = set()
-        """Those with an ack since their last sync: the others have nothing to say."""
+        """Partitions with an acknowledgement since their last sync; the others need no new sync."""
         self._full: set[TopicPartition] = set()
-        """Those that are not read on because their share of the memory is on its way."""
+        """Partitions that are paused because they have used up their share of the memory."""
 
     async def open(self) -> None:
-        """Get ready to produce."""
+        """Start the producer."""
         await self._producer.start()
 
     def can_add(self, remote: TopicPartition) -> bool:
-        """Whether nothing is on its way to `remote` any more from the time before it was let go."""
+        """Return True if no batch sent before `remote` was removed is still in flight."""
         return self._producer.is_idle(remote)
 
     def add(
@@ -113,7 +113,10 @@ class MirrorSource:
         position: Position,
         end: int,
     ) -> None:
-        """Copy this partition too, from `position` on; `end` is the source's now. See `can_add`."""
+        """Copy this partition too, from `position` on. `end` is the source's last stable offset.
+
+        See `can_add`.
+        """
         producer = position.producer or ProducerPosition(self._producer.identity, 0)
         self._producer.continue_at(remote, producer.identity, producer.sequence)
         self.copies[tp] = PartitionCopy(
@@ -132,7 +135,7 @@ class MirrorSource:
         self._fetcher.add(tp, position.upstream, position.leader_epoch)
 
     def remove(self, tp: TopicPartition) -> None:
-        """Copy this partition no more. What of it was appended is found out when it is added again."""
+        """Stop copying this partition. Its position is computed from the target when it is added again."""
         copy = self.copies.pop(tp)
         self._unacked.discard(tp)
         self._changed.discard(tp)
@@ -148,13 +151,15 @@ class MirrorSource:
         self._on_failure(error)
 
     def check_topic(self, tp: TopicPartition, topic_id: bytes) -> None:
-        """Raise SourceRecreated if the topic was made anew: the old one's position says nothing of it."""
+        """Raise SourceRecreated if the topic was deleted and created again, since the position is the old
+        one's.
+        """
         copied = self.copies[tp].topic_id
         if any(topic_id) and any(copied) and topic_id != copied:
             raise SourceRecreated(tp, f"topic id {topic_id.hex()}, it was {copied.hex()} when copying began")
 
     async def copy(self, *, timeout_ms: int = FETCH_WAIT_MS) -> None:
-        """Pass on what is there; returns after one fetch, or `timeout_ms` without any."""
+        """Fetch once and send the batches. Return after `timeout_ms` if there is nothing to fetch."""
         fetched = await self._fetch(timeout_ms)
         todo = list(filter(None, map(self._prepare, fetched)))
         await self._write_first_syncs(each.copy for each in todo if each.passing)
@@ -165,16 +170,16 @@ class MirrorSource:
             await self._write_syncs()
 
     def take_acks(self) -> None:
-        """Take the acks that have come; a partition reads on when what is on its way has room again.
+        """Handle the acknowledgements that have arrived, and pause or resume partitions by their share.
 
-        Those that only wait are not looked at.
+        Only partitions with a batch sent or acknowledged since the last call are checked.
         """
         share, now = self._share(), self._clock()
         changed, self._changed = self._changed, set()
         for tp in changed:
             copy = self.copies.get(tp)
             if copy is None:
-                continue  # an ack that came after it was removed
+                continue  # acknowledged after it was removed
             try:
                 if copy.take_acks(now):
                     self._acked_at = now
@@ -195,8 +200,10 @@ class MirrorSource:
         return max(BUFFER_MEMORY // max(len(self.copies), 1), SHARE_MIN)
 
     def statistics(self) -> dict[str, int]:
-        """partitions, and how many of them have used up their share; in_flight_bytes of batches sent and not
-        acknowledged, of all together, and the bounds of all and of one partition.
+        """Return the counts of partitions, of paused partitions and of skipped batches and records.
+
+        The in_flight_bytes are those of all batches sent and not acknowledged. Their bounds, for all
+        partitions and for one, follow.
         """
         return {
             "partitions": len(self.copies),
@@ -208,11 +215,11 @@ class MirrorSource:
             "partition_in_flight_bytes_max": self._share(),
         }
 
-    def let_go_unacked(self) -> None:
-        """Remove partitions that have been without an ack for too long, though others got theirs.
+    def fail_unacked(self) -> None:
+        """Fail partitions without an acknowledgement for `ACK_SECONDS` while others got theirs.
 
-        Call it now and then from another task than `copy`'s, which may be waiting for the memory they hold. A
-        target that acknowledges nothing at all is away, and is waited for.
+        Call this regularly, from another task than `copy`, which may be waiting for the memory of these
+        partitions. A target that acknowledges nothing at all is unreachable, and no partition fails.
         """
         self.take_acks()
         now = self._clock()
@@ -223,12 +230,12 @@ class MirrorSource:
                 self.fail(NotAcked(copy.tp, f"{copy.remote} has not acknowledged {waited}"))
 
     def is_at(self, tp: TopicPartition, end: int) -> bool:
-        """Whether everything before this upstream offset was read and acked."""
+        """Return True if everything before this upstream offset was read and acknowledged."""
         copy = self.copies[tp]
         return not copy.in_flight and copy.position >= end
 
     async def drain(self) -> None:
-        """Wait for the acks of everything passed on, and leave a sync behind it."""
+        """Wait until everything sent is acknowledged, and write a sync of it."""
         await self._producer.flush()
         self._changed |= self._unacked
         self.take_acks()
@@ -236,7 +243,7 @@ class MirrorSource:
         await self._syncs.flush()
 
     async def close(self) -> None:
-        """Stop. What was appended of the unacknowledged is found out at the next start."""
+        """Stop. The next start computes which unacknowledged batches were appended."""
         await self._fetcher.close()
         await self._producer.close(timeout_ms=CLOSE_MS)
         for copy in self.copies.values():
@@ -274,7 +281,7 @@ class MirrorSource:
             self.fail(RecordsLost(tp, lost))
 
     def _prepare(self, fetched: Fetched) -> _Prepared | None:
-        """What to send of what was fetched; None if the partition was removed."""
+        """Return the batches to send of a fetched partition, or None if the partition was removed."""
         copy = self.copies.get(fetched.tp)
         if copy is None:
             return None
@@ -283,7 +290,7 @@ class MirrorSource:
             self.check_topic(copy.tp, fetched.topic_id)
             return _Prepared(copy, list(_passing(fetched, self._skips)), fetched.next_offset)
         except UnreadableBatch as e:
-            self.fail(NotFetched(copy.tp, way_on(e)))
+            self.fail(NotFetched(copy.tp, explain_unreadable(e)))
         except MirrorError as e:
             self.fail(e)
         return None
@@ -291,12 +298,12 @@ class MirrorSource:
     async def _send(self, prepared: _Prepared) -> None:
         copy = prepared.copy
         for passed, size, max_timestamp, leader_epoch in prepared.passing:
-            if not self._is_held(copy):
+            if not self._is_copied(copy):
                 return  # removed while this waited for memory
             try:
                 future = await self._producer.send_batch(*copy.remote, passed.batch)
             except MillstreamError as e:
-                if not self._is_held(copy):
+                if not self._is_copied(copy):
                     return
                 if not isinstance(e, KafkaError):
                     raise
@@ -311,14 +318,16 @@ class MirrorSource:
     def _acked(self, tp: TopicPartition, _: asyncio.Future[int | None]) -> None:
         self._changed.add(tp)
 
-    def _is_held(self, copy: PartitionCopy) -> bool:
+    def _is_copied(self, copy: PartitionCopy) -> bool:
         return self.copies.get(copy.tp) is copy
 
     async def _write_first_syncs(self, copies: Iterable[PartitionCopy]) -> None:
-        """Write a sync of each producer identity that none holds yet; call before producing under it."""
+        """Write a sync for each copy whose producer identity is in none yet; call this before producing."""
         now = int(self._clock() * 1000)
-        untold = {copy.tp: copy for copy in copies if not copy.is_told(self._syncs.latest(copy.tp))}
-        written = [await self._syncs.write(copy.first_sync(), now) for copy in untold.values()]
+        unsynced = {
+            copy.tp: copy for copy in copies if not copy.is_in_sync_record(self._syncs.latest(copy.tp))
+        }
+        written = [await self._syncs.write(copy.first_sync(), now) for copy in unsynced.values()]
         await asyncio.gather(*written)
 
     async def _write_syncs(self) -> None:
@@ -327,7 +336,7 @@ class MirrorSource:
             copy = self.copies.get(tp)
             if copy is None:
                 continue  # removed while another's sync was written
-            self._unsynced.discard(tp)  # what is acked from here on wants a sync of its own
+            self._unsynced.discard(tp)  # later acknowledgements add it again
             sync = copy.sync()
             if sync is not None and sync != self._syncs.latest(copy.tp):
                 await self._syncs.write(sync, int(self._synced_at * 1000))

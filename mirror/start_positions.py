@@ -1,6 +1,7 @@
-"""Finding where partitions go on: asks both clusters, many partitions at a time, and lets `position` decide.
+"""Computes where partitions start or resume: requests offsets from both clusters, and `position` decides.
 
-A partition that cannot be placed, or whose cluster does not answer, does not hold up the others.
+Many partitions are placed at a time. A partition that cannot be placed, or whose cluster does not respond,
+does not delay the others.
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 AT_A_TIME = 16
-"""Partitions whose batches are walked at the same time."""
-ASKED_AT_A_TIME = 1000
-"""Partitions whose ends are asked for each alone at the same time; who gets no answer waits for `ASK_MS`."""
-ASK_MS = 10_000
+"""Partitions whose batches are counted at the same time."""
+REQUESTS_AT_A_TIME = 1000
+"""Concurrent requests for the offsets of single partitions; a request times out after `REQUEST_TIMEOUT_MS`.
+"""
+REQUEST_TIMEOUT_MS = 10_000
 PLACE_SECONDS = 60.0
 NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """Where the copy of a partition goes on; `end` is the source's."""
+    """The start position of a partition's copy; `end` is the source's last stable offset."""
 
     tp: TopicPartition
     remote: TopicPartition
@@ -44,7 +46,7 @@ class Placed:
 
 
 class Placing:
-    """Places the partitions of one flow. `settings` tell their names, `syncs` what is known of them."""
+    """Computation of the start positions of one flow's partitions, from `syncs` and both logs' ends."""
 
     def __init__(
         self,
@@ -59,29 +61,29 @@ class Placing:
         self._target = target
         self._syncs = syncs
         self._skips = skips
-        self._source_admin = Admin(source, timeout_ms=ASK_MS)
-        self._target_admin = Admin(target, timeout_ms=ASK_MS)
-        self._begun: dict[TopicPartition, int] = {}
-        """First positions of partitions without a sync: another attempt must not begin later (`latest`)."""
+        self._source_admin = Admin(source, timeout_ms=REQUEST_TIMEOUT_MS)
+        self._target_admin = Admin(target, timeout_ms=REQUEST_TIMEOUT_MS)
+        self._first_positions: dict[TopicPartition, int] = {}
+        """First positions of partitions without a sync: a retry must not start later (`latest`)."""
         self._running = 0
 
     def statistics(self) -> dict[str, int]:
-        """running: partitions whose place is being looked for, and their bound."""
+        """Return running, the partitions whose position is being computed, and its bound running_max."""
         return {"running": self._running, "running_max": AT_A_TIME}
 
     def forget(self, tp: TopicPartition) -> None:
-        """The partition is gone from the source: one of its name would begin anew."""
-        self._begun.pop(tp, None)
+        """Forget a partition that was deleted in the source: a new one of this name starts afresh."""
+        self._first_positions.pop(tp, None)
 
     def remote_of(self, tp: TopicPartition) -> TopicPartition:
-        """What the partition is called in the target."""
+        """Return the remote partition of `tp`."""
         settings = self._settings
         return TopicPartition(settings.policy.remote_topic(settings.source.alias, tp.topic), tp.partition)
 
     async def source_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Log ends of partitions in the source, committed records only; without those that do not answer."""
-        found = await _ends_of_each(self._source_admin, list(tps), "read_committed")
-        return {tp: ends.end for tp, ends in found.items() if isinstance(ends, LogEnds)}
+        """Return the last stable offsets of source partitions, without partitions whose request failed."""
+        results = await _ends_of_each(self._source_admin, list(tps), "read_committed")
+        return {tp: ends.end for tp, ends in results.items() if isinstance(ends, LogEnds)}
 
     async def place(
         self,
@@ -92,7 +94,10 @@ class Placing:
         on_placed: Callable[[Placed], None],
         on_failure: Callable[[MirrorError], None],
     ) -> None:
-        """Place each of the partitions; the topics are those of the source, and of the target."""
+        """Compute the position of each partition; call `on_placed` or `on_failure` for each.
+
+        `topics` are the source's topics, `remote_topics` the target's.
+        """
         ready = []
         for tp in tps:
             missing = _without_leader("source", topics, tp)
@@ -150,8 +155,8 @@ class Placing:
         copied = check_sync(tp, sync, *ids, source, target)
         if sync is None:
             reset = source.start if self._settings.auto_offset_reset == "earliest" else source.end
-            return Position(self._begun.setdefault(tp, reset), target.end)
-        self._begun.pop(tp, None)
+            return Position(self._first_positions.setdefault(tp, reset), target.end)
+        self._first_positions.pop(tp, None)
         try:
             return await resume(
                 self._source, self._target, tp, remote, sync, copied, (source, target), self._skips
@@ -159,8 +164,8 @@ class Placing:
         except PositionUnprovable as e:
             if not await self._is_compacted(tp.topic):
                 raise
-            # What was copied and compacted away since cannot be counted. Copied again from the sync on, every
-            # key still ends with its last value, which is all a compacted topic promises.
+            # Records that were copied and compacted away since cannot be counted. The copy from the sync on
+            # is repeated: every key still ends with its last value, which is all a compacted topic promises.
             log.warning("%s: copied again from %d on: %s", self._settings.name, sync.next_upstream, e)
             producer = await producer_at_end(self._target, remote, target)
             return Position(sync.next_upstream, target.end, producer, sync.leader_epoch)
@@ -178,10 +183,10 @@ def _without_leader(where: str, topics: Mapping[str, TopicMetadata], tp: TopicPa
     return f"{tp} has no leader in the {where}" if partition.leader == NO_LEADER else None
 
 
-def _or_raise(found: LogEnds | MillstreamError) -> LogEnds:
-    if isinstance(found, LogEnds):
-        return found
-    raise found
+def _or_raise(result: LogEnds | MillstreamError) -> LogEnds:
+    if isinstance(result, LogEnds):
+        return result
+    raise result
 
 
 async def _ends_of_each(
@@ -189,7 +194,10 @@ async def _ends_of_each(
     tps: Sequence[TopicPartition],
     isolation_level: Literal["read_uncommitted", "read_committed"],
 ) -> dict[TopicPartition, LogEnds | MillstreamError]:
-    """Ask for all at once; if that fails for each alone, with an error in place of its offsets."""
+    """Return the log start and end of each partition, or the error of its request.
+
+    All are requested at once. If that fails, each partition is requested by itself.
+    """
     if not tps:
         return {}
     try:
@@ -198,24 +206,24 @@ async def _ends_of_each(
         if len(tps) == 1:
             return {tps[0]: e}
 
-    found: dict[TopicPartition, LogEnds | MillstreamError] = {}
+    results: dict[TopicPartition, LogEnds | MillstreamError] = {}
 
     async def ask(tp: TopicPartition) -> None:
         try:
-            found[tp] = (await _ends(admin, [tp], isolation_level))[tp]
+            results[tp] = (await _ends(admin, [tp], isolation_level))[tp]
         except MillstreamError as e:
-            found[tp] = e
+            results[tp] = e
 
-    await _for_each(tps, ask, at_a_time=ASKED_AT_A_TIME)
-    return found
+    await _for_each(tps, ask, at_a_time=REQUESTS_AT_A_TIME)
+    return results
 
 
 async def _for_each(items: Sequence[T], work: Callable[[T], Awaitable[None]], *, at_a_time: int) -> None:
-    """Work on all, so many at a time; those that wait have no task yet."""
-    left = iter(items)
+    """Call `work` for each item, `at_a_time` concurrently. Waiting items have no task yet."""
+    remaining = iter(items)
 
     async def work_on() -> None:
-        for item in left:
+        for item in remaining:
             await work(item)
 
     await asyncio.gather(*(work_on() for _ in range(min(at_a_time, len(items)))))

@@ -1,4 +1,7 @@
-"""Remote topics: made like the source's, and kept like them. Configs are asked of many topics at a time."""
+"""Creates remote topics and keeps their partition counts and configs in sync with the source's.
+
+The configs of many topics are requested at a time.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from kafka_client import Admin, NewTopic, TopicMetadata
 from kafka_client.errors import BROKER_AWAY, KafkaError
 from mirror.config import LinkSettings
-from mirror.errors import of_setting
+from mirror.errors import with_setting
 from mirror.filters import copied_configs
 
 log = logging.getLogger(__name__)
@@ -17,7 +20,7 @@ Configs = Mapping[str, str]
 
 
 class RemoteTopics:
-    """Creates the target's topics, raises their partition counts, and carries configs over."""
+    """The remote topics of one flow."""
 
     def __init__(self, settings: LinkSettings, source: Admin, target: Admin) -> None:
         self._settings = settings
@@ -25,19 +28,20 @@ class RemoteTopics:
         self._target = target
 
     def name_of(self, topic: str) -> str:
-        """What a topic of the source is called in the target."""
+        """Return the name in the target of the source's `topic`."""
         return self._settings.policy.remote_topic(self._settings.source.alias, topic)
 
     async def chosen(self) -> list[TopicMetadata]:
-        """The source's topics that are to be copied, by name."""
+        """Return the source's topics that the flow copies, sorted by name."""
         topics = await self._source.list_topics()
         names = self._settings.topics.choose(name for name, topic in topics.items() if not topic.is_internal)
         return [topics[name] for name in names]
 
     async def align(self, topics: Sequence[TopicMetadata]) -> dict[str, KafkaError]:
-        """Have a remote topic with as many partitions (or more) and the same configs for each of `topics`.
+        """Create or alter remote topics to have at least as many partitions as `topics`, and the same
+        configs.
 
-        Returns, by the source's name, what one cluster refused of a topic; the others are aligned.
+        Return the errors of the topics that a cluster refused, by source topic; the others are aligned.
         """
         existing = await self._target.list_topics()
         configs, refused = await self._configs([topic.name for topic in topics])
@@ -57,15 +61,17 @@ class RemoteTopics:
         return refused | await self._alter([name for name in old if name not in refused], configs)
 
     async def _configs(self, topics: Sequence[str]) -> tuple[dict[str, Configs], dict[str, KafkaError]]:
-        """Of each topic of the source what its remote topic gets too, or why that is not known."""
+        """Return the configs to copy of each source topic, and the errors of topics that could not be
+        described.
+        """
         if not self._settings.sync_topic_configs:
             return {}, {}
         described = await self._source.describe_topics_configs(topics)
-        refused = {name: found for name, found in described.items() if isinstance(found, KafkaError)}
+        refused = {name: result for name, result in described.items() if isinstance(result, KafkaError)}
         configs: dict[str, Configs] = {
-            name: copied_configs(found, self._settings.config_exclude)
-            for name, found in described.items()
-            if not isinstance(found, KafkaError)
+            name: copied_configs(result, self._settings.config_exclude)
+            for name, result in described.items()
+            if not isinstance(result, KafkaError)
         }
         return configs, refused
 
@@ -90,7 +96,10 @@ class RemoteTopics:
         return {}
 
     async def _create_one_by_one(self, new: Mapping[str, NewTopic]) -> dict[str, KafkaError]:
-        """Of the topics that do not exist yet, which one was refused, and why."""
+        """Create the topics that do not exist yet, each by itself.
+
+        Return the errors of those that were refused.
+        """
         refused: dict[str, KafkaError] = {}
         existing = await self._target.list_topics()
         for name, topic in new.items():
@@ -100,22 +109,22 @@ class RemoteTopics:
                 except BROKER_AWAY:
                     raise
                 except KafkaError as e:
-                    refused[name] = of_setting(e, "replication.factor", topic.replication_factor)
+                    refused[name] = with_setting(e, "replication.factor", topic.replication_factor)
         return refused
 
     async def _alter(self, topics: Sequence[str], configs: Mapping[str, Configs]) -> dict[str, KafkaError]:
-        """Set what differs; a config that the target refuses does not stop the copy."""
-        wanted = {self.name_of(name): name for name in topics if configs.get(name)}
+        """Set the configs that differ in the target. A config that the target refuses is only logged."""
+        sources = {self.name_of(name): name for name in topics if configs.get(name)}
         refused: dict[str, KafkaError] = {}
-        if not wanted:
+        if not sources:
             return refused
-        for remote, current in (await self._target.describe_topics_configs(wanted)).items():
+        for remote, current in (await self._target.describe_topics_configs(sources)).items():
             if isinstance(current, KafkaError):
-                refused[wanted[remote]] = current
+                refused[sources[remote]] = current
                 continue
             changes: dict[str, str | None] = {
                 key: value
-                for key, value in configs[wanted[remote]].items()
+                for key, value in configs[sources[remote]].items()
                 if key not in current or current[key].value != value
             }
             if changes:
@@ -124,5 +133,5 @@ class RemoteTopics:
                 except BROKER_AWAY:
                     raise
                 except KafkaError as e:
-                    log.warning("%s: %s keeps its configs: %s", self._settings.name, remote, e)
+                    log.warning("%s: the configs of %s were not altered: %s", self._settings.name, remote, e)
         return refused

@@ -38,9 +38,9 @@ def find_unreadable(tp: TopicPartition, header: BatchHeader, batch: memoryview) 
 
 
 class UnreadableSkips:
-    """The unreadable batches to skip, each named by an offset in it, and a count of those that were skipped.
+    """The unreadable batches to skip, each named by an offset in it, and the count of skipped ones.
 
-    A batch that can be read is never skipped, whatever is named.
+    A readable batch is never skipped, even if an operator names it.
     """
 
     def __init__(self, places: Iterable[tuple[TopicPartition, int]] = ()) -> None:
@@ -48,7 +48,7 @@ class UnreadableSkips:
         for tp, offset in places:
             self._offsets.setdefault(tp, []).append(offset)
         self.batches = self.records = 0
-        """Skipped so far; a batch that is read again counts again."""
+        """Batches and records skipped so far; a batch that is read again counts again."""
 
     def named_and_unreadable(
         self, tp: TopicPartition, header: BatchHeader, batch: memoryview
@@ -78,8 +78,8 @@ class UnreadableSkips:
         return any(first <= offset <= last for offset in self._offsets.get(tp, ()))
 
 
-def way_on(unreadable: UnreadableBatch) -> str:
-    """Say where the batch is, why it cannot be read, and what to set to go on without it."""
+def explain_unreadable(unreadable: UnreadableBatch) -> str:
+    """Return where the batch is, why it cannot be read, and which setting skips it."""
     tp = TopicPartition(unreadable.topic, unreadable.partition)
     first, last = unreadable.first_offset, unreadable.last_offset
     return (

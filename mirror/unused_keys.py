@@ -1,5 +1,7 @@
-"""Keys of `mm2.properties` that have no effect here: MirrorMaker's own in one line of the log, unknown ones
-with the nearest known. What has an effect is `config`'s to say.
+"""Warnings about keys of `mm2.properties` that have no effect here.
+
+MirrorMaker's own keys share one log line; an unknown key is logged with the nearest known one. `config` says
+which keys have an effect.
 """
 
 from __future__ import annotations
@@ -47,15 +49,15 @@ _OF_OTHERS = """
     header.converter. listeners. admin.listeners. topic.creation. metrics.context. config.providers.
 """
 _PREFIXES = tuple(_OF_OTHERS.split())
-"""What MirrorMaker hands on to others."""
+"""Prefixes of keys that MirrorMaker passes to clients and plugins."""
 
 
-def tell_unused(
+def warn_unused(
     properties: Mapping[str, str], aliases: Collection[str], flows: Iterable[str], effective: Collection[str]
 ) -> None:
-    """Tell of keys without effect, but for those under an alias (`a.key`), of which `config` tells.
+    """Log the keys without effect, except those with an alias as prefix (`a.key`), which `config` reports.
 
-    `flows`: what keys of a flow begin with (`a->b.`). `effective`: keys that act, behind that or without it.
+    `flows` are the prefixes of flows (`a->b.`). `effective` are the keys with an effect, without prefix.
     """
     of_clusters, of_flows, unused = tuple(f"{alias}." for alias in aliases), tuple(flows), []
     for written in properties:

@@ -1,7 +1,7 @@
-"""Prove two topics equal, or show the first record that differs, per partition.
+"""Compares two topics and finds the first difference in each partition.
 
-Both sides are read to where they end at the start, committed records only, and digested at the same time;
-only where digests differ is one range of each side read again and compared record by record.
+The committed records of both topics, up to their ends at the start, are read and digested at the same time.
+If the digests of a partition differ, one range of each side is read again and compared record by record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mirror.digest import RANGE, PartitionDigest, first_different_range
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first place two partitions differ: the `index`-th record (from 0); None where a side has ended."""
+    """The first difference of two partitions, at record `index` (from 0). A side that has ended has None."""
 
     index: int
     source: Record | None
@@ -49,13 +49,13 @@ class PartitionComparison:
 
     @property
     def equal(self) -> bool:
-        """Whether the records are the same."""
+        """True if both sides have the same records."""
         return self.source_digest == self.target_digest
 
 
 @dataclass(frozen=True, slots=True)
 class TopicComparison:
-    """All partitions of a topic and of what should be its copy."""
+    """Comparison of a topic with its copy, partition by partition."""
 
     source_topic: str
     target_topic: str
@@ -63,12 +63,12 @@ class TopicComparison:
 
     @property
     def equal(self) -> bool:
-        """Whether every partition's records are the same."""
+        """True if all partitions are equal."""
         return all(partition.equal for partition in self.partitions)
 
     @property
     def records(self) -> int:
-        """Records of the source."""
+        """Number of records read from the source."""
         return sum(partition.source_records for partition in self.partitions)
 
 
@@ -120,7 +120,7 @@ async def _bounds(client: Client, tps: Sequence[TopicPartition]) -> dict[TopicPa
 async def _read(
     client: Client, bounds: Mapping[TopicPartition, tuple[int, int]]
 ) -> AsyncIterator[tuple[TopicPartition, list[Record]]]:
-    """Committed records between the offsets, in order per partition."""
+    """Yield committed records within the bounds [start, end), in order per partition."""
     ends = {tp: end for tp, (start, end) in bounds.items() if start < end}
     async with BatchFetcher(client, isolation_level="read_committed") as fetcher:
         fetcher.assign({tp: bounds[tp][0] for tp in ends})
@@ -140,7 +140,7 @@ async def _read(
 
 
 async def _read_range(client: Client, tp: TopicPartition, digest: PartitionDigest, at: int) -> list[Record]:
-    """The records of one range; none if the partition ended before it."""
+    """Return the records of range `at`, or an empty list if the partition ended before it."""
     if at >= len(digest.offsets):
         return []
     begin = digest.offsets[at]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mirror.config import parse_links
-from mirror.links import KeptLink
+from mirror.links import SupervisedLink
 from tests.mirror.pair import Pair, numbered, produce
 from tests.mirror.test_kill import target_ends
 from tests.support.depth import deep
@@ -69,16 +69,16 @@ async def test_a_flow_that_is_down_comes_up_when_its_cluster_does(
     dc0.port = free_port()
     (settings, _) = parse_links(with_third(pair, topic, dc0.port))
     await pair.create(topic)
-    kept = KeptLink(settings)
-    running = asyncio.create_task(kept.run())
+    flow = SupervisedLink(settings)
+    running = asyncio.create_task(flow.run())
     async with asyncio.timeout(90):
-        await until(lambda: kept.failure is not None, 60)
-        assert kept.exit_status == 1
+        await until(lambda: flow.failure is not None, 60)
+        assert flow.exit_status == 1
         with dc0:
-            await until(lambda: kept.link is not None, 60)
-            kept.stop()
+            await until(lambda: flow.link is not None, 60)
+            flow.stop()
             await running
-    assert kept.exit_status == 0
+    assert flow.exit_status == 0
 
 
 @deep

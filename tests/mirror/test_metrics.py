@@ -100,7 +100,7 @@ async def away(*_: Any) -> NoReturn:
 def test_ends_that_have_to_be_asked_for_one_by_one_are_asked_few_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(start_positions, "ASKED_AT_A_TIME", 5)
+    monkeypatch.setattr(start_positions, "REQUESTS_AT_A_TIME", 5)
     asked: list[int] = []
 
     class Admin:

@@ -13,7 +13,7 @@ from kafka_client.records import (
     read_header,
     rebuild_batch,
 )
-from mirror.forward_batch import end_alike, pass_on, record_count
+from mirror.forward_batch import have_equal_ends, pass_on, record_count
 from tests.mirror.pair import numbered
 
 
@@ -69,10 +69,10 @@ def test_records_before_the_position_are_left_out() -> None:
     assert passed is not None
     assert (passed.records, passed.first_offset, passed.next_offset) == (6, 104, 110)
     assert record_count(read_header(batch), batch, 104) == 6
-    assert end_alike(batch, memoryview(passed.batch), 104)
-    assert end_alike(batch, memoryview(passed.batch), 100)
-    assert not end_alike(batch_at(100, 9), memoryview(passed.batch), 100)
-    assert not end_alike(batch, memoryview(passed.batch), 110)
+    assert have_equal_ends(batch, memoryview(passed.batch), 104)
+    assert have_equal_ends(batch, memoryview(passed.batch), 100)
+    assert not have_equal_ends(batch_at(100, 9), memoryview(passed.batch), 100)
+    assert not have_equal_ends(batch, memoryview(passed.batch), 110)
 
 
 def test_a_broken_batch_gets_no_new_crc() -> None:

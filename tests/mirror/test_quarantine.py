@@ -61,7 +61,7 @@ def test_what_an_operator_has_to_mend_is_given_up_at_once_and_the_rest_after_som
     assert quarantine.put(RecordsLost(TP, "gone"), 0).is_given_up
     quarantine.forget(TP)
     assert [quarantine.put(NotPlaced(TP, "away"), 0).is_given_up for _ in range(3)] == [False, False, True]
-    held = quarantine.held[TP]
+    held = quarantine.partitions[TP]
     assert (held.reason, held.failures, held.since) == ("NotPlaced", 3, 0)
 
 
@@ -85,7 +85,7 @@ def test_what_is_asked_in_every_turn_is_what_a_look_through_all_partitions_finds
                 quarantine.forget(tp)
             case "pass time":
                 now += random.choice([0.5, 2, 20])
-        held = quarantine.held
+        held = quarantine.partitions
         assert set(quarantine.due(now)) == {tp for tp in held if held[tp].retry_at <= now}
         assert set(quarantine.on_probation()) == failed - held.keys()
         assert quarantine.all_given_up == all(each.is_given_up for each in held.values())
@@ -293,10 +293,10 @@ class HalfStuckMirror:
 
     def let_go_the_stuck_one(self) -> None:
         """Only after the time for acknowledgements is over."""
-        self.source.let_go_unacked()
+        self.source.fail_unacked()
         assert self.failures == [], "not for so long yet"
         self.now += 60
-        self.source.let_go_unacked()
+        self.source.fail_unacked()
         (failed,) = self.failures
         assert (type(failed).__name__, failed.tp) == ("NotAcked", self.stuck)
         assert list(self.source.copies) == [self.good]
