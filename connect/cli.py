@@ -34,11 +34,11 @@ app = typer.Typer(
     help="Connect: move data between the log and other systems.", no_args_is_help=True, add_completion=False
 )
 _GC_THRESHOLD = 50_000
-"""Objects between two collections."""
+"""Allocations between two garbage collections."""
 
 
 def _complete_plugins(incomplete: str) -> list[str]:
-    """What a shell is offered for PLUGIN."""
+    """Return the plugin names that start with `incomplete`, for the shell's completion."""
     return sorted(name for name in registered_names() if name.startswith(incomplete))
 
 
@@ -97,12 +97,12 @@ def show_config(
     """Show a plugin's settings, or validate a connector's config; errors give exit status 1."""
     _find_own_modules()
     try:
-        found = connector_class(plugin)
-        declaration = found.CONFIG
+        plugin_class = connector_class(plugin)
+        declaration = plugin_class.CONFIG
         if check is None:
             typer.echo(document(declaration))
             return
-        common = SourceConfig if connector_type(found) == "source" else SinkConfig
+        common = SourceConfig if connector_type(plugin_class) == "source" else SinkConfig
         declarations = [declaration] if issubclass(declaration, common) else [common, declaration]
         report = validate(plugin, declarations, read_config_file(check))
     except MillstreamError as e:
@@ -113,7 +113,7 @@ def show_config(
 
 
 def _find_own_modules() -> None:
-    """A `connector.class` of one's own in the current folder, as `python -m` would find it."""
+    """Make modules in the current folder importable as `connector.class`, as under `python -m`."""
     sys.path.insert(0, "")
 
 
@@ -135,8 +135,9 @@ async def _run(
     until_done: bool,
     interval: float,
 ) -> bool:
-    """Run until stopped (or done); whether anything had failed."""
-    # Records come and go by the thousand and form no cycles: looking for some costs a tenth of the time.
+    """Run until a signal comes or all is done. Return True if a connector or task has failed."""
+    # Records form no cycles, and there are thousands of them: collecting cycles would take a tenth of the
+    # time.
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD)
     stopped, changed = asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""What goes wrong in Connect, by what the caller does next.
+"""Errors of Connect, grouped by what the caller does next.
 
     MillstreamError
     └── ConnectError            the task fails: its state becomes FAILED, with the trace
@@ -26,24 +26,24 @@ __all__ = [
 
 
 class ConnectError(MillstreamError):
-    """A connector or task cannot go on; Kafka Connect's ConnectException."""
+    """An error that fails a connector or task; Kafka Connect's ConnectException."""
 
 
 class RetriableError(ConnectError):
-    """Raised by a plugin: call me again with the same records; Kafka Connect's RetriableException."""
+    """An error a plugin raises to be called again with the same records; Kafka's RetriableException."""
 
 
 class PartitionsFenced(ConnectError):
-    """Raised by a sink task: its target has seen another task take its partitions.
+    """An error a sink task raises if its target shows that another task has taken its partitions.
 
     The worker asks the group. Partitions that are still the task's are closed, opened again and read from
-    their committed offsets; others are let go.
+    their committed offsets; others are released.
     """
 
 
 class DataError(ConnectError):
-    """A key, value or header does not fit its schema or its converter; Kafka Connect's DataException."""
+    """An error about a key, value or header that its schema or converter refuses; Kafka's DataException."""
 
 
 class NotFound(ConnectError):
-    """No connector, task or plugin of that name."""
+    """An error for an unknown name of a connector, task or plugin."""

@@ -1,4 +1,4 @@
-"""A kit for connector authors: run a task without a broker.
+"""A kit for authors of connectors, which runs a task without a broker.
 
 run = SourceRun(FilesSource, {"file": "flights.csv", "topic": "flights"})
 records = run.records()          # until the source has ended or has nothing more
@@ -29,7 +29,7 @@ POLLS_MAX = 100_000
 
 
 class MemoryOffsetStore:
-    """Offsets in a dict."""
+    """A store of source offsets in a dict."""
 
     def __init__(self) -> None:
         self.offsets: dict[bytes, bytes] = {}
@@ -65,7 +65,7 @@ class Calls:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """True if `close` was called."""
         return not self._finalizer.alive
 
 
@@ -75,7 +75,7 @@ def _end(calls: PluginCalls, runner: asyncio.Runner) -> None:
 
 
 class SourceRun:
-    """Plays the worker for one source connector and its tasks, one task after the other."""
+    """A worker for one source connector; its tasks run one after the other."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class SourceRun:
 
 
 class SinkRun:
-    """Plays the worker for one sink task. Partitions are opened as records of them are put."""
+    """A worker for one sink task; a partition is opened when its first record is put."""
 
     def __init__(
         self, connector: type[SinkConnector], config: Mapping[str, str], *, name: str = "test"

@@ -1,4 +1,4 @@
-"""What a connector's author imports; nothing else of Connect is needed, and plugins see nothing else.
+"""The API for authors of connectors; plugins import nothing else of Connect.
 
 A connector is a `SourceConnector` or `SinkConnector` with a typed `Config` and a task class
 (`SourceTask`, `SinkTask`, `RangeSinkTask`), or a generator function under `@source`.

@@ -1,4 +1,4 @@
-"""Plugin methods may be plain or async: the type that says so."""
+"""The return type of plugin methods, which may be plain or async."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from typing import TypeAlias, TypeVar
 _T = TypeVar("_T")
 
 MaybeAwaitable: TypeAlias = _T | Awaitable[_T]
-"""What a plugin method returns: the value, or an awaitable of it."""
+"""Return type of a plugin method: the value, or an awaitable of it."""

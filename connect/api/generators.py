@@ -1,4 +1,4 @@
-"""Sources written as plain generator functions.
+"""Sources written as generator functions.
 
     class NumbersConfig(Config):
         topic: str = setting("Where the numbers go.")
@@ -84,7 +84,7 @@ def source(
 
 
 class _Generated(SourceTask):
-    """What the sync and the async form share."""
+    """The common part of the sync and the async task."""
 
     source_name: ClassVar[str]
     function: ClassVar[Any]
@@ -100,28 +100,28 @@ class _Generated(SourceTask):
         self._partition = {"source": self.source_name}
         self._config = self.declaration.parse(config)
         self._skipped = False
-        """Whether the state has changed since the last record that carries it."""
-        self._handed: dict[str, Any] = self.context.offsets.offset(self._partition) or {}
+        """True if the state has changed since the last record that has it as its offset."""
+        self._batch_state: dict[str, Any] = self.context.offsets.offset(self._partition) or {}
         self._begin()
 
     def update_offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """The state, if input without records has changed it."""
+        """Return the state as the source offset if input without records has changed it."""
         skipped, self._skipped = self._skipped, False
-        return [(self._partition, self._handed)] if skipped else []
+        return [(self._partition, self._batch_state)] if skipped else []
 
     def _begin(self) -> None:
-        """Call the function with the state of the last batch. A generator that has raised is at its end."""
-        self._state = copy.deepcopy(self._handed)
+        """Call the function with the state of the last batch; a generator that has raised cannot continue."""
+        self._state = copy.deepcopy(self._batch_state)
         stopping = (self._stopping,) if self.takes_stopping else ()
         self._generator = self.function(self._config, self._state, *stopping)
 
     def _batch(self, records: list[SourceRecord]) -> list[SourceRecord]:
-        """Only the last record carries the state: it stands for the whole batch."""
-        before, self._handed = self._handed, copy.deepcopy(self._state)
-        self._skipped = not records and (self._skipped or self._handed != before)
+        """Return the records, with the state as the source offset of the last one, which covers the batch."""
+        before, self._batch_state = self._batch_state, copy.deepcopy(self._state)
+        self._skipped = not records and (self._skipped or self._batch_state != before)
         if records:
             records[-1].source_partition = self._partition
-            records[-1].source_offset = self._handed
+            records[-1].source_offset = self._batch_state
         return records
 
 

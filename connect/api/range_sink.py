@@ -1,8 +1,8 @@
-"""A sink that is handed offset ranges instead of records (Spark, and any engine that reads the log itself).
+"""A sink that gets offset ranges instead of records (Spark, and any engine that reads the log itself).
 
-The runtime watches the topics' ends and calls `run_once`; the task plans, has its engine read the log and
-commits in the target system, and answers with the positions that are durable there. The group's committed
-offsets follow the answer, for lag tools only: the truth about the position stays in the target's table.
+The runtime watches the topics' ends and calls `run_once`. The task plans, has its engine read the log,
+commits in the target system and returns the positions that are durable there. The group's committed offsets
+follow these positions, for lag tools only: the target's table has the position that counts.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kafka_client import TopicPartition
 
 
 class OffsetRange(NamedTuple):
-    """What a partition holds now: offsets from `start` (its log start) up to, without, `end`.
+    """A partition's current offsets, from `start` (its log start) up to, but not including, `end`.
 
     `end` is the last stable offset, so that open transactions are not read.
-    `topic_id` is the topic's uuid (16 bytes): a topic made again under the same name has another.
+    `topic_id` is the topic's uuid (16 bytes): a topic that was deleted and created again has another id.
     """
 
     start: int
@@ -29,7 +29,7 @@ class OffsetRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeSinkContext:
-    """What the runtime tells a range sink task before `start`."""
+    """The context that the runtime sets on a range sink task before `start`."""
 
     connector: str
     task_id: int
@@ -41,7 +41,7 @@ class RangeSinkContext:
 
 
 class RangeSinkTask:
-    """One coordinator per connector: subclass it and return it from `SinkConnector.task_class`.
+    """The only task of a range sink connector: subclass it and set it as `SinkConnector.task_class`.
 
     Calls come one at a time: `start(config)`, then `run_once(...)` again and again, then `stop()`.
     Methods may be plain or async; plain ones run in a thread of the task's own.
@@ -55,10 +55,11 @@ class RangeSinkTask:
     def run_once(
         self, ends: Mapping[TopicPartition, OffsetRange]
     ) -> MaybeAwaitable[Mapping[TopicPartition, int]]:
-        """Bring the target towards `ends`, as far as it likes; return its durable next offset per partition.
+        """Copy records towards `ends`, any number of them. Return the target's durable next offset per
+        partition.
 
         Called every `poll.interval.ms` (connector key, default 1000) with all partitions of all topics, also
-        when nothing is new. The position to start from is the target's, never remembered from the last call.
+        when there are no new records. Read the start position from the target at each call.
         Raise RetriableError to be called again after a backoff; anything else fails the task.
         """
         raise NotImplementedError

@@ -1,6 +1,6 @@
 """The records that connectors produce and receive.
 
-They are msgspec structs because a worker makes one per record: about 0.3 µs each.
+They are msgspec structs because a worker creates one per record, in about 0.3 µs.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ Header = tuple[str, Schema | None, Any]
 
 
 class SourceRecord(msgspec.Struct, gc=False):
-    """A record on its way into the log.
+    """A record to write to the log.
 
-    topic: where it goes. partition: where exactly; None lets the key decide (murmur2, sticky without key).
-    timestamp: ms since the epoch; None is the time of sending.
-    source_partition, source_offset: where in the source it came from, JSON-like dicts; after this record is
-    acknowledged, `source_offset` is where the source starts again. A record without an offset is covered by
-    the next one of its source partition that has one, a record without a source partition by the next offset
-    of any, so that a batch may carry a single offset on its last record.
+    topic, partition: where the record is written; None as partition lets the key decide (murmur2, sticky
+    without key). timestamp: ms since the epoch; None is the time of sending.
+
+    source_partition, source_offset: the record's place in the source, JSON-like dicts. After this record is
+    acknowledged, the source restarts from `source_offset`. A record without an offset is covered by the next
+    record with one of its source partition. A record without a source partition is covered by the next offset
+    of any, so a batch may have a single offset, on its last record.
     """
 
     topic: str
@@ -46,7 +47,7 @@ class SourceBatch(Sequence[SourceRecord]):
     None where no record has any. `source_offset` is the offset of the last record; the others have none.
     Records that need more, as headers or a partition, go into a list.
 
-    As a sequence, a batch makes its records anew whenever they are read: changes to them are lost.
+    As a sequence, a batch creates its records at each access, so changes to them are lost.
     """
 
     __slots__ = (
@@ -72,7 +73,7 @@ class SourceBatch(Sequence[SourceRecord]):
         key_schema: Schema | None = None,
         value_schema: Schema | None = None,
     ) -> None:
-        """Raises ValueError if the columns are not equally long."""
+        """Create a batch. Raises ValueError if the columns differ in length."""
         for name, column in (("keys", keys), ("timestamps", timestamps)):
             if column is not None and len(column) != len(values):
                 raise ValueError(f"{len(column)} {name} for {len(values)} values")
@@ -113,7 +114,7 @@ class SourceBatch(Sequence[SourceRecord]):
 
 
 class SinkRecord(msgspec.Struct, gc=False):
-    """A record out of the log.
+    """A record read from the log.
 
     timestamp: ms since the epoch. timestamp_type: 0 create time, 1 log append time.
     """

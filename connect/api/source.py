@@ -76,23 +76,24 @@ class SourceTask:
         return None
 
     def commit(self) -> MaybeAwaitable[None]:
-        """Called after source offsets were committed, for sources that acknowledge."""
+        """Acknowledge to the source, if it needs that; called after source offsets were committed."""
 
     def statistics(self) -> Mapping[str, float]:
-        """What the task holds open or back, and the bounds, by name: metrics of `kafka.connect:type=plugins`.
+        """Return the task's open resources, queue sizes and bounds, by name.
 
-        Read whenever somebody asks, on the worker's loop and while another method may be under way in its
-        thread: it answers from memory, and waits for nothing.
+        They are metrics of `kafka.connect:type=plugins`. The worker's loop calls this when metrics are
+        requested, possibly while another method runs in its thread: return values from memory, and wait for
+        nothing.
         """
         return {}
 
     def stop(self) -> MaybeAwaitable[None]:
         """Release what `start` opened; called once, also after a failure. No call follows.
 
-        A plain `poll` that does not return soon is to be broken off: then this comes from another thread
-        while `poll` is still under way, as Kafka's SourceTask.stop says of itself (though Kafka 4.1 waits for
-        `poll`). What `poll` raises then counts for nothing; what it returns is sent. An async `poll` is
-        cancelled where it awaits, and `stop` comes once it has ended.
+        If a plain `poll` does not return soon, this method is called from another thread to interrupt it, as
+        Kafka's SourceTask.stop documents (though Kafka 4.1 waits for `poll`). An error that `poll` raises
+        then is ignored; records that it returns are sent. An async `poll` is cancelled at its `await`, and
+        `stop` is called after it has ended.
         """
 
 
@@ -111,7 +112,10 @@ class SourceConnector:
         return None
 
     def task_configs(self, max_tasks: int) -> MaybeAwaitable[list[dict[str, str]]]:
-        """At most `max_tasks` configs, one per task. By default one task with the connector's own config."""
+        """Return at most `max_tasks` configs, one per task.
+
+        By default one task gets the connector's config.
+        """
         return [self.config]
 
     def stop(self) -> MaybeAwaitable[None]:

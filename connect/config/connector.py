@@ -82,7 +82,7 @@ class SinkConfig(ConnectorConfig):
         return re.compile(self.topics_regex) if self.topics_regex else None
 
     def check(self) -> None:
-        """Exactly one of topics and topics.regex."""
+        """Raise ConfigError unless exactly one of topics and topics.regex is set."""
         if bool(self.topics) == bool(self.topics_regex):
             raise ConfigError("topics", ",".join(self.topics), "set exactly one of topics and topics.regex")
         if self.topics_regex:
@@ -112,21 +112,21 @@ _IDLE = """
 """
 _OF_SINKS = frozenset(("errors.log.enable", "errors.log.include.messages"))
 WITHOUT_EFFECT = frozenset(_IDLE.split())
-"""Keys of Kafka Connect that every connector may have there, and that mean nothing here."""
+"""Keys of Kafka Connect that are valid for every connector but have no effect here."""
 REFUSED = frozenset(_UNSUPPORTED)
-"""Those of which `refuse_unsupported` takes what changes nothing."""
+"""Keys of which `refuse_unsupported` accepts only values without effect."""
 
 
 def without_effect(role: str) -> frozenset[str]:
-    """Return the keys of Kafka Connect that mean nothing to connectors of `role`, source or sink."""
+    """Return the keys of Kafka Connect without effect on connectors of `role`, source or sink."""
     return WITHOUT_EFFECT | _OF_SINKS if role == "source" else WITHOUT_EFFECT
 
 
 def refuse_unsupported(raw: Mapping[str, Any], role: str) -> None:
     """Raise ConfigError for a value this worker does not support, rather than ignore it."""
-    for key, kept in _UNSUPPORTED.items():
+    for key, supported in _UNSUPPORTED.items():
         if role == "sink" and key == "errors.tolerance":
             continue
-        if key in raw and str(raw[key]).lower() not in kept:
-            allowed = " or ".join(filter(None, kept)) or "unset"
+        if key in raw and str(raw[key]).lower() not in supported:
+            allowed = " or ".join(filter(None, supported)) or "unset"
             raise ConfigError(key, raw[key], f"is not supported by this worker; allowed: {allowed}")

@@ -1,4 +1,4 @@
-"""Config: a class whose attributes declare settings, and whose instances are parsed configs."""
+"""The class Config: its attributes declare settings, and its instances are parsed configs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Config:
 
     @classmethod
     def settings(cls) -> dict[str, Setting]:
-        """The declared settings by key, in order of declaration."""
+        """Return the declared settings by key, in order of declaration."""
         if cls._settings is None:
             hints = typing.get_type_hints(cls)
             declared = (Setting.declared(name, hints.get(name), spec) for name, spec in cls._specs.items())
@@ -51,24 +51,24 @@ class Config:
 
     @classmethod
     def examine(cls, raw: Mapping[str, Any]) -> tuple[Self, list[ConfigError]]:
-        """Parse what parses; the errors say what does not.
+        """Parse the config. Return the instance and an error for each invalid setting.
 
         The instance is complete only if there are no errors.
         """
         config, errors = cls(), []
         config.raw = dict(raw)
         for key, declared in cls.settings().items():
-            given = raw.get(key)
+            value = raw.get(key)
             may_be_empty = declared.kind in ("STRING", "LIST") and not declared.required
-            if given is None or (given == "" and not may_be_empty):
+            if value is None or (value == "" and not may_be_empty):
                 if declared.required:
                     errors.append(ConfigError(key, "", "is required"))
                 setattr(config, declared.attribute, None if declared.required else declared.spec.default)
                 continue
             try:
-                setattr(config, declared.attribute, declared.parse(given))
+                setattr(config, declared.attribute, declared.parse(value))
             except ValueError as e:
-                errors.append(ConfigError(key, "[hidden]" if declared.kind == "PASSWORD" else given, str(e)))
+                errors.append(ConfigError(key, "[hidden]" if declared.kind == "PASSWORD" else value, str(e)))
         if not errors:
             try:
                 config.check()
@@ -78,7 +78,7 @@ class Config:
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """The config, or the first ConfigError."""
+        """Return the parsed config. Raises the first ConfigError if a setting is invalid."""
         config, errors = cls.examine(raw)
         if errors:
             raise errors[0]

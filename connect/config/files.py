@@ -11,7 +11,7 @@ from kafka_client.java_properties import read_properties, read_text
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
-    """A worker's or connector's config.
+    """Read a worker's or connector's config. Raises ConfigError if the file is not valid.
 
     JSON may be the flat map or `{"name": ..., "config": {...}}`, as Kafka's standalone worker takes both.
     """

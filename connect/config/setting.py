@@ -1,4 +1,4 @@
-"""One setting: its key, kind, default and words. Kafka Connect's ConfigDef.ConfigKey."""
+"""Declarations of settings: key, kind, default and documentation, like Connect's ConfigDef.ConfigKey."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Width = Literal["NONE", "SHORT", "MEDIUM", "LONG"]
 
 
 class Password(str):
-    """A string that does not show itself in logs and reports."""
+    """A string that logs and reports show as `[hidden]`."""
 
     def __repr__(self) -> str:
         return "[hidden]"
@@ -37,7 +37,7 @@ REQUIRED: Final = _Required()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """What a declaration says about a setting, before its name and annotation are known."""
+    """The arguments of `setting(...)`, before the attribute's name and annotation are known."""
 
     doc: str
     default: Any
@@ -96,12 +96,12 @@ class Setting:
 
     @property
     def required(self) -> bool:
-        """Whether there is no default."""
+        """True if there is no default."""
         return self.spec.default is REQUIRED
 
     @classmethod
     def declared(cls, attribute: str, annotation: Any, spec: Spec) -> Setting:
-        """From a class attribute and its annotation."""
+        """Create a setting from a class attribute and its annotation."""
         annotation = _without_none(annotation)
         choices: tuple[str, ...] = ()
         if typing.get_origin(annotation) is Literal:
@@ -122,7 +122,7 @@ class Setting:
         )
 
     def parse(self, raw: object) -> Any:
-        """The value as its kind; ValueError says what is allowed."""
+        """Return the value parsed as the setting's kind. Raises ValueError with the allowed values."""
         value = _parse(self.kind, raw)
         if self.choices and value not in self.choices:
             matches = [c for c in self.choices if c.lower() == str(value).lower()]

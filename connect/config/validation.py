@@ -1,4 +1,4 @@
-"""What Connect's REST interface answers about a plugin's settings, and the docs from the same declaration."""
+"""Reports about a plugin's settings: Connect's REST responses, and the docs from the same declaration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_client.errors import ConfigError
 
 
 def definition(declared: Setting, order: int) -> dict[str, Any]:
-    """One entry of GET /connector-plugins/{p}/config."""
+    """Return one entry of GET /connector-plugins/{p}/config."""
     spec = declared.spec
     return {
         "name": declared.key,
@@ -32,7 +32,7 @@ def definition(declared: Setting, order: int) -> dict[str, Any]:
 
 
 def validate(name: str, declarations: Sequence[type[Config]], raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of PUT /connector-plugins/{p}/config/validate: every known key with its value and errors."""
+    """Return the response of PUT /connector-plugins/{p}/config/validate: the errors of each key."""
     configs: list[dict[str, Any]] = []
     groups: list[str] = []
     for declaration in declarations:
@@ -78,16 +78,17 @@ def unknown_keys(
     prefixes: Sequence[str] = (),
     others: Collection[str] = (),
 ) -> dict[str, str | None]:
-    """Keys that are neither declared nor among the `others`, each with the nearest that is (a likely typing
-    error), for a warning.
+    """Return the keys of `raw` that are neither declared nor in `others`.
+
+    Each has the most similar valid key, or None, for a warning about a typing error.
     """
-    known = [*(key for declaration in declarations for key in declaration.settings()), *others]
-    unknown = [k for k in raw if k not in known and not k.startswith(tuple(prefixes))]
-    return {k: next(iter(difflib.get_close_matches(k, known, 1, 0.7)), None) for k in unknown}
+    valid = [*(key for declaration in declarations for key in declaration.settings()), *others]
+    unknown = [k for k in raw if k not in valid and not k.startswith(tuple(prefixes))]
+    return {k: next(iter(difflib.get_close_matches(k, valid, 1, 0.7)), None) for k in unknown}
 
 
 def document(declaration: type[Config]) -> str:
-    """The declaration as Markdown: the class docstring and a table of its settings."""
+    """Return the declaration as Markdown: the class docstring and a table of its settings."""
     lines = [
         inspect.getdoc(declaration) or declaration.__name__,
         "",

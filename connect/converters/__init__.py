@@ -1,4 +1,4 @@
-"""Between Connect's values and the bytes in the log."""
+"""Converters between Connect's values and the bytes in the log."""
 
 from __future__ import annotations
 
@@ -39,50 +39,53 @@ _NAMES: dict[str, type[Any]] = {
     "org.apache.kafka.connect.converters.ByteArrayConverter": ByteArrayConverter,
     "org.apache.kafka.connect.storage.SimpleHeaderConverter": SimpleHeaderConverter,
 }
-"""Ours and Kafka's names; the last part of Kafka's name alone will do as well."""
+"""Our names and Kafka's; the last part of Kafka's name is also accepted."""
 
 
 def _class_named(key: str, name: str) -> type[Any]:
-    for known, found in _NAMES.items():
-        if name in (known, known.rpartition(".")[2]):
-            return found
+    for alias, converter in _NAMES.items():
+        if name in (alias, alias.rpartition(".")[2]):
+            return converter
     if ":" not in name and "." not in name:
         raise ConfigError(
             key, name, f"is no converter; known are {', '.join(n for n in _NAMES if '.' not in n)}"
         )
     try:
-        found = load(name)
+        converter = load(name)
     except ConnectError as e:
         raise ConfigError(key, name, str(e)) from e
-    if not isinstance(found, type):
+    if not isinstance(converter, type):
         raise ConfigError(key, name, "is not a class")
-    return found
+    return converter
 
 
 def make_converter(key: str, name: str, config: Mapping[str, Any]) -> Converter:
-    """The converter named by setting `key` (`key.converter` or `value.converter`), with its settings."""
-    found = _class_named(key, name)
-    if not issubclass(found, Converter):
+    """Create the converter `name` of the setting `key` (`key.converter` or `value.converter`).
+
+    Raises ConfigError if `name` is no converter, or it refuses its settings in `config`.
+    """
+    converter = _class_named(key, name)
+    if not issubclass(converter, Converter):
         raise ConfigError(key, name, "is not a converter")
-    return _made(key, name, lambda: found(config, is_key=key.startswith("key.")))
+    return _made(key, name, lambda: converter(config, is_key=key.startswith("key.")))
 
 
 def unknown_settings(key: str, name: str, config: Mapping[str, Any]) -> dict[str, str | None]:
-    """Settings that the converter named by `key` does not know, each with the nearest one it does."""
+    """Return the settings in `config` that the converter has not declared, each with the most similar one."""
     declared = getattr(_class_named(key, name), "CONFIG", None)
     return {} if declared is None else unknown_keys([declared], config, ["converter.type"])
 
 
 def make_header_converter(name: str, config: Mapping[str, Any]) -> HeaderConverter:
-    """The header converter of that name, with its settings."""
-    found = _class_named("header.converter", name)
-    if not issubclass(found, HeaderConverter):
+    """Create the header converter `name` with its settings. Raises ConfigError as `make_converter` does."""
+    converter = _class_named("header.converter", name)
+    if not issubclass(converter, HeaderConverter):
         raise ConfigError("header.converter", name, "is not a header converter")
-    return _made("header.converter", name, lambda: found(config))
+    return _made("header.converter", name, lambda: converter(config))
 
 
 def _made(key: str, name: str, make: Callable[[], T]) -> T:
-    """Make a converter; whatever it raises becomes a ConfigError that names the worker's key."""
+    """Create a converter. Raises ConfigError, with the worker's key, for any error."""
     try:
         return make()
     except ConfigError as e:

@@ -1,4 +1,4 @@
-"""ByteArrayConverter: bytes as they are."""
+"""ByteArrayConverter: bytes, unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ByteArrayConverter(Converter):
     """`org.apache.kafka.connect.converters.ByteArrayConverter`."""
 
     def from_connect(self, topic: str, schema: Schema | None, value: object) -> bytes | None:
-        """The same bytes; anything but bytes is a DataError."""
+        """Return the same bytes. Raises DataError for any other value."""
         if schema is not None and schema.type is not Type.BYTES:
             raise DataError(
                 f"value for topic {topic} has schema {schema.type.value}, the converter takes bytes"
@@ -29,7 +29,7 @@ class ByteArrayConverter(Converter):
         raise DataError(f"value for topic {topic} is {type(value).__name__}, the converter takes bytes")
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
-        """The same bytes, with an optional bytes schema."""
+        """Return the same bytes, with an optional bytes schema."""
         return SchemaAndValue(_SCHEMA, data)
 
     def to_connect_many(

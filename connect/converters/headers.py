@@ -1,4 +1,4 @@
-"""SimpleHeaderConverter: header values as text, read back by what they look like."""
+"""SimpleHeaderConverter: header values as text; the type of a value is inferred from its text."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _OF_TYPE = {bool: s.boolean(), int: s.int64(), float: s.float64(), str: _STRING}
 class SimpleHeaderConverter(HeaderConverter):
     """`org.apache.kafka.connect.storage.SimpleHeaderConverter`: strings bare, everything else as JSON.
 
-    Reading, what is JSON becomes its value and the rest stays a string; Kafka's own converter infers
-    likewise, with narrower integers.
+    When reading, JSON becomes its value and any other text a string. Kafka's own converter infers types in
+    the same way, with narrower integers.
     """
 
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The text of the value."""
+        """Return the value as text: a string as it is, any other value as JSON."""
         if value is None or isinstance(value, bytes):
             return value
         try:
@@ -32,7 +32,7 @@ class SimpleHeaderConverter(HeaderConverter):
             raise DataError(f"header {name} for topic {topic}: {e}") from e
 
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
-        """The value the text stands for."""
+        """Return the value with its inferred schema: JSON becomes its value, other text a string."""
         if data is None:
             return SchemaAndValue(None, None)
         try:

@@ -63,13 +63,13 @@ class JsonConverter(Converter):
         self._prepared_max = settings.schemas_cache_size
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """JSON bytes; a null without a schema is a null record (a tombstone)."""
+        """Return JSON bytes; a null without a schema is a null record (a tombstone)."""
         return self.from_connect_many(topic, schema, (value,))[0]
 
     def from_connect_many(
         self, topic: str, schema: Schema | None, values: Sequence[Any]
     ) -> list[bytes | None]:
-        """JSON bytes of a batch."""
+        """Return the JSON bytes of each value."""
         try:
             if schema is None:
                 return self._bare(values)
@@ -96,10 +96,10 @@ class JsonConverter(Converter):
         return [None if value is None else self._encode(value) for value in values]
 
     def _prepare(self, schema: Schema) -> _Prepared:
-        """The envelope's constant start and the value's conversion, found by the schema's identity."""
-        known = self._prepared.get(id(schema))
-        if known is not None and known[0] is schema:
-            return known[1]
+        """Return the envelope's constant start and the value's conversion, cached by schema identity."""
+        cached = self._prepared.get(id(schema))
+        if cached is not None and cached[0] is schema:
+            return cached[1]
         start = b'{"schema":%b,"payload":' % self._encode(schema_to_json(schema, self._format))
         prepared = (start, to_json(schema, self._format, fill=self._fill))
         if len(self._prepared) >= self._prepared_max:
@@ -108,7 +108,7 @@ class JsonConverter(Converter):
         return prepared
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
-        """The value; without the envelope its schema is unknown (None)."""
+        """Return the value with its schema, which is None without the envelope."""
         if data is None:
             return SchemaAndValue(None, None)
         try:

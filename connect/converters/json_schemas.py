@@ -1,4 +1,4 @@
-"""A schema as the envelope's JSON, and back.
+"""Conversion of schemas to the envelope's JSON and back.
 
 {"type": "struct", "fields": [{"type": "int32", "optional": false, "field": "a"}], "optional": false}
 """
@@ -13,7 +13,7 @@ from connect.errors import DataError
 
 
 def schema_to_json(schema: Schema, decimals: DecimalFormat = "BASE64") -> dict[str, Any]:
-    """The schema as JSON values, in the order Kafka writes them."""
+    """Return the schema as JSON values, in the order Kafka writes them."""
     node: dict[str, Any] = {"type": schema.type.value}
     if schema.type is Type.ARRAY and schema.values:
         node["items"] = schema_to_json(schema.values, decimals)
@@ -36,7 +36,7 @@ def schema_to_json(schema: Schema, decimals: DecimalFormat = "BASE64") -> dict[s
 
 
 def schema_from_json(node: Any) -> Schema | None:
-    """The schema that JSON values stand for; null is no schema. DataError if they stand for none."""
+    """Return the schema encoded by JSON values, or None for null. Raises DataError if they encode none."""
     if node is None:
         return None
     try:
@@ -48,11 +48,11 @@ def schema_from_json(node: Any) -> Schema | None:
             version=node.get("version"),
             doc=node.get("doc"),
             parameters=dict(node.get("parameters") or {}),
-            fields={f["field"]: _known(f) for f in node["fields"]} if kind is Type.STRUCT else {},
-            keys=_known(node["keys"]) if kind is Type.MAP else None,
-            values=_known(node["items"])
+            fields={f["field"]: _part(f) for f in node["fields"]} if kind is Type.STRUCT else {},
+            keys=_part(node["keys"]) if kind is Type.MAP else None,
+            values=_part(node["items"])
             if kind is Type.ARRAY
-            else _known(node["values"])
+            else _part(node["values"])
             if kind is Type.MAP
             else None,
         )
@@ -65,7 +65,7 @@ def schema_from_json(node: Any) -> Schema | None:
     return Schema(**{f: getattr(schema, f) for f in Schema.__slots__} | {"default": default})
 
 
-def _known(node: Any) -> Schema:
+def _part(node: Any) -> Schema:
     schema = schema_from_json(node)
     if schema is None:
         raise DataError("a part of a schema is null")

@@ -1,4 +1,4 @@
-"""Values under a schema to JSON values and back, composed once per schema.
+"""Conversion of values with a schema to JSON values and back, composed once per schema.
 
 `to_json(schema)` and `from_json(schema)` return a function, or None where the value is the same both ways,
 so that a struct of plain fields costs nothing.
@@ -28,12 +28,15 @@ _EXACT = decimal.Context(prec=100_000)
 
 
 def to_json(schema: Schema, decimals: DecimalFormat, *, fill: bool) -> Convert | None:
-    """From a Connect value to a JSON value. `fill`: nulls take the schema's default."""
+    """Return the conversion from Connect values to JSON values.
+
+    With `fill`, nulls take the schema's default.
+    """
     return _nullable(schema, _to_json(schema, decimals, fill), fill)
 
 
 def from_json(schema: Schema, *, fill: bool) -> Convert | None:
-    """From a JSON value to a Connect value. Decimals are taken in either format."""
+    """Return the conversion from JSON values to Connect values. Decimals may have either format."""
     return _nullable(schema, _from_json(schema, fill), fill, check=True)
 
 
@@ -112,7 +115,7 @@ def _each_field(converts: dict[str, Convert | None]) -> Convert:
 
 
 def has_decimals(schema: Schema) -> bool:
-    """Whether a decimal is anywhere inside: its JSON numbers must then not pass through a float."""
+    """Return True if any part of the schema is a decimal: its JSON numbers must not become floats."""
     parts = [*schema.fields.values(), schema.keys, schema.values]
     return schema.name == DECIMAL or any(has_decimals(part) for part in parts if part is not None)
 

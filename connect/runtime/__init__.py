@@ -1,4 +1,4 @@
-"""Running connectors: the worker, its connectors and their tasks."""
+"""The runtime of connectors: the worker, its connectors and their tasks."""
 
 from connect.runtime.plugins import connector_class, connector_type, list_plugins
 from connect.runtime.states import State

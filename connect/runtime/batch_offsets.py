@@ -14,8 +14,9 @@ _Document = Mapping[str, Any]
 def last_offsets(
     records: Sequence[SourceRecord], offsets: ConnectorOffsets
 ) -> tuple[dict[bytes, bytes | None], bool]:
-    """For each source partition's key the last offset in the batch, None where it has none; and whether
-    records without a source partition stand behind the last offset.
+    """Return the last offset in the batch by the source partition's key, None for partitions without one.
+
+    The second value is True if records without a source partition follow the last offset.
     """
     if isinstance(records, SourceBatch):
         partition, offset = records.source_partition, records.source_offset
@@ -33,14 +34,14 @@ def last_offsets(
             uncovered = False
         else:
             last.setdefault(id(partition), (partition, None))
-    found = _by_key(records, offsets) if len(last) > 1 else {offsets.key(p): o for p, o in last.values()}
-    return {key: None if o is None else offsets.encode(o) for key, o in found.items()}, uncovered
+    by_key = _by_key(records, offsets) if len(last) > 1 else {offsets.key(p): o for p, o in last.values()}
+    return {key: None if o is None else offsets.encode(o) for key, o in by_key.items()}, uncovered
 
 
 def _by_key(records: Sequence[SourceRecord], offsets: ConnectorOffsets) -> dict[bytes, _Document | None]:
-    """Several dicts may be one source partition: then the order of records decides."""
+    """Return the last offset by key for a batch in which equal source partitions may be different dicts."""
     keys: dict[int, bytes] = {}
-    found: dict[bytes, _Document | None] = {}
+    last: dict[bytes, _Document | None] = {}
     for record in records:
         partition = record.source_partition
         if partition is None:
@@ -49,7 +50,7 @@ def _by_key(records: Sequence[SourceRecord], offsets: ConnectorOffsets) -> dict[
         if key is None:
             key = keys[id(partition)] = offsets.key(partition)
         if record.source_offset is not None:
-            found[key] = record.source_offset
+            last[key] = record.source_offset
         else:
-            found.setdefault(key, None)
-    return found
+            last.setdefault(key, None)
+    return last

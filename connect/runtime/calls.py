@@ -1,4 +1,4 @@
-"""Calling plugin methods: plain ones in a thread of the task's own, async ones on the loop."""
+"""Calls plugin methods: plain ones in a thread of the task's own, async ones on the loop."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from connect.errors import ConnectError
 T = TypeVar("T")
 _Job = tuple[int, Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 CALLS_MAX = 8
-"""Calls under way or waiting for the thread. Mostly it is one: more come only behind calls that were given up
-and do not return.
+"""Calls running or waiting for the thread. There is usually one: more queue up only after abandoned calls
+that do not return.
 """
 
 
 class PluginCalls:
-    """Makes the calls of one connector or task, plain ones one after the other in one daemon thread.
+    """The plugin calls of one connector or task; plain methods run one at a time in one daemon thread.
 
-    A daemon, unlike an executor's threads, cannot keep the worker from ending while a plugin hangs.
+    Unlike an executor's threads, a daemon thread does not keep the worker alive while a plugin hangs.
     """
 
     def __init__(self, name: str) -> None:
@@ -37,19 +37,21 @@ class PluginCalls:
         self._idle = asyncio.Event()
         self._idle.set()
         self._numbers = itertools.count()
-        self._begun: dict[int, float] = {}
-        """When each call that has not returned was made."""
-        self._beside: list[PluginCalls] = []
-        """Of these some may not have returned either."""
+        self._started_at: dict[int, float] = {}
+        """Start time of each call that has not returned."""
+        self._concurrent: list[PluginCalls] = []
+        """Interrupting calls, some of which may not have returned either."""
 
     def statistics(self) -> dict[str, float]:
-        """calls that have not returned, given up or not, and their bound; the age of the oldest."""
-        begun = self._not_returned()
-        oldest = time.monotonic() - min(begun) if begun else 0.0
-        return {"calls": len(begun), "calls_max": CALLS_MAX, "oldest_call_seconds": oldest}
+        """Return the number of calls that have not returned, abandoned or not, its bound and the oldest's
+        age.
+        """
+        started = self._not_returned()
+        oldest = time.monotonic() - min(started) if started else 0.0
+        return {"calls": len(started), "calls_max": CALLS_MAX, "oldest_call_seconds": oldest}
 
     async def call(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> T:
-        """The method's result; its exception is raised here."""
+        """Call the method and return its result. Raises the method's exception."""
         try:
             if inspect.iscoroutinefunction(method):
                 with self._counted():
@@ -66,17 +68,17 @@ class PluginCalls:
             )
         return result  # type: ignore[no-any-return]
 
-    async def call_beside(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> T:
-        """The same in a thread of its own, beside a call under way: for methods that may break that off."""
-        beside = PluginCalls(f"{self._name}-beside")
-        self._beside = [*(each for each in self._beside if each.is_busy), beside]
+    async def call_concurrently(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> T:
+        """Call a method in a thread of its own while another call runs; for methods that interrupt it."""
+        concurrent = PluginCalls(f"{self._name}-concurrent")
+        self._concurrent = [*(each for each in self._concurrent if each.is_busy), concurrent]
         try:
-            return await beside.call(method, *args)
+            return await concurrent.call(method, *args)
         finally:
-            beside.close()
+            concurrent.close()
 
     async def wait_idle(self, seconds: float) -> bool:
-        """Wait for plain methods under way to return; whether they have."""
+        """Wait at most `seconds` for running plain methods. Return True if all have returned."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
@@ -84,11 +86,11 @@ class PluginCalls:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a plain method is under way, or was when the calls were closed."""
+        """True if a plain method is running or queued."""
         return not self._idle.is_set()
 
     def close(self) -> None:
-        """End the thread once the call it is in returns; later calls are refused."""
+        """End the thread once its current call returns; later calls raise ConnectError."""
         self._closed = True
         if self._thread is not None:
             self._jobs.put(None)
@@ -113,7 +115,7 @@ class PluginCalls:
         try:
             yield
         finally:
-            del self._begun[number]
+            del self._started_at[number]
 
     def _begin(self) -> int:
         if len(self._not_returned()) >= CALLS_MAX:
@@ -121,11 +123,11 @@ class PluginCalls:
                 f"{self._name}: {CALLS_MAX} calls of the plugin have not returned, no more are made"
             )
         number = next(self._numbers)
-        self._begun[number] = time.monotonic()
+        self._started_at[number] = time.monotonic()
         return number
 
     def _not_returned(self) -> list[float]:
-        return [*self._begun.values(), *(at for each in self._beside for at in each._not_returned())]
+        return [*self._started_at.values(), *(at for each in self._concurrent for at in each._not_returned())]
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -143,7 +145,7 @@ class PluginCalls:
     def _returned(
         self, number: int, future: asyncio.Future[Any], outcome: Any, failure: BaseException | None
     ) -> None:
-        del self._begun[number]
+        del self._started_at[number]
         self._in_thread -= 1
         if not self._in_thread:
             self._idle.set()

@@ -1,7 +1,7 @@
-"""The client keys in worker and connector configs, by role. `kafka_client.properties` reads them.
+"""Client settings from worker and connector configs, by role. `kafka_client.properties` parses them.
 
-Strongest last: the worker's own keys of connections, TLS and SASL; its `producer.*`, `consumer.*` and
-`admin.*`; a connector's `producer.override.*` and `consumer.override.*` (KIP-458).
+Later keys override earlier ones: the worker's own keys of connections, TLS and SASL; its `producer.*`,
+`consumer.*` and `admin.*`; a connector's `producer.override.*` and `consumer.override.*` (KIP-458).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Role = Literal["admin", "producer", "consumer"]
 
 
 def is_client_key(key: str) -> bool:
-    """Whether the worker's key is for its clients."""
+    """Return True if this key of a worker is a setting of its clients."""
     return key in CLIENT or is_security_key(key)
 
 
@@ -33,36 +33,36 @@ def _layered(
     )
 
 
-def _told(given: ClientProperties, *effective: Collection[str]) -> ClientProperties:
-    given.tell_rest({*CLIENT, *(key for keys in effective for key in keys)})
-    return given
+def _with_warnings(properties: ClientProperties, *effective: Collection[str]) -> ClientProperties:
+    properties.tell_rest({*CLIENT, *(key for keys in effective for key in keys)})
+    return properties
 
 
 def client_arguments(
     worker: Mapping[str, Any], connector: Mapping[str, Any] | None = None, role: Role = "admin"
 ) -> dict[str, Any]:
-    """Arguments of `Client` for what a worker, or a connector in it, does in this role."""
+    """Return the arguments of `Client` for a worker, or a connector in it, in this role."""
     return _layered(role, worker, connector or {}).client()
 
 
 def producer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `BatchProducer` for a source task."""
-    # A broker that is away is waited for, as Kafka's Connect does.
-    given = _layered("producer", worker, connector, {"delivery.timeout.ms": str(NO_TIMEOUT_MS)})
-    return _told(given, PRODUCER).producer()
+    """Return the arguments of `BatchProducer` for a source task."""
+    # As in Kafka's Connect, sends wait for an unreachable broker without a time limit.
+    properties = _layered("producer", worker, connector, {"delivery.timeout.ms": str(NO_TIMEOUT_MS)})
+    return _with_warnings(properties, PRODUCER).producer()
 
 
 def consumer_settings(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, str]:
-    """A sink's consumer keys, by Kafka's names."""
+    """Return a sink's consumer settings, by Kafka's keys."""
     return dict(_layered("consumer", worker, connector).values)
 
 
 def consumer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `Consumer` for a sink task; sinks start at the earliest offset, as Kafka's do."""
-    given = _layered("consumer", worker, connector, {"auto.offset.reset": "earliest"})
-    return _told(given, CONSUMER, ("group.id",)).consumer()
+    """Return the arguments of `Consumer` for a sink task; as in Kafka, it starts at the earliest offset."""
+    properties = _layered("consumer", worker, connector, {"auto.offset.reset": "earliest"})
+    return _with_warnings(properties, CONSUMER, ("group.id",)).consumer()
 
 
 def group_id(connector: str, worker: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """The group of a sink connector: `connect-<name>` unless overridden."""
+    """Return the group of a sink connector: `connect-<name>` unless overridden."""
     return consumer_settings(worker, config).get("group.id", f"connect-{connector}")

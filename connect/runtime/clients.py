@@ -1,4 +1,4 @@
-"""Clients for connectors that bring settings of their own: another user, another certificate (KIP-458)."""
+"""Clients of a worker; connectors may have client settings of their own, such as a user (KIP-458)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ROLES: Mapping[str, Role] = {"source": "producer", "sink": "consumer"}
 
 
 class Clients:
-    """A worker's clients by their settings: connectors with equal ones share theirs, to the worker's end.
+    """A worker's clients by their settings; connectors with equal settings share a client.
 
-    All of them tell of themselves in `metrics`, if that is given.
+    Clients are closed with the worker. They report to the registry `metrics`, if it is set.
     """
 
     def __init__(self, config: WorkerConfig, metrics: Metrics | None = None) -> None:
@@ -26,29 +26,29 @@ class Clients:
         self._clients: dict[Hashable, Client] = {}
 
     def worker(self, *, producing: bool) -> Client:
-        """The client of those without settings of their own; brokers may create topics if `producing`."""
+        """Return the client with the worker's settings; its requests may create topics if `producing`."""
         return self._get(client_arguments(self._config.raw), producing)
 
     def of(self, type: str, connector: Mapping[str, Any]) -> Client:
-        """The client for the tasks of a `source` or `sink` connector; it connects when it is used.
+        """Return the client for the tasks of a `source` or `sink` connector; it connects at its first use.
 
-        ConfigError for settings that cannot be used.
+        Raises ConfigError for invalid settings.
         """
         arguments = client_arguments(self._config.raw, connector, ROLES[type])
         return self._get(arguments, producing=type == "source")
 
     async def close(self) -> None:
-        """Close all."""
+        """Close all clients."""
         await asyncio.gather(*(client.close() for client in self._clients.values()))
 
     def _get(self, arguments: dict[str, Any], producing: bool) -> Client:
-        given = {"client_id": "connect", **arguments}
-        key = (producing, *sorted(given.items(), key=lambda item: item[0]))
+        settings = {"client_id": "connect", **arguments}
+        key = (producing, *sorted(settings.items(), key=lambda item: item[0]))
         if key not in self._clients:
             self._clients[key] = Client(
                 self._config.bootstrap_servers,
                 allow_auto_topic_creation=producing,
                 metrics=self._metrics,
-                **given,
+                **settings,
             )
         return self._clients[key]

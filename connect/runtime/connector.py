@@ -45,12 +45,12 @@ _log = logging.getLogger(__name__)
 _CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
 _CLIENTS = ("admin.", "consumer.", "producer.")
 ABANDONED_MAX = 16
-"""Earlier runs of one connector whose calls do not return; with more nothing is started any more."""
+"""Bound of a connector's earlier runs with calls that do not return; beyond it nothing is started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Startings:
-    """How a worker's connectors and tasks have started."""
+    """Counts of the starts of a worker's connectors and tasks."""
 
     connectors: Startups = field(default_factory=Startups)
     tasks: Startups = field(default_factory=Startups)
@@ -58,7 +58,7 @@ class Startings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerParts:
-    """What a worker lends its connectors."""
+    """The parts of a worker that its connectors use."""
 
     worker_id: str
     config: WorkerConfig
@@ -69,10 +69,10 @@ class WorkerParts:
 
 
 class WorkerConnector:
-    """One connector in a worker: `start()`, then `stop()`. A failure stays in its status."""
+    """A connector in a worker. Call `start()`, then `stop()`; `status` has its failure."""
 
     def __init__(self, parts: WorkerParts, raw: Mapping[str, Any]) -> None:
-        """Check the config; ConfigError or NotFound if it cannot work."""
+        """Check the config. Raises ConfigError or NotFound if it is not valid."""
         common = ConnectorConfig.parse(raw)
         self.name = common.name
         self.plugin: ConnectorClass = connector_class(common.connector_class)
@@ -85,7 +85,7 @@ class WorkerConnector:
             declaration.parse(raw)
         refuse_unsupported(raw, self.type)
         self._check_shared(parts.config, raw)
-        self._tell_unused(declarations, raw)
+        self._warn_unused(declarations, raw)
         self.config = {key: _text(value) for key, value in raw.items()}
         self.status = Status(parts.on_change)
         self.tasks: list[WorkerTask] = []
@@ -100,9 +100,9 @@ class WorkerConnector:
         self._abandoned: list[PluginCalls] = []
 
     async def start(self) -> None:
-        """Start the plugin's connector and its tasks; what goes wrong shows in `status`."""
+        """Start the plugin's connector and its tasks. An error is not raised: it fails `status`."""
         async with self._changing:
-            self._let_go([self._plugin_calls])
+            self._track_abandoned([self._plugin_calls])
             self._plugin_calls = PluginCalls(self.name)
             loop = asyncio.get_running_loop()
             replan = functools.partial(_call_soon, loop, self._reconfigure_soon)
@@ -125,7 +125,7 @@ class WorkerConnector:
     async def stop(self) -> None:
         """Stop tasks, then the connector. May be called twice."""
         for task in self._background:
-            task.cancel()  # a plan that is made anew, which may hang
+            task.cancel()  # a call of task_configs that may hang
         self._is_replan_due = False
         async with self._changing:
             if self._connector is None:
@@ -149,28 +149,28 @@ class WorkerConnector:
         await self.start()
 
     async def restart_task(self, task_id: int) -> None:
-        """Stop one task and run it anew from its committed offsets."""
+        """Stop one task and run it again from its committed offsets."""
         async with self._changing:
             await self.tasks[task_id].stop()
-            self._let_go([self.tasks[task_id].calls])
+            self._track_abandoned([self.tasks[task_id].calls])
             self.tasks[task_id] = self._make_task(task_id)
             self.tasks[task_id].launch()
 
     def pause(self) -> None:
-        """Rest, keeping resources."""
+        """Pause the tasks; they keep their resources."""
         self.status.become(State.PAUSED)
         for task in self.tasks:
             task.pause()
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Resume the tasks after a pause."""
         self.status.become(State.RUNNING)
         for task in self.tasks:
             task.resume()
 
     def calls(self) -> Values:
-        """The plugin's calls, see `PluginCalls.statistics`; earlier runs with some that do not return."""
-        self._let_go(())
+        """Return the plugin's `PluginCalls.statistics` and how many earlier runs have unreturned calls."""
+        self._track_abandoned(())
         return {
             **self._plugin_calls.statistics(),
             "abandoned": len(self._abandoned),
@@ -178,7 +178,7 @@ class WorkerConnector:
         }
 
     def report(self) -> dict[str, Any]:
-        """GET /connectors/{c}/status, with counts beside each task's state."""
+        """Return the response of GET /connectors/{c}/status, with counts beside each task's state."""
         worker_id, version = self._parts.worker_id, self.plugin.VERSION
         tasks = [
             {"id": i, **task.status.report(worker_id, version), "done": task.is_done, **task.statistics()}
@@ -188,10 +188,10 @@ class WorkerConnector:
         return {"name": self.name, "connector": connector, "tasks": tasks, "type": self.type}
 
     def _check_shared(self, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
-        """Refuse at once settings of converters, clients and topics that would fail in every task."""
+        """Raise ConfigError for settings of converters, clients and topics that would fail in every task."""
         if not issubclass(getattr(self.plugin, "task_class", object), RangeSinkTask):
             Conversion.configured(worker, raw)
-            self._look_at_converters(worker, raw)
+            self._warn_converters(worker, raw)
         client_arguments(worker.raw, raw, ROLES[self.type])
         if self.type == "source":
             producer_arguments(worker.raw, raw)
@@ -199,8 +199,8 @@ class WorkerConnector:
         else:
             consumer_arguments(worker.raw, raw)
 
-    def _tell_unused(self, declarations: Sequence[type[Config]], raw: Mapping[str, Any]) -> None:
-        """Tell of keys without effect: Kafka's in one line of the log, unknown ones with the nearest one."""
+    def _warn_unused(self, declarations: Sequence[type[Config]], raw: Mapping[str, Any]) -> None:
+        """Log keys without effect: Kafka's in one line, each unknown key with the most similar valid one."""
         of_others = [*_CONVERTERS, f"{ROLES[self.type]}.override.", *self.plugin.CONFIG.PREFIXES]
         if self.type == "source":
             of_others += creation_prefixes(raw)
@@ -214,7 +214,7 @@ class WorkerConnector:
         if unused:
             _log.warning("%s: without effect here: %s", self.name, ", ".join(sorted(unused)))
 
-    def _look_at_converters(self, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
+    def _warn_converters(self, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
         for which in ("key.converter", "value.converter", "header.converter"):
             prefix = which + "."
             if not raw.get(which):
@@ -231,7 +231,7 @@ class WorkerConnector:
         return configs
 
     def _reconfigure_soon(self) -> None:
-        """One plan may be under way and one wait behind it, however often the plugin asks."""
+        """Schedule a reconfiguration, unless one waits already; one may wait while another runs."""
         if self._is_replan_due:
             return
         self._is_replan_due = True
@@ -240,7 +240,7 @@ class WorkerConnector:
         task.add_done_callback(self._background.discard)
 
     async def _reconfigure(self) -> None:
-        """Plan anew, and replace the tasks if the plan differs."""
+        """Call the plugin's `task_configs` again, and replace the tasks if the result differs."""
         async with self._changing:
             self._is_replan_due = False
             if self._connector is None or self.status.state is not State.RUNNING:
@@ -256,12 +256,12 @@ class WorkerConnector:
                 _log.error("%s failed: %r", self.name, e)
                 self.status.fail(e)
 
-    def _let_go(self, ended: Iterable[PluginCalls]) -> None:
-        """Remember those of earlier runs whose calls have not returned."""
+    def _track_abandoned(self, ended: Iterable[PluginCalls]) -> None:
+        """Keep track of the `ended` and earlier runs that have calls without return."""
         self._abandoned = [each for each in (*self._abandoned, *ended) if each.statistics()["calls"]]
 
     def _check_abandoned(self) -> None:
-        self._let_go(())
+        self._track_abandoned(())
         if len(self._abandoned) > ABANDONED_MAX:
             raise ConnectError(
                 f"{self.name}: calls of {len(self._abandoned)} earlier runs have not returned: the plugin "
@@ -269,7 +269,7 @@ class WorkerConnector:
             )
 
     def _make_tasks(self) -> list[WorkerTask]:
-        self._let_go(task.calls for task in self.tasks)
+        self._track_abandoned(task.calls for task in self.tasks)
         return [self._make_task(i) for i in range(len(self._task_configs))]
 
     def _launch_tasks(self) -> None:
@@ -309,7 +309,7 @@ def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) ->
 
 
 def _text(value: object) -> str:
-    """A config value as connectors get it: JSON configs may hold numbers, booleans and lists."""
+    """Return a config value as the text connectors get; JSON configs may have numbers and lists."""
     if isinstance(value, list):
         return ",".join(map(_text, value))
     return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""What a plugin's task tells of itself, read when somebody asks for metrics; mistakes in it harm nobody."""
+"""Statistics of a plugin's task, read when metrics are requested; an error in them is only logged."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from kafka_client.metrics.metrics import Values
 _log = logging.getLogger(__name__)
 
 
-class TellingTask(Protocol):
-    """A plugin's task of any kind."""
+class TaskWithStatistics(Protocol):
+    """The part of a plugin's task that is read here."""
 
     def statistics(self) -> Mapping[str, float]:
-        """See `SourceTask.statistics`."""
+        """Return numbers by name; see `SourceTask.statistics`."""
 
 
 class PluginStatistics:
-    """Of one task, called `name` in the log."""
+    """The statistics of one task, called `name` in the log."""
 
-    def __init__(self, name: str, task: TellingTask) -> None:
+    def __init__(self, name: str, task: TaskWithStatistics) -> None:
         self._name = name
         self._task = task
         self._has_failed = False
 
     def read(self) -> Values:
-        """The numbers by name; none, and once a warning, where the plugin fails to tell."""
+        """Return the numbers by name. If the plugin raises, return none and log one warning."""
         try:
             return {str(name): float(value) for name, value in self._task.statistics().items()}
         except Exception as error:

@@ -1,8 +1,8 @@
-"""Finding connector classes: entry points of the group `millstream.connectors`, or `module:Class`.
+"""Finds connector classes: entry points of the group `millstream.connectors`, or `module:Class`.
 
-An entry point's name is what stands in `connector.class`. A plugin registers Kafka's own class name beside
-its short one, so that a connector's JSON moves over unchanged; as in Kafka, the last part of a dotted name
-is enough, with or without `Connector` at its end.
+An entry point's name is the value of `connector.class`. A plugin registers Kafka's class name as well as its
+short one, so that a connector's JSON works unchanged. As in Kafka, the last part of a dotted name is enough,
+with or without `Connector` at its end.
 """
 
 from __future__ import annotations
@@ -27,19 +27,22 @@ def _registered() -> dict[str, EntryPoint]:
 
 
 def registered_names() -> Collection[str]:
-    """The names there are; nothing is imported for them."""
+    """Return the names of all plugins, without importing any."""
     return _registered().keys()
 
 
 def connector_class(name: str) -> ConnectorClass:
-    """The connector class of that name; NotFound names those there are."""
+    """Return the connector class with this name.
+
+    Raises NotFound, with the names of all plugins, if none has.
+    """
     point = _find(name)
     if point is None and ":" not in name and "." not in name:
         raise NotFound(f"no connector {name!r}; there are {', '.join(sorted(_registered())) or 'none'}")
-    found: Any = load(name if point is None else point.value)
-    if not (isinstance(found, type) and issubclass(found, (SourceConnector, SinkConnector))):
+    plugin: Any = load(name if point is None else point.value)
+    if not (isinstance(plugin, type) and issubclass(plugin, (SourceConnector, SinkConnector))):
         raise NotFound(f"{name!r} is not a connector class")
-    return found
+    return plugin
 
 
 def _find(name: str) -> EntryPoint | None:
@@ -50,19 +53,19 @@ def _find(name: str) -> EntryPoint | None:
     return short.get(name.removesuffix("Connector")) if "." not in name else None
 
 
-def connector_type(found: ConnectorClass) -> str:
-    """`source` or `sink`."""
-    return "source" if issubclass(found, SourceConnector) else "sink"
+def connector_type(plugin: ConnectorClass) -> str:
+    """Return `source` or `sink`."""
+    return "source" if issubclass(plugin, SourceConnector) else "sink"
 
 
 def list_plugins() -> list[dict[str, str]]:
-    """What GET /connector-plugins answers; a plugin that cannot be loaded has an `error` and no type."""
+    """Return the response of GET /connector-plugins; a plugin that fails to load has an `error`."""
     plugins = []
     for name in sorted(_registered()):
         try:
-            found = connector_class(name)
+            plugin = connector_class(name)
         except ConnectError as e:
             plugins.append({"class": name, "error": str(e)})
             continue
-        plugins.append({"class": name, "type": connector_type(found), "version": found.VERSION})
+        plugins.append({"class": name, "type": connector_type(plugin), "version": plugin.VERSION})
     return plugins

@@ -1,7 +1,7 @@
-"""A running range sink task: watches the topics' ends and lets the plugin bring its target forward.
+"""A running range sink task: polls the topics' ends and calls the plugin to copy up to them.
 
-It joins no consumer group: the plugin's target holds the position, and the group's offsets are written after
-it, for lag tools.
+It joins no consumer group: the plugin's target has the position, and the group's offsets are committed
+afterwards, for lag tools.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ _log = logging.getLogger(__name__)
 
 
 class WorkerRangeTask(WorkerTask):
-    """Runs a `RangeSinkTask`."""
+    """A worker's task that runs a `RangeSinkTask`."""
 
     def __init__(
         self, setting: TaskSetting, task: RangeSinkTask, *, on_change: Callable[[], None] = lambda: None
     ) -> None:
         super().__init__(setting, on_change=on_change)
         self._task = task
-        self._told = PluginStatistics(self.name, task)
+        self._plugin_statistics = PluginStatistics(self.name, task)
         self._sink = SinkConfig.parse(setting.connector_config)
         self._group = group_id(setting.connector, setting.worker.raw, setting.connector_config)
         self._committed: dict[TopicPartition, int] = {}
 
     def statistics(self) -> dict[str, Any]:
-        """The position per partition, as the plugin last gave it."""
+        """Return the position per partition, as the plugin last returned it."""
         return {"positions": {str(tp): offset for tp, offset in sorted(self._committed.items())}}
 
-    def told_by_plugin(self) -> Values:
-        """See `WorkerTask`."""
-        return self._told.read()
+    def plugin_values(self) -> Values:
+        """Return the statistics of the plugin's task."""
+        return self._plugin_statistics.read()
 
     def request_commit(self) -> None:
-        """Nothing to do: every run commits."""
+        """Do nothing: every run commits."""
 
     async def _start(self) -> None:
         setting = self.setting
@@ -68,12 +68,12 @@ class WorkerRangeTask(WorkerTask):
                 backoff.reset()
             except (RetriableError, *BROKER_AWAY) as e:
                 self.metrics.failed(again=True)
-                _log.warning("%s will be asked again: %s", self.setting.connector, e)
+                _log.warning("%s: run_once failed, calling it again: %s", self.setting.connector, e)
                 await self._rest(backoff.next())
             await self._rest(self._sink.poll_interval_ms / 1000)
 
     async def _run_once(self) -> None:
-        """One call of the plugin. It is not interrupted when the task is to stop: its commit is atomic."""
+        """Call the plugin once. A stop does not interrupt the call, as its commit is atomic."""
         ends = await self._wait_for(self._ends())
         positions = await self._calls.call(self._task.run_once, ends)
         moved = {tp: offset for tp, offset in positions.items() if self._committed.get(tp) != offset}
@@ -84,19 +84,19 @@ class WorkerRangeTask(WorkerTask):
             with self.metrics.committing():
                 await self.setting.admin.alter_group_offsets(self._group, moved)
         except MillstreamError as e:
-            _log.warning("group %s does not show the position: %s", self._group, e)
+            _log.warning("group %s: could not commit the position: %s", self._group, e)
             self._committed = {tp: o for tp, o in self._committed.items() if tp not in moved}
 
     async def _topics(self) -> Mapping[str, TopicMetadata]:
         pattern = self._sink.topics_pattern
         if pattern is None:
-            known = await self.setting.client.metadata(self._sink.topics, allow_missing=True)
-            return {name: known.topics[name] for name in self._sink.topics if name in known.topics}
+            metadata = await self.setting.client.metadata(self._sink.topics, allow_missing=True)
+            return {name: metadata.topics[name] for name in self._sink.topics if name in metadata.topics}
         listed = await self.setting.admin.list_topics()
         return {name: topic for name, topic in listed.items() if pattern.fullmatch(name)}
 
     async def _ends(self) -> dict[TopicPartition, OffsetRange]:
-        """Where every partition begins and ends now."""
+        """Return every partition's log start, last stable offset and topic id."""
         topics = await self._topics()
         partitions = [
             TopicPartition(name, p) for name, topic in topics.items() for p in sorted(topic.partitions)
@@ -110,7 +110,7 @@ class WorkerRangeTask(WorkerTask):
         }
 
     async def _finish(self) -> None:
-        """Every run ends committed."""
+        """Do nothing: every run commits."""
 
     async def _stop(self) -> None:
         await self._calls.call(self._task.stop)

@@ -1,14 +1,15 @@
-"""A running sink task: fetch, convert, put, and commit the group's offsets once the plugin has flushed.
+"""A running sink task: fetches, converts, puts, and commits the group's offsets once the plugin has flushed.
 
-Rebalances come from the consumer's own task while a `put` may be under way: every call of the plugin is made
-with `_turn` locked. Before partitions go, what was put is flushed and committed.
+The consumer's own task handles rebalances, possibly while a `put` runs, so every call of the plugin holds the
+lock `_turn`. Before partitions are revoked, the records put so far are flushed and committed.
 
-Per partition: `_next` is the offset up to which the plugin was given records (-2, -1 until the first fetch
-tells), `_safe` what is committed, and `_since` the first round of fetching whose results count: what was
-fetched before a rebalance or a seek, and not put yet, is dropped and fetched again.
+Per partition, `_next` is the offset after the last record put, -2 or -1 before the first fetch. `_safe` is
+the committed offset. `_since` is the first round of fetching whose results are valid: records fetched before
+a rebalance or a seek, and not put yet, are dropped and fetched again.
 
-A task that stood still beyond its session learns of it late. Before a flush and behind `open` the group is
-asked; a target that can tell raises PartitionsFenced from `put` or `flush`.
+A task that was suspended beyond its session notices it late. So the task confirms its membership with the
+group before a flush and after `open`. A target that detects this raises PartitionsFenced from `put` or
+`flush`.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ from kafka_client.metrics.metrics import Values
 _log = logging.getLogger(__name__)
 _WAIT_SECONDS_MAX = 0.5
 _CONVERTED_RECORDS = 1000
-"""Records that are converted without a turn of the event loop between."""
+"""Records that are converted before the event loop runs other tasks."""
 _PART_RECORDS = 20_000
 """Records that are decoded, converted and put at a time: a few KB of a compressed batch may hold millions."""
 _FENCED_MAX = 5
-"""How often in a row, without a commit between, the target may fence a task before the task fails."""
+"""How often in a row, without a commit, the target may fence a task before the task fails."""
 
 
 class WorkerSinkTask(WorkerTask):
-    """Runs a `SinkTask`."""
+    """A worker's task that runs a `SinkTask`."""
 
     def __init__(
         self, setting: TaskSetting, task: SinkTask, *, on_change: Callable[[], None] = lambda: None
     ) -> None:
         super().__init__(setting, on_change=on_change)
         self._task = task
-        self._told = PluginStatistics(self.name, task)
+        self._plugin_statistics = PluginStatistics(self.name, task)
         self._context = SinkTaskContext(
             connector=setting.connector, task_id=setting.task_id, request_commit=self.request_commit
         )
@@ -68,7 +69,7 @@ class WorkerSinkTask(WorkerTask):
         self._tolerance: Tolerance | None = None
 
     def statistics(self) -> dict[str, Any]:
-        """Records the plugin has taken."""
+        """Return the counts of records delivered to the plugin and, if tolerated, skipped."""
         counts = {"records_delivered": self.delivered}
         if self._tolerance is not None and self._tolerance.tolerates_all:
             counts["records_skipped"] = self.metrics.records_skipped
@@ -76,16 +77,16 @@ class WorkerSinkTask(WorkerTask):
 
     @property
     def delivered(self) -> int:
-        """Records that the plugin has taken."""
+        """Records put to the plugin without error."""
         return self.metrics.delivered
 
     def values(self) -> Mapping[str, Values]:
-        """See `WorkerTask`."""
+        """Return the task's metrics, by type."""
         return {**super().values(), "sink-task-metrics": self.metrics.values(len(self._next))}
 
-    def told_by_plugin(self) -> Values:
-        """See `WorkerTask`."""
-        return self._told.read()
+    def plugin_values(self) -> Values:
+        """Return the statistics of the plugin's task."""
+        return self._plugin_statistics.read()
 
     def request_commit(self) -> None:
         """Commit soon rather than at the next interval. May be called from any thread."""
@@ -123,25 +124,25 @@ class WorkerSinkTask(WorkerTask):
                 raise
 
     async def _fetch(self, consumer: Consumer) -> list[Fetched]:
-        """What comes next. Its round begins as it is handed out, without a turn of the loop between: what a
-        rebalance assigns while this waits is not thrown away as if it had been fetched before.
-        """
+        """Fetch the next records, and begin a new round."""
         fetched = await consumer.fetch(timeout_ms=int(self._seconds_to_commit() * 1000))
+        # No await between the response and the new round: partitions that a rebalance assigns during the
+        # fetch would count as assigned after it, and their records would be dropped.
         self._round += 1
         return fetched
 
     async def _between_puts(self) -> None:
-        """A point where a pause, a stop or a commit that is due takes effect."""
+        """Pause, stop or commit, if one of them is due."""
         await self._pause_here()
         if time.monotonic() >= self._commit_at:
             await self._commit_or_rewind()
 
     def _seconds_to_commit(self) -> float:
-        """Seconds to wait for the next commit; bounded, because `request_commit` may make one due earlier."""
+        """Return the seconds until the next commit, bounded, as `request_commit` may make one due earlier."""
         return min(max(self._commit_at - time.monotonic(), 0.01), _WAIT_SECONDS_MAX)
 
     async def _deliver(self, fetched: Fetched) -> None:
-        """Put what was fetched, part by part, until all is put or it is not what comes next any more."""
+        """Put the fetched records, part by part, until a rebalance or seek makes them invalid."""
         assert self._tolerance is not None
         skipped = Skipped()
         for part in fetched.parts(_PART_RECORDS, on_unreadable=self._tolerance.on_unreadable(skipped)):
@@ -152,10 +153,10 @@ class WorkerSinkTask(WorkerTask):
     async def _deliver_part(
         self, fetched: Fetched, part: Part, tolerance: Tolerance, skipped: Skipped
     ) -> bool:
-        """Put until the plugin takes it, with a backoff between; rebalances may come between the attempts.
+        """Put a part, again after a backoff while the plugin raises RetriableError.
 
-        Return False if what was fetched is not what comes next any more. `skipped` is what was left out of
-        this part so far.
+        Return False if a rebalance or seek has made the records invalid. `skipped` are the batches and
+        records skipped in this part so far.
         """
         on_error = skipped.note_record if tolerance.tolerates_all else None
         records = await self._converted(fetched.tp, part, on_error)
@@ -165,7 +166,7 @@ class WorkerSinkTask(WorkerTask):
             async with self._turn:
                 if not self._is_current(fetched):
                     return False
-                if not tried:  # what is dropped unseen is read again, and counted then
+                if not tried:  # records dropped before this are counted when they are read again
                     self.metrics.read += len(part.records)
                     tolerance.count(skipped)
                     tried = True
@@ -175,9 +176,9 @@ class WorkerSinkTask(WorkerTask):
                     return True
                 except RetriableError as e:
                     self.metrics.failed(again=True)
-                    _log.warning("%s will be given its records again: %s", self.name, e)
+                    _log.warning("%s: put failed, trying again: %s", self.name, e)
                 except PartitionsFenced as e:
-                    await self._take_again(e)
+                    await self._reopen_fenced(e)
                     return False
             again_at = time.monotonic() + backoff.next()
             while (seconds := again_at - time.monotonic()) > 0:
@@ -185,7 +186,7 @@ class WorkerSinkTask(WorkerTask):
                 await self._between_puts()
 
     async def _converted(self, tp: TopicPartition, part: Part, on_error: OnError | None) -> list[SinkRecord]:
-        """Return the records as the plugin takes them; the event loop has its turn between some of them."""
+        """Return the converted records; the event loop runs other tasks in between."""
         records: list[SinkRecord] = []
         for start in range(0, len(part.records), _CONVERTED_RECORDS):
             if start:
@@ -195,10 +196,10 @@ class WorkerSinkTask(WorkerTask):
         return records
 
     def _is_current(self, fetched: Fetched) -> bool:
-        """Whether it is what comes next in a partition of ours; what was fetched before a seek is not."""
+        """Return True if the records are the next ones of an assigned partition, fetched after a seek."""
         tp = fetched.tp
         if tp not in self._next:
-            return False  # taken away meanwhile
+            return False  # revoked meanwhile
         if self._round < self._since[tp]:
             self._seek(tp, self._next[tp])
             return False
@@ -211,7 +212,7 @@ class WorkerSinkTask(WorkerTask):
         if records:
             with self.metrics.put.timed():
                 await self._calls.call(self._task.put, records)
-            self.metrics.took(len(records))
+            self.metrics.record_put(len(records))
         self._next[tp] = part.next_offset
 
     def _seek(self, tp: TopicPartition, offset: int) -> None:
@@ -221,7 +222,7 @@ class WorkerSinkTask(WorkerTask):
         self._since[tp] = self._round + 1
 
     def _follow_rewinds(self) -> None:
-        """Positions the plugin asked for (`context.offset`): its own record of what the target holds."""
+        """Seek to the positions that the plugin has set by `context.offset`."""
         for tp, offset in self._context.rewinds.items():
             if tp in self._next:
                 self._seek(tp, offset)
@@ -240,10 +241,10 @@ class WorkerSinkTask(WorkerTask):
                 _log.warning("%s goes back to its committed offsets: %s", self.name, e)
                 self._rewind()
             except PartitionsFenced as e:
-                await self._take_again(e)
+                await self._reopen_fenced(e)
 
     async def _commit(self) -> None:
-        """Flush the plugin, then commit what it says is safe. The caller holds the turn."""
+        """Flush the plugin, then commit the offsets it returns. The caller holds `_turn`."""
         assert self._consumer is not None
         current = {tp: offset for tp, offset in self._next.items() if offset >= 0}
         if not current or not await self._is_member():
@@ -267,47 +268,48 @@ class WorkerSinkTask(WorkerTask):
         except RebalanceNeeded as e:
             self.metrics.commits_refused += 1
             _log.info("offsets of %s are not committed, the group rebalances: %s", self.setting.connector, e)
-            self._rewind()  # a later flush must not begin behind one that was not committed
+            self._rewind()  # a later flush must not start after records that were not committed
             return
         self._safe.update(changed)
         self.metrics.committed()
         self._fenced = 0
 
-    async def _take_again(self, error: PartitionsFenced) -> None:
-        """The target has fenced this task: close its partitions, and open those again that are still its own.
+    async def _reopen_fenced(self, error: PartitionsFenced) -> None:
+        """Close the partitions after the target has fenced this task, and open those it still owns again.
 
-        The caller holds the turn. Raises ConnectError from `error` when that repeats without a commit: two
-        connectors write to one place.
+        The caller holds `_turn`. Raises ConnectError from `error` after `_FENCED_MAX` times without a commit:
+        two connectors probably write to the same place.
         """
         self._fenced += 1
         if self._fenced > _FENCED_MAX:
             raise ConnectError(f"{error}; does another connector write to the same place?") from error
         _log.warning("%s asks the group for its partitions: %s", self.name, error)
-        held = set(self._next)
-        for tp, offset in self._safe.items():  # to read again what the target refused
+        owned = set(self._next)
+        for tp, offset in self._safe.items():  # read the refused records again
             self._seek(tp, offset)
-        await self._calls.call(self._task.close, sorted(held))
+        await self._calls.call(self._task.close, sorted(owned))
         if await self._is_member():
-            await self._open(held)
+            await self._open(owned)
         else:
-            self._forget(held)
+            self._forget(owned)
 
     async def _open(self, partitions: set[TopicPartition]) -> None:
-        """Open partitions at the plugin, then ask the group whether they are still this task's.
+        """Open partitions in the plugin, then confirm with the group that this task still owns them.
 
-        A task that was suspended before the call may have opened partitions that another owns by now. It
-        gives them up without a put, and the owner is fenced and opens them again.
+        A task that was suspended before the call may have opened partitions that another task owns by now. It
+        closes them without a put, and the owner is fenced and opens them again.
         """
         await self._calls.call(self._task.open, sorted(partitions))
         if await self._is_member():
             self._follow_rewinds()
         else:
-            await self._give_up(partitions)
+            await self._close_partitions(partitions)
 
     async def _is_member(self) -> bool:
-        """Whether the partitions are still this task's; asks the group if its last answer is too long ago.
+        """Return True if the task still owns its partitions; ask the group if its last response is too old.
 
-        A task that was suspended beyond its session would overwrite what the new owner has flushed.
+        Without this check, a task suspended beyond its session would overwrite the new owner's flushed
+        records.
         """
         assert self._consumer is not None
         try:
@@ -333,7 +335,7 @@ class WorkerSinkTask(WorkerTask):
             try:
                 await self._open(partitions)
             except (Stopping, *BROKER_AWAY):  # the task ends, and cannot ask the group
-                await self._give_up(partitions)
+                await self._close_partitions(partitions)
 
     async def _revoked(self, partitions: set[TopicPartition]) -> None:
         async with self._turn:
@@ -342,17 +344,17 @@ class WorkerSinkTask(WorkerTask):
                     await self._commit()
                 except (RetriableError, PartitionsFenced, Stopping) as e:
                     _log.warning("%s hands over without its last flush: %s", self.setting.connector, e)
-            await self._give_up(partitions)
+            await self._close_partitions(partitions)
 
     async def _lost(self, partitions: set[TopicPartition]) -> None:
         async with self._turn:
-            await self._give_up(partitions)
+            await self._close_partitions(partitions)
 
-    async def _give_up(self, partitions: set[TopicPartition]) -> None:
-        held = sorted(partitions & self._next.keys())
-        self._forget(held)
-        if held:
-            await self._calls.call(self._task.close, held)
+    async def _close_partitions(self, partitions: set[TopicPartition]) -> None:
+        owned = sorted(partitions & self._next.keys())
+        self._forget(owned)
+        if owned:
+            await self._calls.call(self._task.close, owned)
 
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
         for tp in partitions:

@@ -1,8 +1,8 @@
-"""A running source task: poll, convert, send, and commit source offsets behind the acknowledgements.
+"""A running source task: polls, converts, sends, and commits source offsets of acknowledged records.
 
-Two coroutines: one polls and sends; the other commits every `offset.flush.interval.ms`. The plugin is called
-one call at a time, so `commit()` comes between polls; only `stop()` may come while a `poll` blocks, to break
-it off.
+One coroutine polls and sends, another commits every `offset.flush.interval.ms`. Plugin methods are called one
+at a time, so `commit()` is called between polls. Only `stop()` may be called while a `poll` blocks, to
+interrupt it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _Document = Mapping[str, Any]
 _IDLE_MIN_SECONDS = 0.005
 _IDLE_MAX_SECONDS = 0.2
 _MOMENT_SECONDS = 0.1
-"""A plugin's call that returns so soon is waited for, rather than have `stop` called beside it."""
+"""How long a stop waits for a plugin's call to return before it calls `stop` concurrently."""
 
 
 class WorkerSourceTask(WorkerTask):
-    """Runs a `SourceTask`."""
+    """A worker's task that runs a `SourceTask`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class WorkerSourceTask(WorkerTask):
     ) -> None:
         super().__init__(setting, on_change=on_change)
         self._task = task
-        self._told = PluginStatistics(self.name, task)
+        self._plugin_statistics = PluginStatistics(self.name, task)
         self._offsets = ConnectorOffsets(store, setting.connector)
         self._context = SourceTaskContext(
             connector=setting.connector, task_id=setting.task_id, offsets=self._offsets
@@ -69,29 +69,29 @@ class WorkerSourceTask(WorkerTask):
         self.metrics: SourceMetrics = SourceMetrics()
 
     def statistics(self) -> dict[str, Any]:
-        """Records polled from the source, and acknowledged by the log."""
+        """Return the counts of records polled from the source and acknowledged by the log."""
         return {"records_polled": self.polled, "records_acked": self.acked}
 
-    def told_by_plugin(self) -> Values:
-        """See `WorkerTask`."""
-        return self._told.read()
+    def plugin_values(self) -> Values:
+        """Return the statistics of the plugin's task."""
+        return self._plugin_statistics.read()
 
     def queued(self) -> Values:
-        """See `WorkerTask`."""
+        """Return the counts of offsets that are not committed and sends that are not acknowledged."""
         return {**self._submitted.statistics(), "unanswered_sends": len(self._unanswered)}
 
     @property
     def polled(self) -> int:
-        """Records that the plugin has given."""
+        """Records that the plugin's `poll` has returned."""
         return self.metrics.polled
 
     @property
     def acked(self) -> int:
-        """Records of them that are in the log."""
+        """Polled records that the log has acknowledged."""
         return self.metrics.acked
 
     def values(self) -> Mapping[str, Values]:
-        """See `WorkerTask`."""
+        """Return the task's metrics, by type."""
         return {**super().values(), "source-task-metrics": self.metrics.values()}
 
     async def _start(self) -> None:
@@ -111,7 +111,7 @@ class WorkerSourceTask(WorkerTask):
         backoff = new_backoff()
         while True:
             await self._pause_here()
-            begun = time.monotonic()
+            started_at = time.monotonic()
             try:
                 records = await self._poll()
             except RetriableError as e:
@@ -123,7 +123,7 @@ class WorkerSourceTask(WorkerTask):
             backoff.reset()
             if records:
                 idle.reset()
-                self.metrics.came(len(records), time.monotonic() - begun)
+                self.metrics.record_poll(len(records), time.monotonic() - started_at)
                 await self._send(records)
             await self._between_polls()
             if self._context.is_finished:
@@ -132,21 +132,27 @@ class WorkerSourceTask(WorkerTask):
                 await self._rest(idle.next())
 
     async def _poll(self) -> Sequence[SourceRecord] | None:
-        """What the plugin's `poll` returns. A stop breaks it off, and sends what it returned after all."""
+        """Call the plugin's `poll`.
+
+        Raises Stopping if the task is to stop, after sending records of that poll.
+        """
         polling = asyncio.ensure_future(self._calls.call(self._task.poll))
         try:
             return await self._wait_for(asyncio.shield(polling))
         except Stopping:
-            records = await self._break_off(polling)
+            records = await self._interrupt(polling)
             if records and self._failure is None:
                 await self._send_last(records)
             raise
 
-    async def _break_off(
+    async def _interrupt(
         self, polling: asyncio.Future[Sequence[SourceRecord] | None]
     ) -> Sequence[SourceRecord] | None:
-        """End a `poll`: an async one where it awaits, a plain one by the plugin's `stop`, unless it returns
-        in a moment. One that goes on nevertheless is given up while there is time to commit.
+        """Interrupt a `poll`: cancel an async one, or call the plugin's `stop` if a plain one does not return
+        soon.
+
+        Return the poll's records, if any. A poll that does not end is abandoned while there is time to
+        commit.
         """
         if not self._calls.is_busy:
             polling.cancel()
@@ -165,8 +171,8 @@ class WorkerSourceTask(WorkerTask):
         return None
 
     async def _send_last(self, records: Sequence[SourceRecord]) -> None:
-        """Send what there is time for; the rest is read again after a restart."""
-        self.metrics.came(len(records))
+        """Send the records for at most `offset.flush.timeout.ms`; the rest is read again after a restart."""
+        self.metrics.record_poll(len(records))
         try:
             async with asyncio.timeout(self.setting.worker.offset_flush_timeout_ms / 1000):
                 await self._hand_over(records)
@@ -174,7 +180,7 @@ class WorkerSourceTask(WorkerTask):
             _log.warning("%s: its last records are not sent: %r", self.name, e)
 
     async def _between_polls(self) -> None:
-        """Make the other calls that are due: the plugin gets one at a time, so they wait for its `poll`."""
+        """Call the plugin's `update_offsets` and `commit` if they are due; calls are made one at a time."""
         if self._update_due:
             self._update_due = False
             if await self._wait_for(self._note_updates()):
@@ -184,16 +190,16 @@ class WorkerSourceTask(WorkerTask):
             await self._wait_for(self._calls.call(self._task.commit))
 
     async def _note_updates(self) -> bool:
-        """Ask for source offsets without records (KIP-910); whether there are any."""
-        given: Iterable[tuple[_Document, _Document]] | None = await self._calls.call(
+        """Call the plugin's `update_offsets` (KIP-910). Return True if it returned any offsets."""
+        offsets: Iterable[tuple[_Document, _Document]] | None = await self._calls.call(
             self._task.update_offsets
         )
-        updates = list(given or ())
+        updates = list(offsets or ())
         self._submitted.update({self._offsets.key(p): self._offsets.encode(offset) for p, offset in updates})
         return bool(updates)
 
     async def _send(self, records: Sequence[SourceRecord]) -> None:
-        """Hand a poll batch to the producer; returns once there is room for it, not once it is acked."""
+        """Pass a poll batch to the producer. Return once the producer has room for it."""
         await self._wait_for(self._hand_over(records))
 
     async def _hand_over(self, records: Sequence[SourceRecord]) -> None:
@@ -242,7 +248,7 @@ class WorkerSourceTask(WorkerTask):
         return partitioned
 
     def send_ended(self, future: asyncio.Future[int | None]) -> bool:
-        """A send ended. If it was not acknowledged, nothing behind it may be committed: the task fails."""
+        """Handle the end of a send. Return True if it was acknowledged; otherwise fail the task."""
         self._unanswered.discard(future)
         error = ConnectError("sending was cancelled") if future.cancelled() else future.exception()
         if error is not None:
@@ -269,7 +275,7 @@ class WorkerSourceTask(WorkerTask):
                 self._commit_due = True
 
     async def _finish(self) -> None:
-        """Wait for what was sent, then commit; a source that has ended waits as long as that takes."""
+        """Wait for acknowledgements, then commit. A source that has ended waits without a time limit."""
         ended = self._context.is_finished and not self._ending.is_set()
         timeout = None if ended else self.setting.worker.offset_flush_timeout_ms / 1000
         sent = asyncio.ensure_future(self._flush_sent())
@@ -302,15 +308,15 @@ class WorkerSourceTask(WorkerTask):
         await self._stop_plugin()
 
     def _stop_plugin(self) -> asyncio.Future[None]:
-        """Call the plugin's `stop`, once; beside the call it is in, if it is in one."""
+        """Call the plugin's `stop`, once; if another call is running, concurrently with it."""
         if self._plugin_stop is None:
-            call = self._calls.call_beside if self._calls.is_busy else self._calls.call
+            call = self._calls.call_concurrently if self._calls.is_busy else self._calls.call
             self._plugin_stop = asyncio.ensure_future(call(self._task.stop))
         return self._plugin_stop
 
 
 class _Pending:
-    """A poll batch's futures: all done, the batch is acknowledged."""
+    """The futures of a poll batch, which is acknowledged when all are."""
 
     __slots__ = ("_batch", "_count", "_sealed", "_task", "_waiting")
 
@@ -326,7 +332,7 @@ class _Pending:
         future.add_done_callback(self._send_ended)
 
     def sealed(self) -> None:
-        """No more futures will come."""
+        """Declare that all futures were added."""
         self._sealed = True
         self._maybe_acked()
 

@@ -1,4 +1,4 @@
-"""States of connectors and tasks, and the status shown to people; names and shapes as in Kafka's REST."""
+"""States of connectors and tasks, and their status; names and shapes as in Kafka's REST interface."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class State(StrEnum):
-    """Of a connector or a task; STOPPED is only for connectors."""
+    """State of a connector or a task; only connectors may be STOPPED."""
 
     UNASSIGNED = "UNASSIGNED"
     RUNNING = "RUNNING"
@@ -32,9 +32,9 @@ _NEXT: dict[State, frozenset[State]] = {
 
 
 class Status:
-    """A connector's or task's state, with the trace of what failed. `on_change` hears of transitions.
+    """A connector's or task's state, with the trace of its failure.
 
-    `clock`: seconds that only grow.
+    `on_change` is called after each transition. `clock` returns monotonic seconds.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Status:
         self.changed = on_change
 
     def become(self, state: State) -> None:
-        """Go to `state`; a transition that is not in the table is our bug."""
+        """Change to `state`. Asserts that the transition is in the table."""
         if state is self.state:
             return
         assert state in _NEXT[self.state], f"{self.state} -> {state}"
@@ -57,7 +57,7 @@ class Status:
         self.changed()
 
     def fail(self, error: BaseException) -> None:
-        """FAILED, with the trace."""
+        """Change to FAILED, with the error's trace."""
         if self.state is State.FAILED:
             return
         assert State.FAILED in _NEXT[self.state]
@@ -66,7 +66,7 @@ class Status:
         self.changed()
 
     def share_of_time(self, state: State) -> float:
-        """How much of its life it has been in this state, from 0 to 1."""
+        """Return the share of time since creation spent in this state, from 0 to 1."""
         now = self._clock() - self._entered_at
         whole = sum(self._spent.values()) + now
         spent = self._spent.get(state, 0.0) + (now if state is self.state else 0)
@@ -78,6 +78,6 @@ class Status:
         self.state, self._entered_at = state, now
 
     def report(self, worker_id: str, version: str) -> dict[str, Any]:
-        """The JSON shape of GET /connectors/{c}/status."""
+        """Return the state in the JSON shape of GET /connectors/{c}/status."""
         shown = {"state": self.state.value, "worker_id": worker_id, "version": version}
         return shown if self.trace is None else {**shown, "trace": self.trace}

@@ -1,13 +1,13 @@
-"""Which source offsets may be committed: those with everything before them acknowledged.
+"""Computes which source offsets may be committed: those with all records before them acknowledged.
 
 Kafka keeps a queue of records per source partition (SubmittedRecords, KAFKA-12226) so that a slow partition
-does not hold up the others. Here an entry stands for a whole poll batch's part in a source partition,
-and is done when the batch is. A part without an offset is in the queue as well: the next offset covers it.
+does not delay the others. Here an entry is the part of a poll batch in one source partition. It is done when
+the batch is. A part without an offset is in the queue as well: the next offset covers it.
 
     source partition A:  [done, 10] [done, 20] [waiting, -] [done, 40]   -> 20 may be committed
 
-Records that name no source partition may be covered by any partition's next offset, so a batch that ends in
-some holds up every offset submitted after it.
+The next offset of any partition may cover records without a source partition. So a batch that ends with such
+records delays every offset submitted after it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 
 class SubmittedBatch:
-    """A poll batch on its way. `acked()` must be called when all of it is acknowledged."""
+    """A poll batch in flight. Call `acked()` when all its records are acknowledged."""
 
     __slots__ = ("done", "number")
 
@@ -26,12 +26,15 @@ class SubmittedBatch:
         self.done = False
 
     def acked(self) -> None:
-        """Everything in the batch is in the log."""
+        """Mark all records of the batch as acknowledged."""
         self.done = True
 
 
 class SubmittedOffsets:
-    """The queues. Used from the loop only. The next batch or commit removes what is acknowledged."""
+    """The queues of submitted offsets, for use on the loop.
+
+    The next batch or commit removes acknowledged entries.
+    """
 
     def __init__(self) -> None:
         self._queues: dict[bytes, deque[tuple[SubmittedBatch, bytes | None]]] = {}
@@ -40,10 +43,10 @@ class SubmittedOffsets:
         self._batches = 0
 
     def submit(self, offsets: Mapping[bytes, bytes | None], *, uncovered: bool = False) -> SubmittedBatch:
-        """Note a batch, before it is sent, with the last offset it holds for each source partition's key.
+        """Add a batch, before it is sent, with its last offset by the source partition's key.
 
-        None: there are records of the partition, and no offset. `uncovered`: behind the last offset are
-        records without a source partition.
+        An offset is None if the partition's records in the batch have none. `uncovered` is True if records
+        without a source partition follow the last offset.
         """
         self._batches += 1
         batch = SubmittedBatch(self._batches)
@@ -57,11 +60,14 @@ class SubmittedOffsets:
         return batch
 
     def update(self, offsets: Mapping[bytes, bytes]) -> None:
-        """Note offsets without records: they count once everything submitted before is acknowledged."""
+        """Add offsets without records; they may be committed once all earlier batches are acknowledged."""
         self.submit(offsets).acked()
 
     def take_committable(self) -> dict[bytes, bytes]:
-        """Each source partition's last offset with nothing unacknowledged before it; given once."""
+        """Return each source partition's last offset with all records before it acknowledged.
+
+        Return each once.
+        """
         self._drop_covered()
         for key, queue in list(self._queues.items()):
             self._advance(key, queue)
@@ -75,7 +81,7 @@ class SubmittedOffsets:
             self._uncovered.popleft()
 
     def _advance(self, key: bytes, queue: deque[tuple[SubmittedBatch, bytes | None]]) -> None:
-        """Take what is acknowledged from the head of a queue."""
+        """Remove the acknowledged entries at the head of a queue."""
         while queue and queue[0][0].done and not self._is_held_up(queue[0][0]):
             offset = queue.popleft()[1]
             if offset is not None:
@@ -85,8 +91,9 @@ class SubmittedOffsets:
         return bool(self._uncovered) and self._uncovered[0].number < batch.number
 
     def statistics(self) -> dict[str, int]:
-        """entries that wait to be covered by a commit, of how many source partitions. The producer's memory
-        bounds them: a batch that it has no room for is not followed by another.
+        """Return the numbers of queued entries and of their source partitions.
+
+        The producer's memory bounds them: while it has no room for a batch, no other batch is polled.
         """
         return {"entries": self.pending, "source_partitions": len(self._queues)}
 

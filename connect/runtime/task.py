@@ -1,6 +1,6 @@
-"""What every running task has: a life of its own, a state, and a failure that stays with it.
+"""The base of running tasks: an asyncio task of its own, a state, and a failure that fails only this task.
 
-UNASSIGNED -> start() -> RUNNING <-> PAUSED -> (stop asked) -> stop() -> UNASSIGNED
+UNASSIGNED -> start() -> RUNNING <-> PAUSED -> (stop requested) -> stop() -> UNASSIGNED
                  any exception -> stop() -> FAILED, with the trace; other tasks do not notice
 """
 
@@ -32,17 +32,17 @@ TASK_METRICS = ("connector-task-metrics", "source-task-metrics", "sink-task-metr
 
 
 def new_backoff() -> Backoff:
-    """For one thing that is tried again."""
+    """Return a backoff for one operation that is retried."""
     return Backoff(BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS)
 
 
 class Stopping(Exception):
-    """The task was asked to stop while it waited for something."""
+    """A signal, raised while a task waits, that the task is to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSetting:
-    """What a task runs with: its connector and number, its config, the worker's settings and clients."""
+    """The environment of a task: its connector, number and config, and the worker's settings and clients."""
 
     connector: str
     task_id: int
@@ -51,14 +51,14 @@ class TaskSetting:
     connector_config: Mapping[str, Any]
     worker: WorkerConfig
     client: Client
-    """A source's: its requests may have the broker create topics (auto.create.topics.enable)."""
+    """The connector's client. A source's requests may create topics (auto.create.topics.enable)."""
     admin: Admin
     startups: Startups = field(default_factory=Startups)
-    """The worker's count of tasks that started, or did not."""
+    """The worker's counts of successful and failed starts of tasks."""
 
 
 class WorkerTask(ABC):
-    """Runs one plugin task. `launch()`, then `stop()`; `pause()` and `resume()` between them."""
+    """A running task of a plugin. Call `launch()`, then `stop()`; in between, `pause()` and `resume()`."""
 
     def __init__(self, setting: TaskSetting, *, on_change: Callable[[], None] = lambda: None) -> None:
         self.setting = setting
@@ -66,7 +66,7 @@ class WorkerTask(ABC):
         self.status = Status(on_change)
         self.metrics = TaskMetrics()
         self.is_done = False
-        """A source that has ended with everything acknowledged and committed."""
+        """True for a source that has ended with everything acknowledged and committed."""
         self._calls = PluginCalls(self.name)
         self._ending = asyncio.Event()
         self._failure: BaseException | None = None
@@ -84,18 +84,18 @@ class WorkerTask(ABC):
 
     @abstractmethod
     async def _finish(self) -> None:
-        """A clean end: flush and commit. Not called after a failure."""
+        """Flush and commit at a clean end. Not called after a failure."""
 
     @abstractmethod
     async def _stop(self) -> None:
-        """Stop the plugin's task and close the clients; called once, whatever happened."""
+        """Stop the plugin's task and close the clients; called once, also after a failure."""
 
     @abstractmethod
     def statistics(self) -> dict[str, Any]:
-        """Counts for the status report."""
+        """Return counts for the status report."""
 
     def values(self) -> Mapping[str, Values]:
-        """Its metrics, by type."""
+        """Return the task's metrics, by type."""
         metrics = self.metrics
         return {
             "connector-task-metrics": metrics.task_values(self.status),
@@ -103,24 +103,24 @@ class WorkerTask(ABC):
         }
 
     def queued(self) -> Values:
-        """What it has not done with yet; empty for those that hold nothing back."""
+        """Return the sizes of the task's queues; empty for a task without queues."""
         return {}
 
     @property
     def calls(self) -> PluginCalls:
-        """The calls of its plugin."""
+        """The calls of the plugin's task."""
         return self._calls
 
     @abstractmethod
-    def told_by_plugin(self) -> Values:
-        """What its plugin's task tells of itself."""
+    def plugin_values(self) -> Values:
+        """Return the statistics of the plugin's task."""
 
     def launch(self) -> None:
-        """Begin; returns at once, `status` tells how it goes."""
+        """Start the task in the background and return at once; `status` has its state."""
         self._life = asyncio.create_task(self._live(), name=f"task {self.name}")
 
     async def stop(self) -> None:
-        """End, flushed and committed if healthy. One that takes longer than granted is abandoned."""
+        """Stop the task; it flushes and commits unless it failed. A task that takes too long is abandoned."""
         self._ending.set()
         self._unpaused.set()
         if self._life is None:
@@ -130,7 +130,7 @@ class WorkerTask(ABC):
         _, late = await asyncio.wait({self._life}, timeout=grace)
         if late:
             _log.warning("%s does not stop; it is abandoned", self._life.get_name())
-            self._calls.close()  # no further call may queue behind the one that does not return
+            self._calls.close()  # no call may queue after the one that does not return
             self._life.cancel()
             await asyncio.wait(late, timeout=_ABANDON_SECONDS)
             self.status.fail(ConnectError(f"did not stop within {grace:g} s, and was abandoned"))
@@ -140,11 +140,11 @@ class WorkerTask(ABC):
         self._unpaused.clear()
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Resume the task after a pause."""
         self._unpaused.set()
 
     def _fail(self, error: BaseException) -> None:
-        """Something in the background failed: the task ends with this error."""
+        """End the task with the error of a background operation."""
         if self._failure is None:
             self._failure = error
         self._ending.set()
@@ -184,7 +184,7 @@ class WorkerTask(ABC):
             await self._finish()
 
     async def _pause_here(self) -> None:
-        """Where a task may rest: waits while paused; Stopping when asked to end."""
+        """Wait while the task is paused. Raises Stopping if it is to stop."""
         if not self._unpaused.is_set():
             self.status.become(State.PAUSED)
             await self._unpaused.wait()
@@ -194,7 +194,10 @@ class WorkerTask(ABC):
             raise Stopping
 
     async def _wait_for(self, awaitable: Awaitable[T], *, timeout: float | None = None) -> T:
-        """The awaitable's result; Stopping when the task is to end; TimeoutError after `timeout` seconds."""
+        """Return the awaitable's result.
+
+        Raises Stopping if the task is to stop, TimeoutError after `timeout` seconds.
+        """
         waited = asyncio.ensure_future(awaitable)
         ending = asyncio.ensure_future(self._ending.wait())
         try:
@@ -207,9 +210,9 @@ class WorkerTask(ABC):
             waited.cancel()
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """The broker's answer, asked for again while it cannot be reached; Stopping when the task is to end.
+        """Send a request, again after a backoff while the broker is unreachable, and return its response.
 
-        A task that is ending already asks once.
+        Raises Stopping if the task is to stop. A task that is stopping already sends the request once.
         """
         backoff = new_backoff()
         while True:
@@ -223,7 +226,7 @@ class WorkerTask(ABC):
             await self._rest(seconds)
 
     async def _rest(self, seconds: float) -> None:
-        """Sleep, or Stopping."""
+        """Sleep. Raises Stopping if the task is to stop."""
         try:
             await self._wait_for(self._ending.wait(), timeout=seconds)
         except TimeoutError:

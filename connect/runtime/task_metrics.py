@@ -1,4 +1,4 @@
-"""What tasks count per call of the plugin and per commit; told by the names of Kafka Connect's metrics."""
+"""Metrics of tasks, counted per plugin call and per commit, under the names of Kafka Connect's."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kafka_client.metrics.windowed import Windowed
 
 @dataclass(slots=True)
 class Startups:
-    """How starts have ended."""
+    """Counts of successful and failed starts."""
 
     succeeded: int = 0
     failed: int = 0
 
     @contextmanager
     def counted(self, unless: type[Exception]) -> Iterator[None]:
-        """The start is the body; one that raises `unless` was broken off, and is not counted."""
+        """Count the start in the body; a start that raises `unless` was cancelled and is not counted."""
         try:
             yield
         except unless:
@@ -32,7 +32,7 @@ class Startups:
         self.succeeded += 1
 
     def values(self, of: str) -> Values:
-        """By Kafka's names, `of` connectors or tasks."""
+        """Return the counts by Kafka's names; `of` is "connector" or "task"."""
         return {
             f"{of}-startup-attempts-total": self.succeeded + self.failed,
             f"{of}-startup-success-total": self.succeeded,
@@ -41,11 +41,11 @@ class Startups:
 
 
 class TaskMetrics:
-    """What every task has. Times are in seconds."""
+    """Metrics of any task. Times are in seconds."""
 
     def __init__(self) -> None:
         self.batch_size = Windowed()
-        """Records given by the plugin's poll, or to its put."""
+        """Records per poll or put of the plugin."""
         self.commit = Windowed()
         self._commit_outcomes = Windowed()
         self.failures = self.retries = 0
@@ -56,7 +56,7 @@ class TaskMetrics:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Offsets are committed in the body, which raises if they are not."""
+        """Time and count the commit in the body; it has failed if the body raises."""
         try:
             with self.commit.timed():
                 yield
@@ -66,24 +66,24 @@ class TaskMetrics:
         self._commit_outcomes.record(1)
 
     def failed(self, *, again: bool) -> None:
-        """Records could not be read, converted or written; `again`: it is tried again."""
+        """Count a failure to read, convert or write records; `again` is True if it is retried."""
         self.failures += 1
         self.retries += again
         self._last_error_ms = time.time_ns() // 1_000_000
 
     def skipped(self, records: int) -> None:
-        """Records that cannot be read or converted were left out, for one reason."""
+        """Count records that were skipped for one error."""
         self._records_skipped += records
         self._errors += 1
         self._last_error_ms = time.time_ns() // 1_000_000
 
     @property
     def records_skipped(self) -> int:
-        """Records that were left out."""
+        """Records that were skipped."""
         return self._records_skipped
 
     def task_values(self, status: Status) -> Values:
-        """`connector-task-metrics`, times in milliseconds, shares from 0 to 1, as in Kafka."""
+        """Return `connector-task-metrics`: times in milliseconds, shares from 0 to 1, as in Kafka."""
         committed = self._commit_outcomes.average
         return {
             "running-ratio": status.share_of_time(State.RUNNING),
@@ -97,7 +97,7 @@ class TaskMetrics:
         }
 
     def error_values(self) -> Values:
-        """`task-error-metrics`."""
+        """Return `task-error-metrics`."""
         return {
             "total-record-failures": self.failures,
             "total-record-errors": self._errors,
@@ -109,17 +109,17 @@ class TaskMetrics:
 
 
 class SourceMetrics(TaskMetrics):
-    """A source task's."""
+    """Metrics of a source task."""
 
     def __init__(self) -> None:
         super().__init__()
         self.polled = self.acked = 0
         self.poll = Windowed()
-        """Of polls that gave records."""
+        """Times of the polls that returned records."""
         self._active = Windowed()
 
-    def came(self, records: int, seconds: float | None = None) -> None:
-        """A poll gave so many, after so long; None: it was broken off."""
+    def record_poll(self, records: int, seconds: float | None = None) -> None:
+        """Count a poll's records and its time; `seconds` is None for an interrupted poll."""
         self.polled += records
         self.batch_size.record(records)
         self._active.record(self.active)
@@ -128,11 +128,11 @@ class SourceMetrics(TaskMetrics):
 
     @property
     def active(self) -> int:
-        """Records polled and not acknowledged."""
+        """Records polled and not acknowledged yet."""
         return self.polled - self.acked
 
     def values(self) -> Values:
-        """`source-task-metrics`."""
+        """Return `source-task-metrics`."""
         return {
             "source-record-poll-total": self.polled,
             "source-record-write-total": self.acked,
@@ -145,7 +145,7 @@ class SourceMetrics(TaskMetrics):
 
 
 class SinkMetrics(TaskMetrics):
-    """A sink task's."""
+    """Metrics of a sink task."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,23 +155,23 @@ class SinkMetrics(TaskMetrics):
         self._delivered_at_commit = 0
         self._active = Windowed()
 
-    def took(self, records: int) -> None:
-        """The plugin has taken so many."""
+    def record_put(self, records: int) -> None:
+        """Count the records of a successful put."""
         self.delivered += records
         self.batch_size.record(records)
         self._active.record(self.active)
 
     def committed(self) -> None:
-        """All that was taken is flushed, and committed."""
+        """Count a commit: all records put so far are flushed."""
         self._delivered_at_commit = self.delivered
 
     @property
     def active(self) -> int:
-        """Records that the plugin took since the last commit."""
+        """Records put since the last commit."""
         return self.delivered - self._delivered_at_commit
 
     def values(self, partitions: int) -> Values:
-        """`sink-task-metrics`; `partitions`: those it has now."""
+        """Return `sink-task-metrics`; `partitions` is the number of assigned partitions."""
         return {
             "partition-count": partitions,
             "sink-record-read-total": self.read,

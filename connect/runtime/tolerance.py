@@ -42,25 +42,25 @@ class Tolerance:
 
     @property
     def tolerates_all(self) -> bool:
-        """True if records that cannot be used are left out, False if they fail the task."""
+        """True if records that cannot be used are skipped, False if they fail the task."""
         return self._tolerates_all
 
     def on_unreadable(self, skipped: Skipped) -> OnUnreadable | None:
-        """Return what notes unreadable batches in `skipped`, None if they fail the task."""
+        """Return a function that adds unreadable batches to `skipped`, or None if they fail the task."""
         return skipped.batches.append if self._tolerates_all else None
 
     def count(self, skipped: Skipped) -> None:
-        """Count what was left out, log it with `errors.log.enable`, and forget it."""
+        """Count the skipped batches and records, log them with `errors.log.enable`, and clear `skipped`."""
         for unreadable in skipped.batches:
             self._metrics.skipped(unreadable.record_count)
-            self._tell(str(unreadable))
+            self._log(str(unreadable))
         for error, record in skipped.records:
             self._metrics.skipped(1)
-            self._tell(f"{error}; {_shown(record)}" if self._logs_records else str(error))
+            self._log(f"{error}; {_shown(record)}" if self._logs_records else str(error))
         skipped.batches.clear()
         skipped.records.clear()
 
-    def _tell(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         if self._logs:
             self._metrics.logged += 1
             _log.error("%s leaves out what it cannot use: %s", self._task, text)

@@ -1,4 +1,4 @@
-"""Making sure a source's topics exist, created as the connector says (KIP-158).
+"""Creates the topics of a source by the rules in its config (KIP-158).
 
     topic.creation.groups=tables                          rules, in order; `default` comes last by itself
     topic.creation.tables.include=airlines,.*-by-key      whole-name patterns; `exclude` takes precedence
@@ -6,7 +6,7 @@
     topic.creation.default.partitions=4                   -1: the broker's default
     topic.creation.default.replication.factor=1
 
-Without a rule that fits, the broker's auto.create.topics.enable decides.
+If no rule matches, the broker's auto.create.topics.enable decides.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OWN = ("include", "exclude", "partitions", "replication.factor")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationRule:
-    """How topics whose names fit are created."""
+    """A rule for creating the topics whose names match."""
 
     include: re.Pattern[str]
     exclude: re.Pattern[str] | None
@@ -35,25 +35,28 @@ class CreationRule:
     configs: Mapping[str, str]
 
     def fits(self, topic: str) -> bool:
-        """Whether this rule is for the topic."""
+        """Return True if the topic's name matches this rule."""
         return self.include.fullmatch(topic) is not None and not (
             self.exclude and self.exclude.fullmatch(topic)
         )
 
 
 def creation_prefixes(config: Mapping[str, Any]) -> list[str]:
-    """What keys of a connector's rules begin with."""
+    """Return the prefixes of the keys of a connector's rules."""
     return [f"{_PREFIX}{group}." for group in _groups(config)]
 
 
 def _groups(config: Mapping[str, Any]) -> list[str]:
-    """Names of the rules, in order."""
+    """Return the names of the rules, in order."""
     named = [g.strip() for g in str(config.get("topic.creation.groups", "")).split(",") if g.strip()]
     return [*(g for g in named if g != "default"), "default"]
 
 
 def creation_rules(config: Mapping[str, Any]) -> list[CreationRule]:
-    """A connector's rules; ConfigError for a group that does not say what it is for."""
+    """Return a connector's rules, in order.
+
+    Raises ConfigError for a group without `include` or an invalid value.
+    """
     if not any(key.startswith(_PREFIX + "default.") for key in config):
         if any(key.startswith(_PREFIX) for key in config):
             raise ConfigError(
@@ -100,7 +103,7 @@ def _count(prefix: str, name: str, settings: Mapping[str, str], fallback: Mappin
 
 
 class TopicCreation:
-    """Answers how many partitions a topic has, creating it first where it does not exist."""
+    """Lookup of partition counts that first creates a topic that does not exist."""
 
     def __init__(self, client: Client, admin: Admin, rules: list[CreationRule]) -> None:
         self._client = client
@@ -109,7 +112,10 @@ class TopicCreation:
         self._ensured: set[str] = set()
 
     async def partition_count(self, topic: str) -> int:
-        """The number of partitions now; ConnectError if there is no such topic and none could be made."""
+        """Return the topic's number of partitions.
+
+        Raises ConnectError if it does not exist and no rule creates it.
+        """
         if topic not in self._ensured:
             await self._ensure(topic)
             self._ensured.add(topic)
@@ -127,6 +133,6 @@ class TopicCreation:
         rule = next((r for r in self._rules if r.fits(topic)), None)
         if rule is None:
             return
-        if topic not in await self._admin.list_topics():  # asking for one topic could already create it
+        if topic not in await self._admin.list_topics():  # list all: a request for one topic could create it
             new = NewTopic(topic, rule.partitions, rule.replication_factor, dict(rule.configs))
             await self._admin.create_topics([new], exist_ok=True)

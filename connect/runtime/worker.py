@@ -32,10 +32,10 @@ _CHECK_SECONDS = 0.1
 
 
 class Worker:
-    """`async with Worker(config) as worker:`, then `start_connector` for each.
+    """A standalone worker: `async with Worker(config) as worker:`, then `start_connector` for each connector.
 
-    `on_change` is called whenever a state changes; `status()` tells what it is now. `metrics`: where the
-    worker, its tasks and their clients tell of themselves; its own unless given.
+    `on_change` is called after each change of a state; `status()` returns the states. `metrics` is the
+    registry of the worker's, its tasks' and their clients' metrics, by default a new one.
     """
 
     def __init__(
@@ -52,18 +52,18 @@ class Worker:
         self._changed = asyncio.Event()
         self._connectors: dict[str, WorkerConnector] = {}
         self._startings = Startings()
-        self._told = ExitStack()
-        """Ends what the metrics tell of this worker."""
+        self._registrations = ExitStack()
+        """Removes this worker's metrics from the registry."""
         for key, nearest in unknown_keys([WorkerConfig], config.raw, WorkerConfig.PREFIXES).items():
             if not is_client_key(key):
-                _log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
+                _log.warning("%s is not listed and has no effect%s", key, f"; {nearest}?" if nearest else "")
         ClientProperties.layered(config.raw, "admin.").tell_rest(CLIENT)
 
     async def __aenter__(self) -> Worker:
         self._store = FileOffsetStore.open(Path(self.config.offset_storage_file_filename))
         self._clients = Clients(self.config, self.metrics)
-        told = WorkerMetrics(self._connectors, self._startings)
-        self._told.callback(told.add_to(self.metrics))
+        worker_metrics = WorkerMetrics(self._connectors, self._startings)
+        self._registrations.callback(worker_metrics.add_to(self.metrics))
         try:
             self._client = await self._clients.worker(producing=False).connect()
             await self._clients.worker(producing=True).connect()
@@ -78,12 +78,15 @@ class Worker:
         await self._close()
 
     async def _close(self) -> None:
-        self._told.close()
+        self._registrations.close()
         await self._clients.close()
         self._store.close()
 
     async def start_connector(self, raw: Mapping[str, Any]) -> str:
-        """Start a connector; returns its name. ConfigError, NotFound; later failures show in its status."""
+        """Start a connector and return its name.
+
+        Raises ConfigError or NotFound for an invalid config; later failures are in its status.
+        """
         parts = WorkerParts(
             worker_id=self.worker_id,
             config=self.config,
@@ -100,7 +103,7 @@ class Worker:
         return connector.name
 
     async def stop_connector(self, name: str) -> None:
-        """Stop a connector and forget it; its offsets stay."""
+        """Stop and remove a connector. Its offsets remain stored."""
         await self._connector(name).stop()
         del self._connectors[name]
 
@@ -109,36 +112,37 @@ class Worker:
         await self._connector(name).restart()
 
     async def restart_task(self, name: str, task_id: int) -> None:
-        """Run one task anew, e.g. after it failed."""
+        """Stop one task and start it again, for example after a failure."""
         connector = self._connector(name)
         if not 0 <= task_id < len(connector.tasks):
             raise NotFound(f"connector {name} has no task {task_id}")
         await connector.restart_task(task_id)
 
     def pause_connector(self, name: str) -> None:
-        """Have its tasks rest, keeping their resources."""
+        """Pause a connector's tasks; they keep their resources."""
         self._connector(name).pause()
 
     def resume_connector(self, name: str) -> None:
-        """End a pause."""
+        """Resume a paused connector."""
         self._connector(name).resume()
 
     def status(self) -> list[dict[str, Any]]:
-        """Every connector's report, in the order they were started."""
+        """Return every connector's status report, in the order of their starts."""
         return [connector.report() for connector in self._connectors.values()]
 
     @property
     def failed(self) -> bool:
-        """Whether a connector or a task is FAILED."""
+        """True if a connector or a task is FAILED."""
         return any(
             State.FAILED in (c.status.state, *(t.status.state for t in c.tasks))
             for c in self._connectors.values()
         )
 
     async def wait_done(self) -> None:
-        """Wait until every source has ended, all acknowledged, and sinks have committed what was there then.
+        """Wait until every source has ended with all records acknowledged, and sinks have committed the rest.
 
-        Returns at once when something has FAILED: look at `failed`.
+        Sinks commit up to the log ends at the sources' end. Return at once if anything has FAILED: see
+        `failed`.
         """
         while not self.failed and not all(t.is_done for c in self._of("source") for t in c.tasks):
             self._changed.clear()
@@ -148,12 +152,12 @@ class Worker:
             try:
                 if behind is None:
                     behind = {c.name: await self._ends(c) for c in self._of("sink")}
-                await self._leave_out_caught_up(behind)
+                await self._remove_caught_up(behind)
             except BROKER_AWAY as e:
                 _log.warning("waiting for the broker: %s", e)
             await asyncio.sleep(_CHECK_SECONDS)
 
-    async def _leave_out_caught_up(self, behind: dict[str, Mapping[TopicPartition, int]]) -> None:
+    async def _remove_caught_up(self, behind: dict[str, Mapping[TopicPartition, int]]) -> None:
         for connector in self._of("sink"):
             for task in connector.tasks:
                 if isinstance(task, (WorkerSinkTask, WorkerRangeTask)):
@@ -174,12 +178,12 @@ class Worker:
         return self._connectors[name]
 
     async def _ends(self, connector: WorkerConnector) -> dict[TopicPartition, int]:
-        """Ends of a sink's partitions that hold anything."""
+        """Return the last stable offsets of a sink's partitions that have records."""
         sink = SinkConfig.parse(connector.config)
-        known = await self._admin.list_topics()
+        listed = await self._admin.list_topics()
         pattern = sink.topics_pattern
-        topics = [t for t in known if (pattern.fullmatch(t) if pattern else t in sink.topics)]
-        partitions = [TopicPartition(t, p) for t in topics for p in known[t].partitions]
+        topics = [t for t in listed if (pattern.fullmatch(t) if pattern else t in sink.topics)]
+        partitions = [TopicPartition(t, p) for t in topics for p in listed[t].partitions]
         starts = await self._admin.list_offsets(dict.fromkeys(partitions, "earliest"))
         ends = await self._admin.list_offsets(
             dict.fromkeys(partitions, "latest"), isolation_level="read_committed"

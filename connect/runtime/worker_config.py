@@ -1,4 +1,4 @@
-"""The worker's own settings, by Kafka's keys."""
+"""Settings of a worker, by Kafka's keys."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class WorkerConfig(Config):
     PREFIXES = ("key.converter.", "value.converter.", "header.converter.", "producer.", "consumer.", "admin.")
 
     def converter_config(self, which: str, connector: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Name and settings of the converter `which` (`key.converter` ...) for a connector.
+        """Return the name and settings of the converter `which` (`key.converter` ...) for a connector.
 
-        The worker's converter settings count only where the connector names no converter of its own,
-        as in Kafka.
+        As in Kafka, the worker's converter settings apply only if the connector names no converter of its
+        own.
         """
         own = connector.get(which)
         source = connector if own else dict(self.raw)

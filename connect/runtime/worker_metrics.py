@@ -1,5 +1,6 @@
-"""What a worker tells of itself, its connectors and their tasks by the names of Kafka Connect's metrics: read
-from them when somebody asks.
+"""Metrics of a worker, its connectors and their tasks, under the names of Kafka Connect's.
+
+They are read when they are requested.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ _SHOWN = (State.RUNNING, State.PAUSED, State.FAILED, State.UNASSIGNED, State.RES
 
 
 class WorkerMetrics:
-    """Reads the connectors that a worker has."""
+    """Metrics of a worker and its connectors."""
 
     def __init__(self, connectors: Mapping[str, WorkerConnector], startings: Startings) -> None:
         self._connectors = connectors
         self._startings = startings
 
     def add_to(self, metrics: Metrics) -> Callable[[], None]:
-        """Register everything; returns how to end that."""
-        told = ExitStack()
-        told.callback(metrics.add_each(DOMAIN, "connect-worker-metrics", self._worker))
+        """Register all metrics. Return a function that removes them again."""
+        registrations = ExitStack()
+        registrations.callback(metrics.add_each(DOMAIN, "connect-worker-metrics", self._worker))
         for type in TASK_METRICS:
-            told.callback(metrics.add_each(DOMAIN, type, partial(self._tasks, type)))
-        told.callback(metrics.add_each(DOMAIN, "plugins", self._plugins))
-        told.callback(metrics.add_each("millstream", "source-task-queue", self._queues))
-        told.callback(metrics.add_each("millstream", "plugin-calls", self._calls))
-        return told.close
+            registrations.callback(metrics.add_each(DOMAIN, type, partial(self._tasks, type)))
+        registrations.callback(metrics.add_each(DOMAIN, "plugins", self._plugins))
+        registrations.callback(metrics.add_each("millstream", "source-task-queue", self._queues))
+        registrations.callback(metrics.add_each("millstream", "plugin-calls", self._calls))
+        return registrations.close
 
     def _worker(self) -> Iterator[tuple[Mapping[str, str], Values]]:
         connectors = list(self._connectors.values())
@@ -62,7 +63,7 @@ class WorkerMetrics:
 
     def _plugins(self) -> Iterator[tuple[Mapping[str, str], Values]]:
         for tags, task in self._each_task():
-            yield tags, task.told_by_plugin()
+            yield tags, task.plugin_values()
 
     def _calls(self) -> Iterator[tuple[Mapping[str, str], Values]]:
         for connector in list(self._connectors.values()):

@@ -1,4 +1,4 @@
-"""Where the worker keeps source offsets."""
+"""Stores of source offsets."""
 
 from connect.stores.file_offsets import FileOffsetStore
 from connect.stores.offsets import ConnectorOffsets, OffsetStore

@@ -19,7 +19,7 @@ _KEY = "offset.storage.file.filename"
 
 
 class FileOffsetStore:
-    """Open it with `FileOffsetStore.open(path)`, and `close` it."""
+    """A store of source offsets in a file. Open it with `FileOffsetStore.open(path)`, and `close` it."""
 
     def __init__(self, path: Path, offsets: dict[bytes, bytes], lock: int) -> None:
         self._path = path
@@ -30,7 +30,7 @@ class FileOffsetStore:
 
     @classmethod
     def open(cls, path: Path) -> FileOffsetStore:
-        """Read the file, if there is one; ConfigError if it cannot be used, or another worker uses it."""
+        """Read the file, if it exists. Raises ConfigError if it is unusable or another worker uses it."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -47,17 +47,17 @@ class FileOffsetStore:
             raise
 
     def close(self) -> None:
-        """Let another worker have the file."""
+        """Unlock the file for other workers."""
         os.close(self._lock)
 
     def get(self, key: bytes) -> bytes | None:
-        """The stored offset."""
+        """Return the offset stored under `key`, or None."""
         return self._offsets.get(key)
 
     async def put(self, offsets: Mapping[bytes, bytes | None]) -> None:
-        """Write the file anew with these changes; they count once they are on the disk.
+        """Write the file again with these changes, and return once it is synced.
 
-        A caller that is cancelled ends nothing: the write goes on, and the next begins behind it.
+        If the caller is cancelled, the write continues, and the next write waits for its end.
         """
         put = asyncio.create_task(self._put(offsets))
         self._puts.add(put)

@@ -1,4 +1,4 @@
-"""Source offsets: what a store is, and a connector's view of it.
+"""Source offsets: the interface of a store, and a connector's view of it.
 
 A key is the JSON text `["connector",{"filename":"a"}]`, with the partition's keys sorted so that one
 partition has one key; the value is the JSON of the offset, or None to forget it. Kafka's own form.
@@ -14,14 +14,14 @@ from connect.errors import DataError
 
 
 class OffsetStore(Protocol):
-    """Keeps offsets by key. `get` answers from memory; `put` returns once they are durable."""
+    """A store of offsets by key. `get` reads from memory; `put` returns once the offsets are durable."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The stored offset."""
+        """Return the offset stored under `key`, or None."""
         ...
 
     async def put(self, offsets: Mapping[bytes, bytes | None]) -> None:
-        """Store these, all or none of them."""
+        """Store all of these offsets or, after an error, none. A value of None deletes its key."""
         ...
 
 
@@ -38,25 +38,25 @@ def _document(what: str, value: Mapping[str, Any], *before: str) -> bytes:
 
 
 class ConnectorOffsets:
-    """The offsets of one connector; what a source task sees of the store."""
+    """The offsets of one connector, as its source tasks read them from the store."""
 
     def __init__(self, store: OffsetStore, connector: str) -> None:
         self._store = store
         self._connector = connector
 
     def key(self, partition: Mapping[str, Any]) -> bytes:
-        """The store's key of a source partition."""
+        """Return the store's key of a source partition. Raises DataError if it is no dict of JSON values."""
         return _document("source partition", partition, self._connector)
 
     def encode(self, offset: Mapping[str, Any]) -> bytes:
-        """An offset's stored form, made now: later changes to the dict have no effect."""
+        """Return the offset's stored form; later changes to the dict have no effect on it."""
         return _document("source offset", offset)
 
     def offset(self, partition: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The last committed source offset of a source partition, or None."""
+        """Return the last committed source offset of a source partition, or None."""
         stored = self._store.get(self.key(partition))
         return None if stored is None else json.loads(stored)
 
     async def commit(self, offsets: Mapping[bytes, bytes]) -> None:
-        """Store offsets, as `encode` gives them, by `key`."""
+        """Store offsets in the form `encode` returns, by the keys `key` returns."""
         await self._store.put(offsets)

@@ -19,7 +19,7 @@ async def test_calls_are_counted_until_they_return(harness):
     assert calls.statistics() == {"calls": 0, "calls_max": CALLS_MAX, "oldest_call_seconds": 0}
     waiting = [
         asyncio.create_task(work)
-        for work in (calls.call(go_on.wait), calls.call(also), calls.call_beside(go_on.wait))
+        for work in (calls.call(go_on.wait), calls.call(also), calls.call_concurrently(go_on.wait))
     ]
     await harness.until(lambda: calls.statistics()["calls"] == 3)
     assert calls.statistics()["oldest_call_seconds"] > 0
