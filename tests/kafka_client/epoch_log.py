@@ -57,7 +57,7 @@ class EpochLog:
         self.broker.leader_epochs["t"][0] = self.epoch
 
     def end_of(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch not above ``epoch``, and where it ends."""
+        """Return the largest epoch not above `epoch` and its end offset, or (-1, -1) if there is none."""
         epochs = [each for each, _ in self.records]
         if epoch > max([self.epoch, *epochs]):
             return -1, -1

@@ -58,7 +58,7 @@ class ErringCoordinator:
         return self.coordinators[name]
 
     def _find(self, asked: Asked) -> FindCoordinatorResponse:
-        """Every id and every group is here, once its errors are over."""
+        """Answer with the scripted error at the first look-up of a name, and with this broker after it."""
         message = asked.message
         names = message.coordinator_keys if asked.version >= 4 else [message.key]
         found = []

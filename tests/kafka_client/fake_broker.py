@@ -63,7 +63,7 @@ SERVED = {
 
 @dataclass(frozen=True)
 class Asked:
-    """One request as the broker got it."""
+    """A request as the broker received it."""
 
     api_key: int
     version: int
@@ -71,7 +71,7 @@ class Asked:
     message: Any
 
     def produced(self, *results: tuple[int, int, int], throttle_time_ms: int = 0) -> bytes:
-        """The answer to a Produce of one topic: (partition, error code, base offset) each."""
+        """Return the response to a Produce of one topic; `results`: (partition, error code, base offset)."""
         topic = self.message.topics[0][0]
         answers = [PartitionProduced(p, code, offset) for p, code, offset in results]
         return encode_produce_response(
@@ -79,7 +79,7 @@ class Asked:
         )
 
     def fetched(self, *results: PartitionFetched[FileSlice]) -> bytes:
-        """The answer to a Fetch of one topic."""
+        """Return the response to a Fetch of one topic."""
         topic = TOPIC_ID if self.version >= 13 else self.message.topics[0].topic
         chunks = encode_fetch_response([(topic, list(results))], self.version, self.correlation_id)
         return b"".join(chunk for chunk in chunks if isinstance(chunk, bytes))
@@ -89,7 +89,7 @@ Script = Callable[[Asked], Any]
 
 
 class FakeBroker:
-    """One broker, alone in its cluster as node 1, or as any node of `nodes` (id → broker)."""
+    """A scripted broker: alone in its cluster as node 1, or any node of `nodes` (id → broker)."""
 
     def __init__(self, node_id: int = 1, nodes: dict[int, FakeBroker] | None = None) -> None:
         self.node_id = node_id
@@ -100,7 +100,7 @@ class FakeBroker:
         self.topics: dict[str, dict[int, int]] = {"t": {0: node_id}}
         """Topic → partition → leader."""
         self.leader_epochs: dict[str, dict[int, int]] = {}
-        """The same → leader epoch, where the broker tells."""
+        """Topic → partition → leader epoch, where the broker reports one."""
         self.topic_ids: dict[str, bytes] = {}
         """Topic → id, where it is not TOPIC_ID."""
         self.asked: list[Asked] = []

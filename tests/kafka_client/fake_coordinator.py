@@ -67,7 +67,7 @@ class FakeCoordinator:
         self.committed: dict[int, list[bytes | None]] = defaultdict(list)
         self.offsets: dict[str, int] = {}
         self.ends: dict[bool, Any] = {}
-        """What to wait for before the answer to a commit (True), or an abort."""
+        """An awaitable or event that delays the answer to a commit (key True) or to an abort (key False)."""
         self._open: dict[int, list[bytes | None]] = defaultdict(list)
         self._open_offsets: dict[str, int] = {}
         self._logs: dict[int, FakeLog] = defaultdict(FakeLog)
@@ -75,7 +75,7 @@ class FakeCoordinator:
         self._last_end: tuple[int, bool] | None = None
 
     def serve_at(self, broker: FakeBroker) -> None:
-        """Answer there, too."""
+        """Answer requests at `broker` as well."""
         broker.topics = {"t": {0: self.broker.node_id, 1: self.broker.node_id}}
         broker.served.update(SERVED)
         broker.on(ApiKey.API_VERSIONS, self._versions)
@@ -84,7 +84,7 @@ class FakeCoordinator:
 
     @property
     def scripts(self) -> dict[ApiKey, Script]:
-        """What answers the requests of a transaction."""
+        """The handlers of a transaction's requests."""
         return {
             ApiKey.INIT_PRODUCER_ID: self._init,
             ApiKey.ADD_PARTITIONS_TO_TXN: self._add,
@@ -95,11 +95,11 @@ class FakeCoordinator:
         }
 
     def refuse(self, key: ApiKey, *codes: ErrorCode) -> None:
-        """The next requests are answered with these codes, and do nothing."""
+        """Answer the next requests with these codes, without any effect."""
         self._faults[key] += codes
 
     def lose(self, key: ApiKey) -> None:
-        """The next request does what it says, but the connection is cut before the answer."""
+        """Carry out the next request, but cut the connection before the answer."""
         self._faults[key].append(CUT)
 
     def _fault(self, asked: Asked, what: str) -> ErrorCode | str:
@@ -208,7 +208,7 @@ class FakeCoordinator:
         return await self.end_of_any_version(asked)
 
     async def end_of_any_version(self, asked: Asked) -> Any:
-        """EndTxn by what its version promises, whatever the cluster's is by now."""
+        """Answer EndTxn by the rules of its own version, without regard to the cluster's."""
         commit, epoch = asked.message.committed, asked.message.producer_epoch
         bumps = asked.version >= 5
         fault = self._fault(asked, f"{'commit' if commit else 'abort'} at {epoch}")
@@ -234,7 +234,7 @@ class FakeCoordinator:
 
 @asynccontextmanager
 async def coordinated(version: int, **settings: Any) -> AsyncIterator[tuple[FakeCoordinator, Client]]:
-    """A fake broker with a coordinator, and a client of it."""
+    """Run a fake broker with a coordinator, and a client connected to it."""
     async with FakeBroker() as broker:
         coordinator = FakeCoordinator(broker, version)
         coordinator.serve_at(broker)
@@ -246,7 +246,7 @@ async def coordinated(version: int, **settings: Any) -> AsyncIterator[tuple[Fake
 async def producing(
     version: int, **settings: Any
 ) -> AsyncIterator[tuple[FakeCoordinator, TransactionalProducer]]:
-    """A fake broker with a coordinator, and a started producer of it with these settings."""
+    """Run a fake broker with a coordinator, and a started producer with these settings."""
     async with (
         coordinated(version) as (coordinator, client),
         TransactionalProducer(client, "id", **settings) as producer,

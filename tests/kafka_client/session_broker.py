@@ -33,7 +33,7 @@ Key = tuple[Topic, int]
 
 @dataclass
 class Said:
-    """One request: its session id and epoch, and the partitions it named."""
+    """A fetch request: its session id and epoch, and the partitions that it names."""
 
     session_id: int
     epoch: int
@@ -46,7 +46,7 @@ class Said:
 
 @dataclass
 class Session:
-    """What a client asked for, and the ends it was told of."""
+    """The broker's side of a fetch session: fetch offsets, and the high watermarks last reported."""
 
     epoch: int = 1
     offsets: dict[Key, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Session:
 
 
 class SessionBroker:
-    """Single-record batches in the partitions of one topic; `keeps`: whether sessions are kept at all."""
+    """A broker of single-record batches in one topic; without `keeps` it opens no fetch sessions."""
 
     def __init__(self, broker: FakeBroker, topic: str = "t", *, keeps: bool = True) -> None:
         self.broker = broker
@@ -72,7 +72,7 @@ class SessionBroker:
         self.requests: list[Said] = []
         self.closed: list[int] = []
         self.failures: list[Any] = []
-        """What the next requests are answered with."""
+        """Error codes or script answers for the next requests."""
         self._ids = iter(range(100, 10_000))
         self._news = asyncio.Event()
         broker.on(ApiKey.FETCH, self._fetch)
@@ -84,22 +84,22 @@ class SessionBroker:
         self.news()
 
     def news(self) -> None:
-        """Have waiting requests look again."""
+        """Wake the requests that wait for records."""
         self._news.set()
 
     def fail_next(self, *failures: Any) -> None:
-        """The next requests are answered with these error codes, or what a `FakeBroker` script gives."""
+        """Answer the next requests with these error codes, or with answers of a `FakeBroker` script."""
         self.failures += failures
         self.news()
 
     @property
     def incremental(self) -> list[Said]:
-        """The requests that went on with a session."""
+        """The incremental requests, those that continue a session."""
         return [said for said in self.requests if said.epoch > 0]
 
     @property
     def full(self) -> list[Said]:
-        """The requests that named everything."""
+        """The full requests, those that name every partition."""
         return [said for said in self.requests if said.epoch <= 0 and not self._closes(said)]
 
     @staticmethod
@@ -160,7 +160,7 @@ class SessionBroker:
         return self._answer(asked, answers, session_id)
 
     async def _wait(self, offsets: dict[Key, int], told: dict[Key, int]) -> dict[Key, PartitionFetched[Any]]:
-        """What has news, or nothing after a moment."""
+        """Return the partitions with records, errors or a new high watermark; wait 20 ms for the first."""
         for _ in range(2):
             answers = {}
             for key, at in offsets.items():
@@ -250,7 +250,7 @@ def with_sessions(
 
 
 async def read(fetcher: BatchFetcher, count: int) -> list[tuple[int, int, bytes | None]]:
-    """(partition, offset, value) of the next `count` records."""
+    """Return (partition, offset, value) of the next `count` records."""
     found: list[tuple[int, int, bytes | None]] = []
     while len(found) < count:
         for fetched in await fetcher.fetch():

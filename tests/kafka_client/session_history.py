@@ -3,10 +3,10 @@
 One reader keeps fetch sessions, the other does without. Both are told the same, and whatever either is handed
 has to be the next record of its partition; at the end both have read the same, up to the end of every log.
 
-Faults: seeks, pauses, partitions taken away and added, new partitions, topics deleted and made anew (while
-their partitions are paused, so that positions outlive it, or noticed and sought), and the `events` given,
-such as a broker's kill, after which it knows no session any more, or leaders that change. Records are
-appended while they go on.
+Faults: seeks, pauses, partitions removed and added, new partitions, topics deleted and created again. Topics
+are created again either while their partitions are paused, so that positions survive, or noticed and then
+sought. Callers add `events`: a broker is killed and forgets its sessions, or leaders change. Records are
+appended during every event.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class History:
         await self._catch_up()
 
     async def _catch_up(self) -> None:
-        """Both readers come to the end of every log they read, and have read the same."""
+        """Wait until both readers are at the end of every log they read; assert that they read the same."""
         with_sessions, without = self._readers
         for reader in self._readers:
             active = [tp for tp in reader.next if tp not in self._paused]
@@ -154,7 +154,7 @@ class History:
         return reader.next[tp] == len(self._logs[tp]) and reader.fetcher.lag(tp) == 0
 
     def _behind(self) -> list[str]:
-        """For whoever looks into a failure: who has not come to which end."""
+        """Return a line for each reader and partition that is not at its log's end, to report a failure."""
         return [
             f"{kind} {tp} is at {reader.next[tp]} of {len(self._logs[tp])}, lag {reader.fetcher.lag(tp)}"
             for kind, reader in zip(("with sessions:", "without:"), self._readers, strict=True)
@@ -211,8 +211,8 @@ class History:
         self._begin(tp, 0)
 
     async def _make_anew_unnoticed(self) -> None:
-        """The topic's partitions are paused meanwhile; the new one has more records than the old one had."""
-        await self._resume(everything=True)  # nothing of the old one is to be handed out behind that
+        """Delete and create a topic while its partitions are paused; the new topic has more records."""
+        await self._resume(everything=True)  # no record of the old topic may be handed out after this
         await self._catch_up()
         topic = self._random.choice(self._topics)
         ends = {tp: len(self._logs[tp]) for tp in self._of(topic)}
@@ -230,7 +230,7 @@ class History:
             reader.fetcher.resume([tp for tp in held if tp not in self._paused])
 
     async def _delete_and_make_anew(self) -> None:
-        """It is found to be gone, and sought when it is there again."""
+        """Delete a topic, wait until the readers notice, create it again and seek."""
         topic = self._random.choice(self._topics)
         held = [tp for tp in self._of(topic) if tp in self._assigned()]
         self._note(f"{topic} is deleted, noticed, and made anew: {held}")
@@ -246,7 +246,7 @@ class History:
             self._begin(tp, 1)
 
     async def _happen(self, name: str) -> None:
-        """One of the events, with appends until it is over."""
+        """Run one of the events, and append until it is over."""
         self._note(name)
         happening = asyncio.ensure_future(self._events[name](self._topics))
         try:

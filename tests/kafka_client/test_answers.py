@@ -1,4 +1,4 @@
-"""What is read of a broker's refusal names its subject, once."""
+"""An error that a broker reported names its subject once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What producers and fetchers tell of themselves by Kafka's names, beside what they did."""
+"""Producers, fetchers and group members report metrics by Kafka's names that agree with what they did."""
 
 from __future__ import annotations
 

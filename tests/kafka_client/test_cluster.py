@@ -42,7 +42,7 @@ async def test_stale_metadata_is_asked_for_again() -> None:
 
 
 async def test_a_broker_that_is_cut_off_is_not_the_only_one_asked() -> None:
-    """It goes on to say what held before it was; who asks it alone hears of nothing else."""
+    """Metadata is asked of several brokers: one that is cut off keeps reporting its old view."""
     nodes: dict[int, FakeBroker] = {}
     cut_off, other = FakeBroker(1, nodes), FakeBroker(2, nodes)
     nodes |= {1: cut_off, 2: other}
@@ -52,7 +52,7 @@ async def test_a_broker_that_is_cut_off_is_not_the_only_one_asked() -> None:
         await client.connection(2, lane="as producers have it")
         cut_off.leader_epochs, other.leader_epochs = {"t": {0: 1}}, {"t": {0: 2}}
         other.topics = {"t": {0: 2}}
-        for _ in range(2):  # whoever is asked
+        for _ in range(2):  # either broker may be the one that is asked
             client.invalidate_metadata()
             await client.leader(tp)
         assert await client.leader(tp) == 2

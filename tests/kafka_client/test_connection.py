@@ -190,7 +190,7 @@ async def test_a_request_that_times_out_takes_the_connection_with_it() -> None:
 
 @pytest.mark.parametrize(("end", "arrives"), [("reset", False), ("times out", False), ("close", True)])
 async def test_what_is_given_up_does_not_arrive_later(end: str, arrives: bool) -> None:
-    """The kernel would send it again for up to 100 s, and a broker carry it out behind another connection."""
+    """Otherwise the kernel resends for 100 s, and a broker runs the request after a newer connection's."""
     ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -28,7 +28,7 @@ QUICK_GROUP: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms
 
 
 async def topic_with(client: Client, name: str, partitions: int, records: int = 0) -> None:
-    """A topic with so many records in each partition, their values numbered."""
+    """Create a topic with `records` records in each partition, with their numbers as values."""
     await Admin(client).create_topics([NewTopic(name, partitions, 1)])
     await fill(client, name, partitions, range(records))
 
@@ -142,7 +142,7 @@ async def test_a_topic_and_partitions_that_come_later_are_read(bootstrap: str, n
 async def test_a_failure_nobody_expected_while_looking_for_topics_is_raised_by_fetch(
     bootstrap: str, new_name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ended the look-out without a word: topics and partitions that came later were never read."""
+    """Such an error once ended the topic watcher silently, and later topics were never read."""
     failures = [KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, "not yet"), ZeroDivisionError("looking")]
 
     async def broken(*_: object) -> dict[str, int]:
@@ -157,7 +157,7 @@ async def test_a_failure_nobody_expected_while_looking_for_topics_is_raised_by_f
             monkeypatch.setattr("kafka_client.group.topic_watcher.partition_counts", broken)
             with pytest.raises(ZeroDivisionError, match="looking"):
                 await consumer.fetch()
-            assert not failures, "what a broker answers only has to be asked again"
+            assert not failures, "a broker's error is retried"
             with pytest.raises(ZeroDivisionError, match="looking"):
                 await consumer.fetch(timeout_ms=0)
 
@@ -331,7 +331,7 @@ async def test_what_is_told_to_be_assigned_can_be_sought(bootstrap: str, new_nam
 async def test_offsets_that_cannot_be_had_for_long_do_not_end_the_membership(
     bootstrap: str, new_name: Name
 ) -> None:
-    """A broker away for longer than a request may take, while a member looked up its offsets, was its end."""
+    """Membership once ended when a broker was away for longer than a request while offsets were looked up."""
     topic = new_name("patient")
     async with Client(bootstrap, retry_backoff_ms=1) as client:
         await Admin(client).create_topics([NewTopic(topic, 1)])

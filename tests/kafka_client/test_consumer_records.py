@@ -26,7 +26,7 @@ QUICK_GROUP: dict[str, Any] = {"heartbeat_interval_ms": 100, "auto_offset_reset"
 
 
 async def numbers(client: Client, topic: str, count: int, partitions: int = 1) -> None:
-    """A topic with so many numbered values in each partition."""
+    """Create a topic with `count` numbered values in each partition."""
     await Admin(client).create_topics([NewTopic(topic, partitions, 1)])
     async with BatchProducer(client, batch_size=300) as producer:
         for partition in range(partitions):

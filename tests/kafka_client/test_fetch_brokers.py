@@ -19,7 +19,7 @@ from tests.support.waiting import until
 
 
 async def test_brokers_share_what_room_there_is() -> None:
-    """Two brokers' long polls asked for all the room of the buffer in turn, and the third was never asked."""
+    """Brokers share the buffer: long polls of two once reserved all of it, and the third was never asked."""
     async with FakeBroker(1) as one, FakeBroker(2, one.nodes) as two, FakeBroker(3, one.nodes) as three:
         brokers = [one, two, three]
         logs = [SessionBroker(broker) for broker in brokers]

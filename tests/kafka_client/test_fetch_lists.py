@@ -1,4 +1,4 @@
-"""What is listed from events is what a look through all partitions finds, whatever happens to them."""
+"""The lists that are kept by events agree with a scan of all partitions after any steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARE = 60
 
 
 class Watcher:
-    """Stands for a `NodeFetch`."""
+    """A double of `NodeFetch`."""
 
     def __init__(self, node: int, buffer: FetchBuffer) -> None:
         self.wanted = RequestedPartitions(node, buffer, SHARE)

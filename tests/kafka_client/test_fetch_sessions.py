@@ -19,7 +19,7 @@ BY_NAME_AND_BY_ID = pytest.mark.parametrize("fetch", [(4, 12), (4, 17)], ids=["b
 
 @BY_NAME_AND_BY_ID
 def test_requests_name_what_changed_only(fetch: tuple[int, int]) -> None:
-    """A hundred partitions and one that gets records: its new offset is all there is to say."""
+    """Incremental requests of a hundred partitions name only the one whose offset changed."""
 
     async def case(sessions: SessionBroker, client: Client) -> None:
         async with BatchFetcher(client) as fetcher:
@@ -140,7 +140,7 @@ def test_a_session_that_is_refused_is_opened_anew_and_no_partition_lost(
 
 
 def test_a_broker_that_refuses_sessions_again_and_again_is_not_asked_in_a_rush() -> None:
-    """The first refusal is answered at once, those of the request that opens a session after a pause."""
+    """After the first refusal a session is opened at once; after refusals of that request, with a pause."""
 
     async def case(sessions: SessionBroker, client: Client) -> None:
         async with BatchFetcher(client) as fetcher:
@@ -333,7 +333,7 @@ def test_ends_are_known_of_a_partition_removed_and_added_again() -> None:
 
 
 def test_ends_are_known_of_a_partition_added_again_before_the_answer() -> None:
-    """What the broker says to the position that was taken away it says no second time."""
+    """Brokers report an end once in a session, even if its position was removed before the answer."""
 
     async def case(sessions: SessionBroker, client: Client) -> None:
         async with BatchFetcher(client) as fetcher:

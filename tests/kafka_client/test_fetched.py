@@ -145,10 +145,10 @@ def pieces(of: Fetched, *, max_bytes: int = 1 << 20, max_records: int = 1 << 20)
 
 
 def test_a_fetch_is_cut_between_batches_and_nothing_of_it_lost() -> None:
-    """A whole fetch decoded at once is what filled the memory of whoever asked for a little."""
+    """Decoding a whole fetch at once filled the memory of a caller that asked for a few records."""
     batches = [data(3 * n, b"a", b"b", b"c") for n in range(5)]
     of = fetched(*batches, position=1)
-    of.next_offset = 20  # behind the last batch there may be a gap
+    of.next_offset = 20  # after the last batch there may be a gap
     parts = pieces(of, max_records=7)
     assert [part.record_count for part in parts] == [6, 6, 3]
     assert [part.position for part in parts] == [1, 6, 12]
@@ -177,7 +177,7 @@ def test_what_is_aborted_stays_so_in_every_piece() -> None:
 
 
 def test_a_small_slice_owns_its_bytes() -> None:
-    """A partition with little to say kept whole responses of 50 MB in memory, one for each of its slices."""
+    """Small slices are copied: each kept a whole response of 50 MB in memory."""
     response = memoryview(bytes(50_000))
     assert owned(response[:100]).obj is not response.obj
     assert owned(response[:25_000]).obj is response.obj

@@ -34,13 +34,13 @@ def one(offset: int, value: bytes = b"v") -> bytes:
 
 
 def emptied(offset: int) -> bytes:
-    """What compaction leaves of a batch with a producer's last sequence."""
+    """Return the empty batch that compaction leaves of a producer's last sequence."""
     header = read_header(one(offset))
     return seal(header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD, count=0), b"")
 
 
 def log_of(count: int, *, per_answer: int = 1) -> Callable[[Asked], Awaitable[bytes]]:
-    """A log of single-record batches; an empty answer (after a moment) at its end."""
+    """Return a Fetch script for `count` single-record batches; at the end it answers empty after 10 ms."""
 
     async def answer(asked: Asked) -> bytes:
         offset = asked.message.topics[0].partitions[0].fetch_offset
@@ -52,7 +52,7 @@ def log_of(count: int, *, per_answer: int = 1) -> Callable[[Asked], Awaitable[by
 
 
 def offsets(start: int, end: int) -> Callable[[Asked], ListOffsetsResponse]:
-    """ListOffsets of a log from `start` to `end`."""
+    """Return a ListOffsets script for a log from `start` to `end`."""
 
     def answer(asked: Asked) -> ListOffsetsResponse:
         found = start if asked.message.topics[0].partitions[0].timestamp == -2 else end
@@ -353,7 +353,7 @@ async def test_fetching_ends_when_the_client_closes() -> None:
 
 
 async def test_one_fetch_hands_out_a_bounded_part_of_what_is_buffered() -> None:
-    """Whoever decoded what one call gave had all of the buffer in memory, decompressed."""
+    """Calls of `fetch` are bounded: one once returned the whole buffer, decompressed into memory."""
     async with FakeBroker() as broker, Client(broker.bootstrap) as client:
         many = build_batch([(0, None, b"", ())] * 4_000)
         large = build_batch([(0, None, b"x" * 400_000, ())])

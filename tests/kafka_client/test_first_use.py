@@ -15,7 +15,7 @@ PACKAGES = ["kafka_client", "kafka_client.records", "logd.replication", "logd.st
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_what_is_imported_is_what_is_said(name: str) -> None:
-    """The table, which runs, and the imports, which only the type checker reads."""
+    """Lazy packages list their modules twice: in a table for run time, in imports for the type checker."""
     package = import_module(name)
     assert package.__file__ is not None
     names = [one for some in package._MODULES.values() for one in some]

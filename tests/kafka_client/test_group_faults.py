@@ -365,7 +365,7 @@ async def test_a_join_waits_until_the_generation_is_not_held() -> None:
 
 
 async def test_a_member_that_is_out_while_its_join_waits_has_lost_its_work() -> None:
-    """It must not tell the others that it still has it."""
+    """Joining again, the member must not claim the partitions of its old generation."""
     async with coordinator() as at, at.member(eager=False) as member:
         await member.wait_joined()
         at.beat(ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID)

@@ -1,4 +1,4 @@
-"""What a client remembers of topics, and what it forgets."""
+"""A client caches topics' metadata and forgets topics that are not used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AGE = 60.0
 
 
 async def test_topics_that_nobody_asks_about_are_forgotten() -> None:
-    """A client that lives long kept every topic it had ever asked about, and every name that was none."""
+    """Long-lived clients kept every topic they had ever asked about, and every name without a topic."""
     now = [0.0]
 
     async def ask(topics: set[str] | None) -> MetadataResponse:

@@ -1,4 +1,4 @@
-"""What was fetched, read a bounded number of records at a time; batches that cannot be read are named."""
+"""Fetched batches are read a bounded number of records at a time, and errors name unreadable batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TINY = b"\x0c\0\0\0\1\1\0"
 
 
 def bomb(offset: int, count: int) -> bytes:
-    """A batch of many tiny records, all of the first one's offset, in a few KB."""
+    """Return a batch of a few KB with `count` tiny records, all with the first one's offset."""
     packer = zlib.compressobj(9, wbits=31)
     body = packer.compress(TINY * count) + packer.flush()
     header = read_header(build_batch([(0, None, None, ())], base_offset=offset, codec=Codec.GZIP))
@@ -33,14 +33,14 @@ def bomb(offset: int, count: int) -> bytes:
 
 
 def broken(batch: bytes, at: int = -3) -> bytes:
-    """The batch with a wrong byte in it, and a CRC that was right before."""
+    """Return the batch with a flipped byte, and its CRC unchanged."""
     damaged = bytearray(batch)
     damaged[at] ^= 0x55
     return bytes(damaged)
 
 
 def unreadable(batch: bytes) -> bytes:
-    """The batch with a body that is none, under a right CRC."""
+    """Return the batch with a body that cannot be decoded, and a right CRC."""
     header = read_header(batch)
     return seal(header._replace(attributes=0), b"\xff" * (len(batch) - HEADER_SIZE))
 

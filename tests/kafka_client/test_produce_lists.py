@@ -1,4 +1,4 @@
-"""What is listed from events is what a look through all queues finds, whatever happens to them."""
+"""The lists that are kept by events agree with a scan of all queues after any steps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ERRORS = st.sampled_from(
 
 
 class Sender:
-    """Stands for a `ProduceNode`."""
+    """A double of `ProduceNode`."""
 
     def __init__(self, node: int, backlog: Backlog) -> None:
         self.due = DueQueues(node, backlog, linger=LINGER, max_in_flight=IN_FLIGHT_MAX)
@@ -218,13 +218,13 @@ class Queues(RuleBasedStateMachine):
 
 
 class HaltingQueues(Queues):
-    """They halt on failure."""
+    """Queues that halt on failure."""
 
     halts = True
 
 
 class GatedQueues(Queues):
-    """Their batches are of transactions."""
+    """Queues whose batches belong to transactions."""
 
     def make_gate(self) -> TransactionGate:
         gate = TransactionGate("id", lambda transaction, error: None)
@@ -277,7 +277,7 @@ def accept(asked: Asked) -> Any:
 
 @depth.deep
 async def test_a_turn_touches_only_queues_with_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every turn looked through all queues, and so did a flush and whoever waited for memory."""
+    """Senders, `flush` and waits for memory once scanned all queues each time."""
     known, active = 10_000, range(0, 5_000, 100)
     touched: set[TopicPartition] = set()
 
@@ -305,7 +305,7 @@ async def test_a_turn_touches_only_queues_with_batches(monkeypatch: pytest.Monke
 
 
 async def test_a_full_request_leaves_nobody_out_twice() -> None:
-    """What did not fit is the first in the next request."""
+    """Batches that do not fit into a request are the first ones of the next."""
     served: list[list[int]] = []
 
     def note(asked: Asked) -> Any:

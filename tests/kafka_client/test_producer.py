@@ -32,7 +32,7 @@ async def make(client: Client, topic: str, partitions: int = 1) -> None:
 
 
 async def everything(client: Client, topic: str, partitions: int = 1) -> list[ConsumerRecord]:
-    """All committed records, partition by partition."""
+    """Return all committed records, partition by partition."""
     found: list[ConsumerRecord] = []
     for number in range(partitions):
         tp = TopicPartition(topic, number)

@@ -41,13 +41,13 @@ class Stage:
         return self.faults.pop(0)(asked) if self.faults else append_all(self.logs, asked)
 
     def refuse(self, code: ErrorCode) -> None:
-        """The next request's batches get this error and are not appended."""
+        """Answer the next request's batches with this error, without appending them."""
         self.faults.append(
             lambda asked: asked.produced(*((p, code, -1) for p, _ in asked.message.topics[0][1]))
         )
 
     def lose_answer(self) -> None:
-        """The next request is appended, and the connection is cut before the answer."""
+        """Append the next request's batches, but cut the connection before the answer."""
         self.faults.append(lambda asked: append_all(self.logs, asked) and CUT)
 
     @property
@@ -68,7 +68,7 @@ def values(start: int, end: int) -> list[bytes]:
 async def send(
     producer: BatchProducer, numbers: range, size: int = 1, partition: int = 0
 ) -> list[asyncio.Future[int | None]]:
-    """One batch for each `size` numbers."""
+    """Send one batch for each `size` numbers."""
     futures = []
     for start in range(numbers.start, numbers.stop, size):
         records = [(0, None, value, ()) for value in values(start, min(start + size, numbers.stop))]
@@ -103,7 +103,7 @@ async def test_a_lost_answer_makes_no_duplicate() -> None:
     ],
 )
 async def test_a_batch_refused_for_now_keeps_its_place(code: ErrorCode) -> None:
-    """The batches behind it, already under way, are out of order for the broker; all go again."""
+    """Later batches in flight are refused as out of order, and all are sent again."""
     async with stage() as on, BatchProducer(on.client, batch_size=80) as producer:
         on.refuse(code)
         futures = await send(producer, range(20), 2)
@@ -397,7 +397,7 @@ async def test_a_record_that_cannot_be_encoded_fails_what_waits() -> None:
 
 
 async def test_an_answer_that_fails_for_many_partitions_is_one_failure() -> None:
-    """What a broker led that hands over moves at once: no partition waits longer because of the others."""
+    """Backoff grows once per answer: a broker that shuts down refuses all partitions it led at once."""
     partitions = 30
     async with (
         stage(retry_backoff_max_ms=3_600_000) as on,

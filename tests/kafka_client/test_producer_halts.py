@@ -20,7 +20,7 @@ BEFORE = Identity(77, 3)
 
 
 def batch_before(start: int, end: int) -> memoryview:
-    """A batch of the producer before: its sequence numbers are the values."""
+    """Return a batch of the previous producer, with sequence numbers equal to its values."""
     records = [(0, None, value, ()) for value in values(start, end)]
     return memoryview(build_batch(records, producer_id=77, producer_epoch=3, base_sequence=start))
 
@@ -33,7 +33,7 @@ def producer_at(on: Stage) -> BatchProducer:
 async def send(
     producer: BatchProducer, numbers: range, partition: int = 0
 ) -> list[asyncio.Future[int | None]]:
-    """Pass on a batch for each three numbers."""
+    """Send a prebuilt batch for each three numbers."""
     return [
         await producer.send_batch("t", partition, build_batch([(0, None, v, ()) for v in values(at, at + 3)]))
         for at in range(numbers.start, numbers.stop, 3)
@@ -42,8 +42,7 @@ async def send(
 
 @pytest.mark.parametrize("late", ["before", "behind"])
 async def test_what_was_on_its_way_is_not_written_twice(late: str) -> None:
-    """The producer before was killed with a batch on its way: it lands before the same one of this producer
-    does, or behind."""
+    """Batches are written once if a killed producer's batch arrives before or after this producer's copy."""
     async with stage() as on, producer_at(on) as producer:
         on.logs[0].append(batch_before(0, 3))
         if late == "before":
@@ -59,7 +58,7 @@ async def test_what_was_on_its_way_is_not_written_twice(late: str) -> None:
 
 
 async def test_a_sequence_that_is_not_taken_halts_the_partition() -> None:
-    """A raised epoch would write behind what nobody knows of."""
+    """Raising the epoch instead would write after records that this producer does not know."""
     async with stage() as on, producer_at(on) as producer:
         on.logs[0].append(batch_before(0, 3))
         producer.continue_at(TP, BEFORE, 9)
@@ -102,7 +101,7 @@ async def test_what_is_abandoned_is_not_sent_again() -> None:
 
 
 async def test_what_waited_for_memory_when_its_partition_was_abandoned_is_not_sent() -> None:
-    """It would go out under the numbers of what comes after `continue_at`."""
+    """Records that wait for memory would be sent with the sequence numbers set by `continue_at`."""
     async with stage() as on:
         on.broker.on(ApiKey.PRODUCE, lambda _: SILENCE)
         memory = {"buffer_memory": 200, "max_request_size": 200}

@@ -1,6 +1,6 @@
 """The public surface of `kafka_client`, in full: every name, and the signatures of what classes offer.
 
-A change shows as a difference of golden/public_surface.txt; REWRITE=1 writes it anew.
+A change shows as a difference from golden/public_surface.txt; REWRITE=1 writes the file again.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def of_class(name: str, exported: type) -> Iterator[str]:
 
 
 def signature(name: str, function: object) -> Iterator[str]:
-    """A parameter to a line, so that a change of one is a change of one line."""
+    """Yield a signature with one parameter per line, so that changing one changes one line."""
     found = inspect.signature(function)  # type: ignore[arg-type]
     is_async = inspect.iscoroutinefunction(function)
     parameters = [parameter for parameter in found.parameters.values() if parameter.name != "self"]

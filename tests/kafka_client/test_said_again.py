@@ -1,8 +1,9 @@
-"""What a fetch session says of a partition once more, though nothing of it has changed.
+"""A fetch session names a partition again after an error, though its offset has not changed.
 
-The simulation of clusters found a follower that had asked a broker before that one had heard that it leads.
-It was refused and asked again, and since nothing had changed the session did not name the partition. But a
-leader takes in how far a follower is only where it is named: the follower joined the ISR when somebody wrote.
+The simulation of clusters showed the bug. A follower asked a broker that did not know yet that it leads the
+partition, was refused and asked again. Its offset was the same, so the session did not name the partition.
+But a leader reads a follower's progress from named partitions only: the follower joined the ISR at the next
+write, not before.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def test_said_again() -> None:
     assert named(session, wanted) == [0, 1]
     assert named(session, wanted, T0, T1) == []
     session.repeat(T0)
-    assert named(session, wanted, T1) == [], "it waits until somebody looks at it again"
+    assert named(session, wanted, T1) == [], "repeated only once the partition is looked at again"
     assert named(session, wanted, T0, T1) == [0]
     assert named(session, wanted, T0, T1) == [], "once"
 

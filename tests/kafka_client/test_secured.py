@@ -69,7 +69,7 @@ def accept_plain(broker: FakeBroker, *lifetimes_ms: int) -> None:
 async def fails(
     broker: FakeBroker | int, security: SecuritySettings | None = None, *, once: bool = False
 ) -> Exception:
-    """What `connect` raises, or one request, which is not tried again."""
+    """Return the error that `connect` raises; with `once`, the one of a request without retries."""
     bootstrap = broker.bootstrap if isinstance(broker, FakeBroker) else f"127.0.0.1:{broker}"
     client = Client(bootstrap, security=security, **QUICK)
     with pytest.raises(MillstreamError) as caught:
@@ -216,7 +216,7 @@ async def test_a_refused_token() -> None:
 
 
 async def test_a_session_is_renewed_on_the_live_connection_between_requests() -> None:
-    """The requests around it are answered; none of them gets between handshake and login."""
+    """Requests before and after a renewal are answered; none is sent between handshake and login."""
     async with FakeBroker() as broker:
         accept_plain(broker, 200)
         broker.on(ApiKey.HEARTBEAT, lambda asked: HeartbeatResponse())
@@ -333,7 +333,7 @@ async def test_a_certificate_for_another_host(tmp_path: Path, authority: Authori
 
 @contextlib.contextmanager
 def blocking_server(context: ssl.SSLContext) -> Iterator[int]:
-    """A port where handshakes are tried; asyncio's servers send no alert when one fails."""
+    """Serve TLS handshakes in a thread and yield the port; asyncio's servers send no alert if one fails."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:

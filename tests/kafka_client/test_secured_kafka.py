@@ -47,7 +47,7 @@ def login(kafka: SecuredKafka, mechanism: str, password: str = PASSWORD, **more:
 
 
 def token(subject: str, lifetime: float = 3600) -> str:
-    """An unsecured JWT, as Kafka's validator for development takes them."""
+    """Return an unsecured JWT, which Kafka's development validator accepts."""
     now = time.time()
     claims = {"sub": subject, "iat": now - 1, "exp": now + lifetime}
     parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims))
@@ -60,7 +60,7 @@ def oauth(kafka: SecuredKafka, text: str) -> SecuritySettings:
 
 
 async def goes_round(bootstrap: str, security: SecuritySettings, topic: str) -> None:
-    """A record of 100 KB is written and read again."""
+    """Write a record of 100 KB and read it back."""
     tp = TopicPartition(topic, 0)
     async with Client(bootstrap, security=security) as client:
         await Admin(client).create_topics([NewTopic(topic, 1, 1)])
@@ -76,7 +76,7 @@ async def goes_round(bootstrap: str, security: SecuritySettings, topic: str) -> 
 async def refusal(
     bootstrap: str, security: SecuritySettings | None, *, once: bool = False
 ) -> MillstreamError:
-    """What `connect` raises, or one request, which is not tried again."""
+    """Return the error that `connect` raises; with `once`, the one of a request without retries."""
     client = Client(bootstrap, security=security)
     with pytest.raises(MillstreamError) as caught:
         await (client.request(MetadataRequest(topics=[])) if once else client.connect())
@@ -160,7 +160,7 @@ async def test_the_wrong_protocol_at_each_kind_of_listener(kafka: SecuredKafka) 
 async def test_sessions_are_renewed_before_the_broker_ends_them(
     kafka: SecuredKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request after a session's end has the broker close the connection: then none is renewed twice."""
+    """Late renewals would show: the broker closes the connection, and none logs in three times."""
     logins: list[Connection] = []
     authenticate = Authenticator._authenticate
 

@@ -1,4 +1,4 @@
-"""What is read through fetch sessions is what is read without, whatever happens; see `session_history`."""
+"""Readers with and without fetch sessions read the same in random histories; see `session_history`."""
 
 from __future__ import annotations
 

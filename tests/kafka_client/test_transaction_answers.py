@@ -1,6 +1,6 @@
-"""What each error code of each API does to a transaction: tried again, abort, or the end.
+"""Each error code of each API leads to a retry, an abort or a fatal error of the transaction.
 
-The lists are those of Kafka's TransactionManager, written down here once more.
+The lists repeat those of Kafka's TransactionManager.
 """
 
 from __future__ import annotations

@@ -46,11 +46,11 @@ class Copier:
         self._dies = asyncio.Event()
 
     def die(self) -> None:
-        """The producer and its client are gone, whatever they are at; another one takes over."""
+        """Kill the producer and its client at any point of their work; another producer takes over."""
         self._dies.set()
 
     async def copy(self) -> None:
-        """Until all are there."""
+        """Copy until all numbers are there, with a new client after each death."""
         while self.position < NUMBERS:
             async with Client(self._bootstrap, **PATIENT) as client:
                 await self._copy_until_death(client)
@@ -135,7 +135,7 @@ async def reached(copier: Copier, copying: asyncio.Task[None], position: int) ->
 
 @deep
 def test_what_is_sent_while_the_broker_is_away_is_committed_once_it_is_back(tmp_path: Path) -> None:
-    """A commit that begins while nobody can answer: asked for until somebody does."""
+    """Commits that begin while the broker is away are retried until it answers."""
 
     async def test(logd: LogdProcess) -> None:
         async with Client(logd.bootstrap, **PATIENT) as client:

@@ -1,8 +1,8 @@
-"""What a transaction's error codes mean to us, against what they do to Apache Kafka's Java producer.
+"""Error codes have the same effect on a transaction here as in Apache Kafka's Java producer.
 
-The golden file is what tests/java/TransactionErrors.java prints, run against a scripted broker that answers
-every request of a transaction with every error code; with REWRITE=1 in the environment it is written anew.
-Where our tables differ it is on purpose, and is said here.
+The golden file is the output of tests/java/TransactionErrors.java, run against a scripted broker that answers
+every request of a transaction with every error code. With REWRITE=1 in the environment it is written again.
+Intended differences are listed here.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ DIFFERENCES: dict[tuple[str, str, str], tuple[set[str], str]] = {
         "asked again by Java only where its answer lacks the log's start, and an abort mends it",
     ),
 }
-"""By request, what Java does and what we do: the codes, and why that is as it is."""
+"""(Request, outcome in Java, outcome here) → the error codes, and the reason for the difference."""
 ONLY_IN_1 = {"AddPartitionsToTxn", "AddOffsetsToTxn"}
 OF_ANY_VERSION = {"FindCoordinator", "FindGroupCoordinator"}
-"""Asked once: they are before any version."""
+"""Requests without regard to the transaction version, sent before it is known."""
 ASKED = {(1, name) for name in TABLES.keys() - OF_ANY_VERSION} | {
     (2, name) for name in TABLES.keys() - ONLY_IN_1
 }
@@ -93,7 +93,7 @@ Outcomes = dict[tuple[int, str], dict[str, str]]
 
 
 def outcomes() -> Outcomes:
-    """Kafka's, from the golden file."""
+    """Return Kafka's outcomes, from the golden file."""
     found: Outcomes = defaultdict(dict)
     for line in GOLDEN.read_text(encoding="utf-8").splitlines():
         version, request, code, outcome = line.split()
@@ -102,7 +102,7 @@ def outcomes() -> Outcomes:
 
 
 def ours(request: str, code: ErrorCode) -> str:
-    """The outcome by our tables."""
+    """Return the outcome by our tables."""
     error = TABLES[request].error(code, "x")
     match error:
         case RetriableError():
@@ -141,7 +141,7 @@ def test_every_code_of_every_request_is_there() -> None:
 
 
 async def test_a_duplicate_is_no_failure() -> None:
-    """What DIFFERENCES says of Produce: the code does not come so far as to its table."""
+    """Produce treats a duplicate as success before its table is consulted, as DIFFERENCES says."""
     async with coordinated(2) as (coordinator, client), TransactionalProducer(client, "id") as producer:
         coordinator.refuse(ApiKey.PRODUCE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
         producer.begin()

@@ -118,7 +118,7 @@ async def test_a_producer_the_coordinator_forgot_gets_a_new_identity(version: in
 
 @VERSIONS
 async def test_an_abort_that_finds_the_transactional_id_forgotten_is_fatal(version: int) -> None:
-    """As in Kafka 4: another may have the id by now, and a new epoch of our own would fence it."""
+    """Kafka 4 does the same: another producer may own the id by now, and a new epoch would fence it."""
     async with producing(version, linger_ms=0) as (coordinator, producer):
         producer.begin()
         await (await send(producer, b"a"))

@@ -50,7 +50,7 @@ async def test_version_1_adds_partitions_and_groups_first() -> None:
 
 @VERSIONS
 async def test_many_offsets_are_committed_in_several_requests(version: int) -> None:
-    """A group's log takes so much at once."""
+    """Requests are split, since a group's log limits the size of one append."""
     note = "x" * 1000
     offsets = {TopicPartition("in", number): OffsetAndMetadata(number, note) for number in range(500)}
     async with producing(version) as (coordinator, producer):
@@ -113,7 +113,7 @@ async def test_the_next_transaction_is_filled_while_one_is_closing(version: int)
 
 @VERSIONS
 async def test_offsets_may_depend_on_where_records_landed(version: int) -> None:
-    """They are asked for once all is acknowledged; what that raises fails the commit."""
+    """Offsets may be a function, called once all batches are acknowledged; its errors fail the commit."""
     async with producing(version, linger_ms=0) as (coordinator, producer):
         for landed_well in (True, False):
             producer.begin()

@@ -1,7 +1,7 @@
 """Logs that lose what was read and are written again at the same offsets (KIP-320).
 
-A broker that lost power starts with less than it acknowledged, in a new leader epoch. Whoever had read beyond
-that went on at its offset, behind records it never saw.
+A broker that lost power starts with less than it acknowledged, in a new leader epoch. A reader that was past
+the new end went on at its old offset, and missed the records written before it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def test_truncation_is_told_with_where_the_logs_part(broker: dict[str, Any]) -> 
 def test_with_a_policy_reading_goes_on_where_the_logs_part(
     broker: dict[str, Any], policy: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As Kafka's consumer: from the policy's end of the log everything would come again, or be left out."""
+    """Kafka's consumer does so too: resetting by the policy would read all records again, or skip them."""
 
     async def case(log: EpochLog, client: Client) -> None:
         log.append(b"a", b"b", b"c", b"d")
@@ -129,7 +129,7 @@ def test_a_log_that_only_has_a_new_leader_is_read_on(broker: dict[str, Any]) -> 
 
 @HOW_IT_IS_NOTICED
 def test_what_was_fetched_and_not_handed_out_is_fetched_anew(broker: dict[str, Any]) -> None:
-    """The user has read one record, and that is still there. What lay ready behind it was not read."""
+    """Buffered records that were cut off are dropped; the one record that the user read still exists."""
 
     async def case(log: EpochLog, client: Client) -> None:
         log.append(b"a", b"b", b"c")
@@ -148,8 +148,9 @@ def test_what_was_fetched_and_not_handed_out_is_fetched_anew(broker: dict[str, A
 
 @HOW_IT_IS_NOTICED
 def test_an_epoch_the_new_leader_never_had(broker: dict[str, Any]) -> None:
-    """An unclean election: the new leader went on in epoch 0 while epoch 1 was read here. Its log is longer,
-    so that ends alone say nothing.
+    """After an unclean election the leader's log goes on in epoch 0, while epoch 1 was read here.
+
+    The leader's log is the longer one, so comparing end offsets is not enough.
     """
 
     async def case(log: EpochLog, client: Client) -> None:

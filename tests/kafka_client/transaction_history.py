@@ -28,12 +28,12 @@ ACTIONS = (
 
 
 def random_actions(seed: int, count: int) -> list[str]:
-    """A history; `play` passes over what is out of place."""
+    """Return random actions; `play` skips those that are out of place."""
     return random.Random(seed).choices(ACTIONS, k=count)
 
 
 class History:
-    """One transactional id, whose producer changes; `name` is of its topic, group and id."""
+    """A transactional id and its changing producers; `name` is the topic, the group and the id."""
 
     def __init__(self, bootstrap: str, name: str) -> None:
         self.bootstrap = bootstrap
@@ -48,7 +48,7 @@ class History:
         self._producers: list[TransactionalProducer] = []
 
     async def play(self, actions: Sequence[str]) -> None:
-        """Do it, then read what is there: every partition and the group's offset as the model has them."""
+        """Do the actions, then assert that every partition and the group's offset agree with the model."""
         async with Client(self.bootstrap) as client:
             await Admin(client).create_topics([NewTopic(self.name, PARTITIONS)])
             try:
@@ -109,7 +109,7 @@ class History:
         if self._open is None:
             return
         outcome = await self._producer.commit_soon()
-        await self._settle()  # the one before: this one's outcome is not waited for
+        await self._settle()  # the transaction before; this one's outcome is awaited later
         self._closing, self._open = (outcome, self._open, self._open_offset), None
 
     async def _abort(self) -> None:
@@ -138,7 +138,7 @@ class History:
         self._open = None
 
     async def _abandon(self) -> None:
-        """The producer's process dies; the next one finds or aborts what it left."""
+        """Let the producer's process die; the start of the next producer aborts its open transaction."""
         await self._settle()
         await self._clients[-1].close()
         await self._take_over()

@@ -73,7 +73,7 @@ class TwoBrokers:
         await asyncio.to_thread(self._second.start)
 
     async def elect_others(self, topics: Sequence[str]) -> None:
-        """Every partition of the topics gets its other replica as its leader."""
+        """Elect the other replica as the leader of every partition of the topics."""
         async with Client(self._first.bootstrap, **QUICK) as client:
             wanted = await self._prefer_others(client, topics)
             while wanted:
@@ -81,7 +81,7 @@ class TwoBrokers:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _prefer_others(self, client: Client, topics: Sequence[str]) -> dict[str, list[int]]:
-        """Have the replica that does not lead stand first, which is what an election goes by."""
+        """Reassign so that the replica that does not lead is the preferred one, which elections choose."""
         found = (await client.metadata(refresh=True)).topics
         reassigned = []
         for topic in topics:
@@ -97,7 +97,7 @@ class TwoBrokers:
         return {each.name: [p.partition_index for p in each.partitions] for each in reassigned}
 
     async def _elect(self, client: Client, wanted: dict[str, list[int]]) -> dict[str, list[int]]:
-        """Ask for the election; what has still to be elected, for its replica is not in sync yet."""
+        """Request the elections; return the partitions whose preferred replica is not in sync yet."""
         named = [TopicPartitions(topic=topic, partitions=parts) for topic, parts in wanted.items()]
         request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=named, timeout_ms=10_000)
         response = await client.request(request)

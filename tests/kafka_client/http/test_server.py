@@ -1,4 +1,4 @@
-"""What HTTP views share, around a view of a few endpoints: the port, errors, metrics, and an orderly end."""
+"""The HTTP server's port, error answers, metrics and orderly shutdown, with an app of a few endpoints."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_one_that_ends_while_metrics_are_read() -> None:
 
 
 def test_two_of_one_name_are_told_apart() -> None:
-    """Two workers in one process: every sample was there twice, and Prometheus takes one of them."""
+    """Prometheus keeps one sample of a name; with two workers in one process every sample came twice."""
     metrics = Metrics()
 
     def told() -> list[tuple[str, float]]:
@@ -170,7 +170,7 @@ def test_the_share_of_the_time_lately() -> None:
 
 
 def test_reading_changes_nothing() -> None:
-    """One thread may record while another reads."""
+    """Reading has no side effects, so one thread may record while another reads."""
     now = [0.0]
     latency = Windowed(lambda: now[0])
     latency.record(4)

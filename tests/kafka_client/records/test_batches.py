@@ -1,4 +1,4 @@
-"""Batches built, read, rebuilt and stamped anew; and aiokafka's and kafka-python's of both."""
+"""Batches are built, read, rebuilt and restamped, and compared with those of aiokafka and kafka-python."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_restamped_batches_keep_their_records_compressed() -> None:
 
 
 def test_a_restamped_batch_leaves_its_delete_horizon_behind() -> None:
-    """It is the other cluster's cleaner's; the times are counted from it all the same (KIP-534)."""
+    """KIP-534: the horizon belongs to the source cluster's cleaner, yet it is the base of timestamps."""
     plain = build_batch([(10**12, None, None, ()), (1000, b"k", None, ())])
     header = read_header(plain)
     header = header._replace(attributes=header.attributes | DELETE_HORIZON_BIT)

@@ -112,7 +112,7 @@ rows = st.lists(
 
 
 def outcome(module: ModuleType, batch: bytes) -> list[object]:
-    """What each form of reading gives, or the text of its error."""
+    """Return the result of each way to read `batch`, or the text of its error."""
     found: list[object] = []
     for form in ("records", "columns", "check", "spans", "arrow"):
         try:

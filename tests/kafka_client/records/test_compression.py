@@ -166,7 +166,7 @@ print(size, peak() - before)
 
 
 def rss_growth(codec: Codec, body: bytes) -> tuple[str, int]:
-    """What a process printed that read `body` in pieces, and by how many bytes its memory has grown."""
+    """Run a process that reads `body` in pieces; return its output and its growth of memory in bytes."""
     script = RSS.format(codec=codec.value, warm=compress(Codec.ZSTD, b"warm"))
     done = subprocess.run([sys.executable, "-c", script], input=body, capture_output=True, check=True)
     *printed, growth = done.stdout.decode().rsplit(maxsplit=1)
@@ -236,7 +236,7 @@ EMPTY = {
 
 @pytest.mark.parametrize("codec", COMPRESSING)
 def test_very_many_frames_of_nothing(codec: Codec) -> None:
-    """Each takes microseconds: 64 KB of them held up an event loop for a tenth of a second."""
+    """Empty frames take microseconds each: 64 KB of them blocked an event loop for a tenth of a second."""
     data = bytes(EMPTY[codec]())
     assert len(decompress(codec, data, 10_000_000)) <= 5_000
     with pytest.raises(DecompressedTooLarge, match="frames or blocks"):

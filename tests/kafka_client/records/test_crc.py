@@ -11,7 +11,7 @@ import pytest
 from kafka_client.records import crc
 
 CHECK = 0xE3069283
-"""Of "123456789", as every description of CRC-32C has it."""
+"""The CRC-32C of "123456789", the check value in every description of the algorithm."""
 
 
 def test_it_is_the_packages_own() -> None:

@@ -55,7 +55,7 @@ def allocating_less_than(size: int) -> Iterator[None]:
 
 
 def batch_of(body: bytes, *, count: int = 1, attributes: int = 0) -> bytes:
-    """A batch with any body; its CRC is not looked at by the decoder."""
+    """Return a batch with `body` as its records; its CRC is wrong, which the decoder does not check."""
     size = HEADER_SIZE - 12 + len(body)
     return HEADER.pack(0, size, 0, 2, 0, attributes, max(count - 1, 0), 0, 0, -1, -1, -1, count) + body
 

@@ -47,7 +47,7 @@ Row = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...
 
 
 def batch_of(rows: list[Row], *, base_offset: int = 0, codec: Codec = Codec.NONE) -> bytes:
-    """A batch with the rows' steps between timestamps and gaps between offsets, as compaction leaves them."""
+    """Build a batch from rows of (timestamp step, key, value, headers, offset gap)."""
     times = list(accumulate(row[0] for row in rows))
     offsets = list(accumulate((row[4] for row in rows[1:]), initial=base_offset))
     new: list[NewRecord] = [(time, *row[1:4]) for time, row in zip(times, rows, strict=True)]
@@ -56,7 +56,7 @@ def batch_of(rows: list[Row], *, base_offset: int = 0, codec: Codec = Codec.NONE
 
 
 def batch_with(body: bytes, *, count: int, codec: Codec = Codec.NONE, **fields: int) -> bytes:
-    """A batch with any body; the CRC is not the reader's to check."""
+    """Return a batch with `body` as its records; its CRC is wrong, which the reader does not check."""
     packed = compress(codec, body)
     header = BatchHeader(
         0, HEADER_SIZE - 12 + len(packed), 0, 2, 0, codec, max(count - 1, 0), 0, 0, -1, -1, -1, count
@@ -78,7 +78,7 @@ def in_pieces(reader: RecordReader, sizes: list[int]) -> list[Record]:
 
 
 def arrow_rows(columns: ArrowColumns) -> list[Record]:
-    """The rows that an Arrow reader would see."""
+    """Return the rows that an Arrow reader would see."""
     keys, values = binary_rows(columns.keys, columns.count), binary_rows(columns.values, columns.count)
     headers = columns.headers or [()] * columns.count
     return list(zip(columns.offsets, columns.timestamps, keys, values, headers, strict=True))

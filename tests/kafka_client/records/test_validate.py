@@ -1,4 +1,4 @@
-"""What a broker refuses of a client's batch, and with which code."""
+"""A broker refuses a client's malformed batch, with the error code of the fault."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ GOOD = build_batch(RECORDS, producer_id=1, producer_epoch=0, base_sequence=0)
 
 
 def altered(**changes: Any) -> bytes:
-    """A batch with other header fields, its CRC right."""
+    """Return the good batch with these header fields changed and its CRC recomputed."""
     return seal(read_header(GOOD)._replace(**changes), GOOD[61:])
 
 
 def with_body(body: bytes, **fields: int) -> bytes:
-    """Sound as a batch, its CRC right."""
+    """Return a batch with `body` as its records, a fitting length and a right CRC."""
     return seal(read_header(GOOD)._replace(batch_length=49 + len(body), **fields), body)
 
 
 def linked_lz4() -> bytes:
-    """What `cramjam.lz4.compress`, and most libraries, make if not told otherwise."""
+    """Return a batch in linked LZ4 blocks, the default of `cramjam.lz4.compress` and most libraries."""
     return with_body(bytes(cramjam.lz4.compress(GOOD[61:])), attributes=Codec.LZ4)
 
 

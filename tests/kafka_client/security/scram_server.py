@@ -8,7 +8,7 @@ import hmac
 
 
 class ScramServer:
-    """One user; `respond` answers a client's messages in turn. ValueError: the proof is wrong."""
+    """A SCRAM server with one user. `respond` raises ValueError if the client's proof is wrong."""
 
     def __init__(
         self, name: str, password: str, *, iterations: int = 4096, nonce: str = "srv", salt: bytes = b"salt"
@@ -21,7 +21,7 @@ class ScramServer:
         self._exchanged = b""
 
     def respond(self, message: bytes) -> bytes:
-        """server-first for client-first, server-final for client-final."""
+        """Answer client-first with server-first, and client-final with server-final."""
         if not message.startswith(b"c="):
             bare = message.removeprefix(b"n,,")
             nonce = bare.split(b",")[1].removeprefix(b"r=").decode()

@@ -183,7 +183,7 @@ for kind in ("truststore", "keystore"):
 
 
 def test_pkcs12_without_its_package_names_the_extra(tmp_path: Path, client: Issued) -> None:
-    """A process that has no `cryptography`: PKCS12 is refused with the remedy, all else works."""
+    """PKCS12 stores need `cryptography`; the refusal names the remedy, and other formats work."""
     pkcs12 = client.write_pkcs12(tmp_path / "store.p12", PASSWORD)
     pem = client.write_pem(tmp_path / "store.pem")
     told = subprocess.run(

@@ -205,7 +205,7 @@ def test_garbage_is_malformed_or_a_message(version: int, data: bytes) -> None:
 
 
 def test_lying_lengths_allocate_nothing() -> None:
-    """A 20-byte frame once asked a native reader for 6 GB."""
+    """Native readers once allocated 6 GB for a frame of 20 bytes."""
     data = b"\x7f\xff\xff\xff" + bytes(16)
     with pytest.raises(MalformedMessage):
         decode(Lists, 0, data)  # compiled before anything is measured

@@ -234,7 +234,7 @@ def test_the_removal_offset_is_a_tag_that_others_skip(
 
 
 def decode_of(one: PartitionFetched[Elsewhere], version: int) -> PartitionData:
-    """The partition as a client reads it."""
+    """Return the partition as a client decodes it."""
     response = FetchResponse(responses=[FetchableTopicResponse(partitions=[declare(one)])])
     return decode(FetchResponse, version, encode(response, version)).responses[0].partitions[0]
 

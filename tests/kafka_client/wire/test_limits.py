@@ -57,7 +57,7 @@ NO_RESPONSES = struct.pack(">ihi", 0, 0, 0)
 
 
 def array_in(read: Callable[[bytes], Any], before: bytes, element: bytes, after: bytes, size: Any) -> Any:
-    """What reads an array of so many elements in the middle of a message."""
+    """Return a function that reads a message with an array of `count` elements in its middle."""
     return lambda count: read(before + size(count) + element * count + after)
 
 

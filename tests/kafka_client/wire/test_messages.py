@@ -84,7 +84,7 @@ def hints(kio: type[Any]) -> dict[str, Any]:
 
 
 def element_class(hint: Any) -> Any:
-    """The kio class inside `tuple[X, ...] | None` or `X | None`."""
+    """Return the kio class inside `tuple[X, ...] | None` or `X | None`."""
     while args := [arg for arg in typing.get_args(hint) if arg not in (type(None), Ellipsis)]:
         hint = args[0]
     return hint
@@ -181,7 +181,7 @@ def test_bytes_are_kafkas(cls: type[Message], version: int, data: st.DataObject)
 
 @pytest.mark.parametrize(("cls", "version"), CASES)
 def test_defaults_are_kafkas(cls: type[Message], version: int) -> None:
-    """A field the caller leaves out travels as Kafka's own default, where its definition has one."""
+    """Fields that the caller leaves out are sent as Kafka's defaults, where the definition has one."""
     message = cls()
     for field, theirs in pairs(cls, kio_class(cls, version), version):
         kafka_type = theirs.metadata.get("kafka_type")
