@@ -3,17 +3,16 @@
 No sockets, no clock: `producer` and `node` drive it and pass the time in, in seconds.
 
 How order is kept (idempotent): up to five batches of a partition are in flight. When one fails, none is
-sent until all of those are answered; then the failed ones go back to the front in their old order, with
-their old sequence numbers, so that the broker recognises what it has already (KIP-98). An answer
-OUT_OF_ORDER_SEQUENCE_NUMBER for the first of them is not explained by a batch before it: the broker lost
-our state, or a batch before was given up. Then the epoch is raised and sequences begin at 0 (KIP-360).
+sent until all in flight are answered. Then the failed batches go back to the front of the queue in their old
+order. They keep their sequence numbers, so that the broker recognises duplicates (KIP-98). If the first one
+is answered OUT_OF_ORDER_SEQUENCE_NUMBER, no batch before it explains the error: the broker lost our state, or
+an earlier batch was given up. Then the epoch is raised and sequences begin at 0 (KIP-360).
 
-A queue that halts on failure does neither that nor go on behind a batch that was given up: everything behind
-fails, too, until `continue_at`. So what is in the log is what was sent up to some batch, without a gap.
+A queue that halts on failure does not raise its epoch, and sends nothing after a batch that was given up: all
+later batches fail, too, until `continue_at`. So the log has all records up to some batch, without a gap.
 
 In a transaction (a queue with a `TransactionGate`) a batch that fails is the end of the transaction, which
-its producer hears of by the gate; the queue itself goes on, and the epoch is the transaction coordinator's to
-raise.
+the gate reports to the producer. The queue itself goes on; only the transaction coordinator raises the epoch.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ STATE_LOST = (
     ErrorCode.UNKNOWN_PRODUCER_ID,
     ErrorCode.INVALID_PRODUCER_EPOCH,
 )
-"""The broker's idea of our sequence is not ours."""
+"""Errors of a broker that does not expect our next sequence number."""
 HALTING = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
-"""Those of them that say that something was written which was not ours, or not in this order."""
+"""Errors of `STATE_LOST` after which the log may have another producer's batches, or ours out of order."""
 
 
 class QueueWatcher(Protocol):
-    """Hears of each change that may make another thing to be done about a queue.
+    """Receives each change of a queue that may change what has to be done with it.
 
-    Records that join a batch are none: the batch is due when it was.
+    Records that join a batch are no such change: the batch is due at the same time.
     """
 
     def changed(self, queue: PartitionQueue) -> None:
-        """Look at the queue again."""
+        """Check again what has to be done with the queue."""
 
 
 class PartitionQueue:
@@ -67,17 +66,17 @@ class PartitionQueue:
     ) -> None:
         self.tp = tp
         self.halted: MillstreamError | None = None
-        """Why nothing is sent any more, in a queue that halts on failure."""
+        """The error that halted a queue that halts on failure; nothing is sent while it is set."""
         self.halts = 0
-        """How often it has halted: a send that waited for memory meanwhile must not queue its records."""
+        """How often the queue halted; a `send` that waited for memory at a halt must not queue records."""
         self._halting = halts
         self._watcher = watcher
         self._gate = gate
         self.identity: Identity | None = identity
-        """None while a new producer id is asked for."""
+        """The identity of the next batches; None until a new producer id is there."""
         self.node = NO_NODE
         self.listed_at = NO_NODE
-        """The node the watcher listed it at."""
+        """The node at which the watcher listed the queue."""
         self.missing_since: float | None = None
         self.waiting: deque[PendingBatch] = deque()
         self.in_flight: list[PendingBatch] = []
@@ -89,37 +88,35 @@ class PartitionQueue:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is waiting or on its way."""
+        """True if no batch waits or is in flight."""
         return not (self.waiting or self.in_flight or self._failed)
 
     @property
     def is_filling(self) -> bool:
-        """Whether the newest batch waits for more records."""
+        """True if the newest batch waits for more records."""
         return bool(self.waiting) and not self.waiting[-1].sealed
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether something has to be found out before its batches can be sent."""
+        """True if batches wait for the partition's leader or a producer id to be looked up."""
         return not self.idle and (self.node == NO_NODE or self.identity is None)
 
     @property
     def is_held_back(self) -> bool:
-        """Whether the next batch waits for the gate."""
+        """True if the next batch waits for the gate."""
         gate = self._gate
         return (
             gate is not None and bool(self.waiting) and not gate.admits(self.tp, self.waiting[0].transaction)
         )
 
     def batches(self) -> list[PendingBatch]:
-        """All of them."""
+        """Return all batches that are not acknowledged: in flight, failed and waiting."""
         return [*self.in_flight, *self._failed, *self.waiting]
 
     # --- filling ---
 
     def open_batch(self, now: float, limit: int, size: int) -> PendingBatch:
-        """The batch that takes `size` more bytes: the newest if it has room below `limit`, or else a new
-        one.
-        """
+        """Return a batch with room for `size` more bytes below `limit`: the newest one, or else a new one."""
         if self.waiting:
             newest = self.waiting[-1]
             if not newest.sealed and newest.size + size <= limit:
@@ -129,7 +126,7 @@ class PartitionQueue:
         return batch
 
     def _new_batch(self, now: float) -> PendingBatch:
-        """A new batch behind all others."""
+        """Append a new batch after all others, and seal the one before."""
         if self.waiting:
             self.waiting[-1].sealed = True
         batch = PendingBatch(self._next_order, now, self._gate.filling if self._gate else NO_TRANSACTION)
@@ -154,7 +151,7 @@ class PartitionQueue:
         return batch
 
     def seal(self) -> None:
-        """The open batch, if there is one, waits for no more records."""
+        """Let the open batch, if there is one, wait for no more records."""
         if self.is_filling:
             self.waiting[-1].sealed = True
             self._watcher.changed(self)
@@ -162,22 +159,22 @@ class PartitionQueue:
     # --- sending ---
 
     def found_leader(self, node: int) -> None:
-        """The partition's batches go to this broker."""
+        """Send the partition's batches to this broker from now on."""
         self.node, self.missing_since = node, None
         self._watcher.changed(self)
 
     def lose_leader(self) -> None:
-        """The partition's leader has to be looked up."""
+        """Have the partition's leader looked up again."""
         self.node = NO_NODE
         self._watcher.changed(self)
 
     def back_off(self, until: float) -> None:
-        """Send nothing before."""
+        """Send nothing before this time."""
         self._not_before = until
         self._watcher.changed(self)
 
     def due_at(self, linger: float, max_in_flight: int) -> float:
-        """When the next batch may be sent: now (0) if it is full, after the linger, or never (inf)."""
+        """Return when the next batch may be sent: 0 if it is full, else after the linger; inf for never."""
         if not self.waiting or self._failed or self.halted or not self._is_open(max_in_flight):
             return float("inf")
         if self.identity is None:
@@ -189,10 +186,10 @@ class PartitionQueue:
         return max(due, self._not_before)
 
     def _is_open(self, max_in_flight: int) -> bool:
-        """Whether another batch may be in flight: so few that the broker still remembers the oldest one.
+        """Return True if another batch may be in flight while the broker still remembers the oldest one.
 
-        A broker that does not know a producer takes any sequence from it. So the first batch of an
-        identity goes alone, lest one behind it gets in before it.
+        A broker that does not know a producer accepts any sequence from it. So the first batch of an
+        identity is sent alone, lest a later one is appended before it.
         """
         if not self.in_flight:
             return True
@@ -200,9 +197,7 @@ class PartitionQueue:
         return self._established and len(self.in_flight) < max_in_flight and span < max_in_flight
 
     def take(self, codec: Codec, level: int | None) -> PendingBatch:
-        """The next batch, sealed and stamped; it counts as in flight until `acked` or
-        `retry` or `give_up`.
-        """
+        """Return the next batch, sealed and stamped; it is in flight until `acked`, `retry` or `give_up`."""
         if self._gate is not None and self.identity != self._gate.identity:
             self._follow(self._gate.identity)
         assert self.identity is not None
@@ -218,7 +213,7 @@ class PartitionQueue:
             batch.stamp(self.identity, batch.sequence, codec, level)
         if self._gate is not None:
             self._gate.last_sent = batch.transaction
-        # Only now: a record that cannot be encoded must not vanish with its future never done.
+        # Only after `stamp`: a batch that cannot be encoded must stay queued, or its future is never done.
         self.in_flight.append(self.waiting.popleft())
         self._watcher.changed(self)
         return batch
@@ -226,7 +221,7 @@ class PartitionQueue:
     # --- answers ---
 
     def acked(self, batch: PendingBatch, base_offset: int | None) -> None:
-        """The broker has the batch."""
+        """Complete a batch that the broker has acknowledged."""
         self.in_flight.remove(batch)
         self._established = self._established or batch.identity == self.identity
         if not batch.done:
@@ -235,7 +230,7 @@ class PartitionQueue:
         self._watcher.changed(self)
 
     def give_up(self, batch: PendingBatch, error: MillstreamError) -> None:
-        """Trying again would not help."""
+        """Fail a batch whose error is final."""
         self.in_flight.remove(batch)
         if not batch.done:
             batch.failed(error)
@@ -244,7 +239,7 @@ class PartitionQueue:
         self._watcher.changed(self)
 
     def retry(self, batch: PendingBatch, error: MillstreamError) -> None:
-        """To be sent again, in its old place, once everything in flight is answered."""
+        """Send a batch again, in its old place, once all batches in flight are answered."""
         self.in_flight.remove(batch)
         batch.error = error
         self._failed.append(batch)
@@ -252,7 +247,7 @@ class PartitionQueue:
         self._watcher.changed(self)
 
     def split(self, batch: PendingBatch) -> None:
-        """Too large for the broker: two halves take its place."""
+        """Replace a batch that is too large for the broker by its two halves."""
         self.in_flight.remove(batch)
         self._failed.extend(batch.halves())
         batch.done = True
@@ -260,9 +255,9 @@ class PartitionQueue:
         self._watcher.changed(self)
 
     def drop(self, which: Callable[[PendingBatch], bool], error: MillstreamError) -> list[PendingBatch]:
-        """Give up some batches; returns them.
+        """Give up the batches for which `which` is true, and return them.
 
-        One that is in flight stays there until its answer comes, to keep its place in the order.
+        A batch in flight stays in flight until its answer comes, to keep its place in the order.
         """
         dropped = [batch for batch in self.batches() if not batch.done and which(batch)]
         for batch in dropped:
@@ -277,9 +272,7 @@ class PartitionQueue:
         return dropped
 
     def _maybe_resume(self) -> None:
-        """With nothing in flight, what failed goes to the front again, raising the epoch if
-        that is needed.
-        """
+        """Put failed batches to the front again once nothing is in flight; raise the epoch if needed."""
         if self.in_flight or not self._failed:
             return
         again = sorted((batch for batch in self._failed if not batch.done), key=lambda batch: batch.order)
@@ -297,30 +290,31 @@ class PartitionQueue:
             batch.error = None
 
     def _lost(self, batch: PendingBatch, error: MillstreamError) -> None:
-        """The log will not have this batch: what is behind it must not go on as if nothing had been."""
+        """Fail the transaction or halt the queue: this batch will be missing from the log."""
         if self._gate is not None:
             self._gate.on_failure(batch.transaction, error)
         else:
             self.halt(error)
 
     def halt(self, error: MillstreamError) -> None:
-        """Send nothing more, if this queue is one that halts; the caller drops what is queued."""
+        """Send nothing more, if this queue halts on failure; the caller drops its batches."""
         if self._halting and self.halted is None:
             self.halted = error
             self.halts += 1
             self._watcher.changed(self)
 
     def continue_at(self, identity: Identity, sequence: int) -> None:
-        """What is queued from now on has these sequence numbers; end a halt. The queue has to be idle."""
+        """End a halt, and number the next records from `sequence`. The queue has to be idle."""
         assert self.idle, f"{self.tp} has batches under way"
         self.identity, self.halted = identity, None
         self._next_sequence = sequence
         self._established = False
 
     def _follow(self, identity: Identity) -> None:
-        """The coordinator gave the producer another identity. Nothing is in flight then.
+        """Produce under the identity that the coordinator has assigned. Nothing may be in flight.
 
-        A broker that knows the producer id takes no sequence but 0 in a new epoch: batches need not go alone.
+        In a new epoch, a broker that knows the producer id accepts no first sequence but 0. So the first
+        batch need not be sent alone.
         """
         assert not self.in_flight, f"{self.tp} has batches under way"
         self._established = (
@@ -339,7 +333,7 @@ class PartitionQueue:
         self._established = False
 
     def renew(self, identity: Identity) -> None:
-        """A new producer id, after the epochs of the old one ran out."""
+        """Produce under a new producer id, after the epochs of the old one ran out."""
         self.identity = identity
         self._next_sequence = 0
         self._established = False

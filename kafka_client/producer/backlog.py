@@ -1,11 +1,11 @@
-"""What a producer was given and has not got acknowledged: a queue per partition, within a bound of memory.
+"""A producer's records that are not acknowledged yet: a queue per partition, within a bound of memory.
 
-Queues tell of every change (`changed`), and are listed here by what is to be done about them: nothing here or
-in `producer` and `node` looks through all queues.
+Queues report every change (`changed`), and are listed here by what has to be done with them. So neither this
+module nor `producer` and `node` scan all queues.
 
-    busy      have batches
-    filling   have one that waits for more records
-    lookups   have batches, and something has to be found out before they can be sent
+    busy      queues with batches
+    filling   queues with a batch that waits for more records
+    lookups   queues with batches that wait for a leader or a producer id
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from kafka_client.topic_partition import TopicPartition
 
 
 class BrokerWatcher(Protocol):
-    """Sends to one broker."""
+    """A sender to one broker."""
 
     def note(self, tp: TopicPartition) -> None:
-        """A queue that is or was sent there has changed."""
+        """Note a change of a queue that is or was sent to this broker."""
 
 
 class Backlog:
-    """The producer takes `memory` when it fills `queues`; here it is given back when a batch is done with."""
+    """A producer's queues and their memory, which `send` takes and a completed batch gives back."""
 
     def __init__(
         self,
@@ -48,25 +48,27 @@ class Backlog:
         self.filling: dict[TopicPartition, PartitionQueue] = {}
         self.lookups: dict[TopicPartition, PartitionQueue] = {}
         self.lookup_wanted = asyncio.Event()
-        """Set when a queue comes to the `lookups`."""
+        """Set when a queue joins `lookups`."""
         self.watchers: dict[int, BrokerWatcher] = {}
-        """Broker → who sends to it."""
+        """Broker → its sender."""
         self.interrupts = 0
-        """How often everything from some transaction on was given up: a send that waited for memory meanwhile
-        must not queue its records."""
+        """How often all batches from a transaction on were given up.
+
+        A `send` that waited for memory during such an interrupt must not queue its records.
+        """
         self.memory = Memory(memory_bytes)
         self.records_failed = 0
-        """Of batches that were given up."""
+        """Number of records in batches that were given up."""
 
     def queue(self, tp: TopicPartition, identity: Identity) -> PartitionQueue:
-        """The partition's queue; a new one produces as `identity`."""
+        """Return the partition's queue; a new one produces as `identity`."""
         queue = self.queues.get(tp)
         if queue is None:
             queue = self.queues[tp] = PartitionQueue(tp, identity, self, halts=self._halts, gate=self.gate)
         return queue
 
     def changed(self, queue: PartitionQueue) -> None:
-        """List the queue by what it is now; see `QueueWatcher`."""
+        """List the queue by its new state; see `QueueWatcher`."""
         tp = queue.tp
         if queue.idle:
             self.busy.pop(tp, None)
@@ -93,12 +95,12 @@ class Backlog:
             self.watchers[node].note(tp)
 
     def seal(self) -> None:
-        """Nothing that is queued now waits for more records."""
+        """Let no batch that is queued now wait for more records."""
         for queue in list(self.filling.values()):
             queue.seal()
 
     def free(self, batch: PendingBatch) -> None:
-        """The batch is acked or given up: its memory can be used again."""
+        """Release the memory of a batch that is acknowledged or given up."""
         size, batch.size = batch.size, 0
         if size and batch.error is not None:
             self.records_failed += batch.count
@@ -110,24 +112,24 @@ class Backlog:
         error: MillstreamError,
         which: Callable[[PendingBatch], bool] = lambda batch: True,
     ) -> None:
-        """Give up a queue's batches, or some of them."""
+        """Give up a queue's batches, or those for which `which` is true."""
         for batch in queue.drop(which, error):
             self.free(batch)
 
     def drop_halted(self, queue: PartitionQueue) -> None:
-        """A queue that halts has nothing to send any more."""
+        """Give up the batches of a queue that has halted."""
         if queue.halted is not None:
             self.drop(queue, queue.halted)
 
     def abandon_from(self, transaction: int, error: MillstreamError) -> None:
-        """Fail what belongs to this transaction and those behind it, and every `send` that waits for room."""
+        """Fail the batches of this transaction and later ones, and every `send` that waits for memory."""
         self.interrupts += 1
         for queue in list(self.busy.values()):
             self.drop(queue, error, lambda batch: batch.transaction >= transaction)
         self.memory.fail(error)
 
     def abandon(self, error: MillstreamError) -> None:
-        """Fail everything that is queued or under way, and every `send` that waits for room."""
+        """Fail all batches that are queued or in flight, and every `send` that waits for memory."""
         for queue in list(self.busy.values()):
             self.drop(queue, error)
         self.memory.fail(error)

@@ -1,4 +1,4 @@
-"""One batch of a partition: its records, the bytes to send, and who waits for it."""
+"""A batch of a partition: its records, the bytes to send, and the `send` calls it belongs to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEQUENCE_MASK = 0x7FFF_FFFF
 
 
 class PendingBatch:
-    """Records (or a batch to pass on) that will be one batch, and who waits for it.
+    """Records that will be one batch, or a batch to pass on, with the `send` calls that wait for it.
 
     `deliveries`: (delivery, position of its first record here). `order`: place among the partition's batches.
     """
@@ -50,11 +50,11 @@ class PendingBatch:
 
     @property
     def count(self) -> int:
-        """How many records."""
+        """Number of records."""
         return self.raw[0].count if self.raw is not None else len(self.records)
 
     def stamp(self, identity: Identity, sequence: int, codec: Codec, level: int | None) -> None:
-        """Make the bytes to send, under this identity and sequence."""
+        """Build the bytes to send, under this identity and sequence."""
         transactional = self.transaction != NO_TRANSACTION
         if self.data is None and self.raw is None:
             self.data = build_batch(
@@ -79,13 +79,13 @@ class PendingBatch:
         self.identity, self.sequence = identity, sequence
 
     def acked(self, base_offset: int | None) -> None:
-        """The batch is in the log, its first record at `base_offset` (None: not known)."""
+        """Report that the batch is in the log, its first record at `base_offset` (None if unknown)."""
         self.done = True
         for delivery, first in self.deliveries:
             delivery.acked(None if base_offset is None else base_offset + first)
 
     def failed(self, error: MillstreamError) -> None:
-        """The batch is given up; of refused records (KIP-467) each `send` is told its own."""
+        """Report that the batch is given up; each `send` gets the refused records (KIP-467) of its own."""
         self.done, self.error = True, error
         for delivery, first in self.deliveries:
             if isinstance(error, RecordsRefused):
@@ -94,9 +94,7 @@ class PendingBatch:
                 delivery.failed(error)
 
     def halves(self) -> list[PendingBatch]:
-        """Two batches instead of this one, which the broker found too large; together they keep its
-        sequences.
-        """
+        """Return two batches in place of this too large one, with the same sequence numbers together."""
         middle = len(self.records) // 2
         parts = []
         for start, records in ((0, self.records[:middle]), (middle, self.records[middle:])):
@@ -115,5 +113,5 @@ class PendingBatch:
         return parts
 
     def _end_of(self, first: int) -> int:
-        """Position after the last record of the delivery that begins at `first`."""
+        """Return the position after the last record of the delivery that begins at `first`."""
         return min((f for _, f in self.deliveries if f > first), default=len(self.records))

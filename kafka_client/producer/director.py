@@ -1,6 +1,6 @@
-"""Who sends a producer's batches where: leaders, producer ids, a sender for each broker, and timeouts.
+"""Routing of a producer's batches: leaders, producer ids, a sender for each broker, and timeouts.
 
-What is there to send is `backlog`'s to know, which queue is next `node`'s.
+`backlog` keeps the batches, and `node` chooses the queue that is sent next.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _EXPIRY_CHECK_SECONDS = 1.0
 
 
 class Director:
-    """Has the queues of a `Backlog` sent, from `start` to `close`. `delivery_timeout` is in seconds.
+    """A sender of all queues of a `Backlog`, from `start` to `close`. `delivery_timeout` is in seconds.
 
-    `failure`: a bug that ended one of its tasks, after which nothing is sent any more.
+    `failure`: the exception of a bug that ended one of its tasks, after which nothing is sent.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Director:
         self._spawn(self._expire(), "produce-expiry")
 
     async def close(self) -> None:
-        """Stop sending, and drop the requests under way."""
+        """Stop sending, and drop the requests in flight."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(
@@ -65,22 +65,22 @@ class Director:
 
     @property
     def in_flight(self) -> int:
-        """Requests sent and not answered."""
+        """Number of requests sent and not answered."""
         return sum(node.in_flight for node in self._nodes.values())
 
     def wake(self) -> None:
-        """The gate was opened."""
+        """Send what an opened gate admits."""
         for node in self._nodes.values():
             node.wake()
 
     async def settle(self) -> None:
-        """Wait until every batch that was sent is answered, or its connection lost."""
+        """Wait until every batch that was sent is answered or its connection is lost."""
         while self.failure is None and any(queue.in_flight for queue in self._backlog.busy.values()):
             self._settled.clear()
             await self._settled.wait()
 
     async def new_identity(self) -> Identity:
-        """A producer id that nobody else has."""
+        """Return a new producer id. Raises KafkaError if the broker's error is final."""
 
         async def ask() -> Identity:
             request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
@@ -94,16 +94,16 @@ class Director:
     # --- what `ProduceNode` reports ---
 
     def look_up(self, queue: PartitionQueue) -> None:
-        """The partition's leader is not where it was."""
+        """Look up the leader of a partition that has moved."""
         queue.lose_leader()
         self._client.invalidate_metadata()
 
     def answered(self) -> None:
-        """Batches are no longer in flight."""
+        """Wake `settle`, since batches are no longer in flight."""
         self._settled.set()
 
     def crashed(self, error: BaseException) -> None:
-        """A task of ours ended by a bug: say so to everybody who waits or comes."""
+        """Fail all batches, and every later call, after a bug ended a task."""
         self.failure = error
         self._settled.set()
         self._backlog.abandon(ConnectionClosed(f"the producer failed: {error!r}"))
@@ -140,7 +140,7 @@ class Director:
                 queue.found_leader(partition.leader)
 
     def _send_to(self, number: int) -> None:
-        """Have a sender for this broker."""
+        """Start a sender for this broker if there is none."""
         if number not in self._nodes:
             node = self._nodes[number] = ProduceNode(
                 self._client,
@@ -154,7 +154,7 @@ class Director:
             node.task = self._spawn(node.run(), f"produce-node-{number}")
 
     def _note_missing(self, queue: PartitionQueue) -> None:
-        """A topic just made may show up; what is sent to one that stays away fails."""
+        """Wait for a topic that may just have been created; fail its batches if it stays away."""
         self._client.invalidate_metadata()
         now = _now()
         if queue.missing_since is None:
@@ -170,7 +170,7 @@ class Director:
                 queue.renew(await self.new_identity())
 
     async def _expire(self) -> None:
-        """Fail what waits longer than the delivery timeout."""
+        """Fail batches that wait longer than the delivery timeout."""
         pause = min(_EXPIRY_CHECK_SECONDS, self._delivery_timeout / 4)
         while True:
             await asyncio.sleep(pause)

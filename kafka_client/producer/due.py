@@ -1,4 +1,4 @@
-"""Which queues one broker is sent batches of next, found out from what has changed."""
+"""The queues whose batches one broker is sent next, kept up to date by changes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ NEVER = float("inf")
 
 
 class DueQueues:
-    """`ready` have a batch to send, in the order of sending.
+    """The queues of one broker by when they are due; `ready` have a batch to send, in the order of sending.
 
-    Those that linger or back off are looked at when that is over; those whose batch waits for its transaction
-    (`held_back`), when the gate has changed. `linger` is in seconds; `max_in_flight` is a partition's.
+    A queue that lingers or backs off is checked again at the end of that time. A queue whose batch waits for
+    its transaction (`held_back`) is checked when the gate has changed. `linger` is in seconds;
+    `max_in_flight` is per partition.
     """
 
     def __init__(self, node: int, backlog: Backlog, *, linger: float, max_in_flight: int) -> None:
         self.ready: dict[TopicPartition, PartitionQueue] = {}
         self.held_back: dict[TopicPartition, PartitionQueue] = {}
         self.changed: dict[TopicPartition, None] = {}
-        """Those to be looked at by `update`; whoever hears of a change adds them."""
+        """Queues that `update` has to check; `ProduceNode.note` adds each queue that changes."""
         self._node = node
         self._backlog = backlog
         self._linger = linger
@@ -32,9 +33,7 @@ class DueQueues:
         self._gate_changes = 0
 
     def update(self, now: float) -> None:
-        """Look at what has changed, at what is due, and, where the gate has changed, at what it lets go or
-        holds back now.
-        """
+        """Check the queues that have changed or are due; all ready and held back ones if the gate changed."""
         while self._due and self._due[0][0] <= now:
             when, tp = heappop(self._due)
             if self._due_at.get(tp) == when:
@@ -50,16 +49,16 @@ class DueQueues:
             self._look_at(tp, now)
 
     def first(self) -> PartitionQueue | None:
-        """The queue whose turn it is to have a batch sent."""
+        """Return the queue whose turn it is to have a batch sent, or None."""
         return next(iter(self.ready.values()), None)
 
     def served(self, queue: PartitionQueue) -> None:
-        """A batch of it is taken: if another one is due, its turn comes behind the others'."""
+        """Note that a batch of the queue was taken; its next turn comes after the other queues'."""
         del self.ready[queue.tp]
         self.changed[queue.tp] = None
 
     def due_at(self) -> float | None:
-        """When to look again though nothing changes; None: never."""
+        """Return when to `update` again if nothing changes, or None for never."""
         return self._due[0][0] if self._due else None
 
     def _look_at(self, tp: TopicPartition, now: float) -> None:

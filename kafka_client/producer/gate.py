@@ -1,8 +1,8 @@
-"""Which batches of a transactional producer may be sent now, and as whom.
+"""The gate of a transactional producer's batches: which may be sent now, and under which identity.
 
 Batches belong to transactions, which have numbers. One transaction at a time is *sending*; the next one may
-be *filling* meanwhile: its batches wait in their queues until the one before is ended and `open` lets them
-go.
+be *filling* meanwhile. Its batches wait in their queues until the one before has ended and `open` admits
+them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ NO_TRANSACTION = 0
 """Transactions are numbered from 1 on."""
 
 PRODUCE_VERSIONS = {False: (3, 11), True: (12, 13)}
-"""By whether a batch makes its partition part of the transaction."""
+"""Versions of Produce, by whether a batch adds its partition to the transaction."""
 
 
 class TransactionGate:
-    """Shared by a transactional producer, who opens and shuts it, and the queues of its batches, who ask it.
+    """A gate that a transactional producer opens and shuts, and that the queues of its batches ask.
 
-    `on_failure(transaction, error)` hears of each batch that is given up. It must not touch the queues.
+    `on_failure(transaction, error)` is called for each batch that is given up. It must not touch the queues.
     """
 
     def __init__(self, transactional_id: str, on_failure: Callable[[int, MillstreamError], None]) -> None:
@@ -31,13 +31,13 @@ class TransactionGate:
         self.on_failure = on_failure
         self.identity = Identity()
         self.filling = NO_TRANSACTION
-        """The transaction that what is sent now belongs to."""
+        """The transaction of the records that are sent now."""
         self.implicit = True
-        """Whether producing to a partition makes it part of the transaction (transaction version 2)."""
+        """True if producing to a partition adds it to the transaction (transaction version 2)."""
         self.last_sent = NO_TRANSACTION
         """The newest transaction of which a batch was sent."""
         self.changes = 0
-        """How often what it admits has changed."""
+        """How often the set of admitted batches has changed."""
         self._sending = NO_TRANSACTION
         self._added: set[TopicPartition] = set()
 
@@ -47,26 +47,26 @@ class TransactionGate:
         return self._sending
 
     def open(self, transaction: int) -> None:
-        """Let the batches of this transaction go, and no others."""
+        """Admit the batches of this transaction, and no others."""
         self._sending = transaction
         self._added.clear()
         self.changes += 1
 
     def shut(self) -> None:
-        """Let no batch go."""
+        """Admit no batch."""
         self._sending = NO_TRANSACTION
         self.changes += 1
 
     def add(self, partitions: set[TopicPartition]) -> None:
-        """The coordinator has these partitions in the transaction that is sending."""
+        """Note that the coordinator has added these partitions to the transaction that is sending."""
         self._added |= partitions
         self.changes += 1
 
     def admits(self, tp: TopicPartition, transaction: int) -> bool:
-        """Whether a batch may be sent."""
+        """Return True if a batch of this partition and transaction may be sent."""
         return transaction == self._sending and (self.implicit or tp in self._added)
 
     @property
     def produce_versions(self) -> tuple[int, int]:
-        """The versions of Produce that do what is wanted of them (KIP-890)."""
+        """The versions of Produce that fit the transaction version (KIP-890)."""
         return PRODUCE_VERSIONS[self.implicit]

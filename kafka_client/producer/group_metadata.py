@@ -1,4 +1,4 @@
-"""Who a consumer is in its group, for offsets that a transaction commits (KIP-447)."""
+"""A consumer's membership in its group, for offsets that a transaction commits (KIP-447)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ NO_GENERATION = -1
 class GroupMetadata:
     """A member and its generation: offsets sent with it are refused once the generation is over.
 
-    `GroupMetadata(group_id=...)` alone commits as somebody outside of the group, whom nothing fences but the
-    transactional id. Kafka's ConsumerGroupMetadata.
+    `GroupMetadata(group_id=...)` alone commits from outside of the group, fenced only by the transactional
+    id. Kafka's ConsumerGroupMetadata.
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""Who produces."""
+"""A producer's identity."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who produces: producer id and epoch; -1, -1 without idempotence."""
+    """A producer's id and epoch; -1, -1 without idempotence."""
 
     producer_id: int = -1
     epoch: int = -1
 
     @property
     def idempotent(self) -> bool:
-        """Whether the broker recognises duplicates of this producer."""
+        """True if brokers recognise duplicates of this producer."""
         return self.producer_id >= 0

@@ -1,4 +1,4 @@
-"""A bound on memory: bytes taken and given back, and a queue of those who wait for room."""
+"""A bound on memory: bytes taken and given back, and a queue of calls that wait for room."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections import deque
 
 
 class Memory:
-    """At most `limit` bytes are taken at a time, first come first served; one alone may take more."""
+    """A budget of `limit` bytes, first come first served; a single call may take more if none is in use."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.taken = 0
+        self.used = 0
         self.waited_ns = 0
-        """How long those who had to wait have waited, all together."""
+        """Sum of all waiting times, in nanoseconds."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @property
     def waiting(self) -> int:
-        """How many wait for room."""
+        """Number of calls that wait for room."""
         return len(self._waiting)
 
     def try_take(self, size: int) -> bool:
-        """Take `size` bytes if they are free and nobody waits."""
+        """Take `size` bytes if they are free and no call waits; return True if taken."""
         if self._waiting or not self._fits(size):
             return False
-        self.taken += size
+        self.used += size
         return True
 
     async def take(self, size: int) -> None:
@@ -35,7 +35,7 @@ class Memory:
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((size, turn))
-        begun = time.perf_counter_ns()
+        start_ns = time.perf_counter_ns()
         try:
             await turn
         except asyncio.CancelledError:
@@ -44,15 +44,15 @@ class Memory:
             self.free(0 if turn.cancelled() else size)
             raise
         finally:
-            self.waited_ns += time.perf_counter_ns() - begun
+            self.waited_ns += time.perf_counter_ns() - start_ns
 
     def free(self, size: int) -> None:
-        """Give `size` bytes back; those who wait go on in their order, as far as they fit now."""
-        self.taken -= size
+        """Give `size` bytes back; waiting calls go on in their order as far as they fit now."""
+        self.used -= size
         while self._waiting and self._fits(self._waiting[0][0]):
-            wanted, turn = self._waiting.popleft()
+            next_size, turn = self._waiting.popleft()
             if not turn.done():
-                self.taken += wanted
+                self.used += next_size
                 turn.set_result(None)
 
     def fail(self, error: Exception) -> None:
@@ -63,4 +63,4 @@ class Memory:
                 turn.set_exception(error)
 
     def _fits(self, size: int) -> bool:
-        return not self.taken or self.taken + size <= self.limit
+        return not self.used or self.used + size <= self.limit

@@ -1,4 +1,4 @@
-"""Sending batches to one broker: several partitions to a request, several requests under way."""
+"""Sending batches to one broker: several partitions in a request, several requests in flight."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from kafka_client.wire.produce import VERSIONS, Buffer, Topic, encode_produce_re
 Sent = list[tuple[PartitionQueue, PendingBatch]]
 
 SPLITTABLE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
-"""The topic takes smaller batches than ours: halves may fit."""
+"""Errors of a topic that accepts only smaller batches: halves may fit."""
 
 COMPLETING_SECONDS = 0.01
-"""How long a batch waits while the markers of the transaction before are written: they are on their way."""
+"""Pause before a retry while the previous transaction's markers are being written."""
 
 REFUSED_RECORDS = (ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP)
-"""Codes that come with the records which are at fault."""
+"""Errors that name the refused records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceSettings:
-    """How batches are sent to every broker; see `BatchProducer`. `linger` is in seconds."""
+    """Settings of the senders to all brokers; see `BatchProducer`. `linger` is in seconds."""
 
     acks: int
     codec: Codec
@@ -56,23 +56,23 @@ class ProduceSettings:
 
 
 class ProduceDirector(Protocol):
-    """Takes what sending alone cannot mend."""
+    """A handler of the errors that sending again cannot solve."""
 
     def look_up(self, queue: PartitionQueue) -> None:
-        """The partition's leader is not where it was."""
+        """Look up the leader of a partition that has moved."""
 
     def answered(self) -> None:
-        """Batches are no longer in flight."""
+        """Note that batches are no longer in flight."""
 
     def crashed(self, error: BaseException) -> None:
-        """A task ended by a bug."""
+        """Note that a bug ended a task."""
 
 
 class ProduceNode:
-    """One broker's sender: a task that packs due batches and sends them, and a task per request under way.
+    """A sender to one broker: a task that packs and sends due batches, and a task per request in flight.
 
-    At most `max_in_flight` requests are under way, with at most one batch of a partition each. What a turn
-    costs goes by the partitions with a batch to send, not by how many there are.
+    At most `max_in_flight` requests are in flight, each with at most one batch of a partition. The cost of
+    a turn depends on the partitions with a batch to send, not on the number of partitions.
     """
 
     def __init__(
@@ -98,28 +98,28 @@ class ProduceNode:
         self._answers: set[asyncio.Task[None]] = set()
         self._backoff = client.backoff()
         self._pause_s: float | None = None
-        """What the batches of one answer back off that have failed: all of them alike, as one failure."""
+        """The pause of all failed batches of one response, which count as one failure; None before it."""
         self._due = DueQueues(
             node, backlog, linger=settings.linger, max_in_flight=settings.max_in_flight_per_partition
         )
         backlog.watchers[node] = self
 
     def wake(self) -> None:
-        """A batch may be due, or there is room for another request."""
+        """Check for due batches and for room for another request."""
         self._woken.set()
 
     def note(self, tp: TopicPartition) -> None:
-        """The partition's queue has changed, and is or was sent here."""
+        """Note a change of the partition's queue, which is or was sent to this broker."""
         self._due.changed[tp] = None
         self._woken.set()
 
     @property
     def in_flight(self) -> int:
-        """Requests sent and not answered."""
+        """Number of requests sent and not answered."""
         return len(self._answers)
 
     async def run(self) -> None:
-        """Send for ever."""
+        """Send batches until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             self._woken.clear()
@@ -134,14 +134,14 @@ class ProduceNode:
                 timer.cancel()
 
     async def close(self) -> None:
-        """Stop sending and drop the requests under way."""
+        """Stop sending and drop the requests in flight."""
         tasks = [*self._answers, *([self.task] if self.task else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _send(self) -> None:
-        """Send one request of due batches; its answer is another task's work."""
+        """Send one request of due batches; another task awaits its response."""
         acks = self._settings.acks
         gate = self._backlog.gate
         transactional_id = gate.transactional_id if gate else None
@@ -186,22 +186,22 @@ class ProduceNode:
         task.add_done_callback(self._answered)
 
     def _take(self) -> Sent:
-        """Batches for one request, at most `max_request_size` bytes together but at least one.
+        """Take batches for one request, at most `max_request_size` bytes together but at least one.
 
         A queue whose batch does not fit is the first in the next request.
         """
         settings, due = self._settings, self._due
-        taken: Sent = []
+        batches: Sent = []
         size = 0
-        due.update(asyncio.get_running_loop().time())  # Connecting took time.
+        due.update(asyncio.get_running_loop().time())  # Connecting may have taken long.
         while (queue := due.first()) is not None:
-            if taken and size + queue.waiting[0].size > settings.max_request_size:
+            if batches and size + queue.waiting[0].size > settings.max_request_size:
                 break
             due.served(queue)
             batch = queue.take(settings.codec, settings.compression_level)
-            taken.append((queue, batch))
+            batches.append((queue, batch))
             size += len(batch.data or b"")
-        return taken
+        return batches
 
     async def _receive(
         self,
@@ -231,7 +231,7 @@ class ProduceNode:
         )
 
     def _act_on_answers(self, sent: Sent, answers: dict[TopicPartition, PartitionProduceResponse]) -> None:
-        """Act on what the broker said of each batch; with acks=0 it says nothing and that is fine."""
+        """Act on the broker's answer for each batch; with acks=0 there is none, and every batch is acked."""
         failed = False
         self._pause_s = None
         for queue, batch in sent:
@@ -247,7 +247,7 @@ class ProduceNode:
             elif not answer.error_code:
                 self._acked(queue, batch, answer.base_offset if answer.base_offset >= 0 else None)
             elif answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-                # It is in the log already, further back than the broker remembers offsets.
+                # The batch is in the log already, but too old for the broker to remember its offset.
                 self._acked(queue, batch, None)
             else:
                 failed = True
@@ -283,7 +283,7 @@ class ProduceNode:
         queue.retry(batch, error)
 
     def _lost(self, sent: Sent, error: MillstreamError) -> None:
-        """No answer: whether the broker has the batches is not known, and with acks=0 does not matter."""
+        """Retry batches without an answer, which may be in the log; give them up with acks=0."""
         self._pause_s = None
         for queue, batch in sent:
             if self._settings.acks == 0 or not is_retriable(error):
@@ -296,7 +296,7 @@ class ProduceNode:
         self._director.answered()
 
     def _unreachable(self, error: MillstreamError) -> None:
-        """Nothing was sent: leave the batches where they are, and ask who leads the partitions now."""
+        """Leave the batches queued after a failed connection, and look up the partitions' leaders."""
         pause = self._backoff.next()
         for queue in list(self._due.ready.values()):
             if is_retriable(error):

@@ -1,4 +1,4 @@
-"""Where records without a key go (KIP-480). `records.partitioning` places the others."""
+"""The partition of records without a key (KIP-480). `records.partitioning` places keyed records."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 class StickyPartitioner:
-    """For records without a key: one partition until a batch of it is full, then another (KIP-480).
+    """A partitioner of records without a key: one partition until a batch is full, then another (KIP-480).
 
-    `random` gives floats in [0, 1).
+    `random` returns floats in [0, 1).
     """
 
     def __init__(self, random: Callable[[], float]) -> None:
@@ -17,19 +17,19 @@ class StickyPartitioner:
         self._previous: dict[str, int] = {}
 
     def partition(self, topic: str, partition_count: int) -> int:
-        """The partition keyless records of `topic` go to now."""
+        """Return the partition for the next keyless records of `topic`."""
         current = self._current.get(topic, partition_count)
         if current >= partition_count:
             current = self._current[topic] = self._choose(self._previous.get(topic, -1), partition_count)
         return current
 
     def batch_full(self, topic: str, partition: int) -> None:
-        """A batch of the partition is full: if keyless records went there, the next go elsewhere."""
+        """Choose another partition for keyless records if they went to this one, whose batch is full."""
         if self._current.get(topic) == partition:
             self._previous[topic] = self._current.pop(topic)
 
     def _choose(self, but: int, partition_count: int) -> int:
-        """Any partition but one, if there is another."""
+        """Return a random partition other than `but`, if there is another."""
         if partition_count == 1 or not 0 <= but < partition_count:
             return int(self._random() * partition_count)
         chosen = int(self._random() * (partition_count - 1))

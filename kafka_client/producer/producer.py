@@ -115,8 +115,8 @@ class BatchProducer:
         self._undelivered: set[asyncio.Future[int | None]] = set()
         self._sticky = StickyPartitioner(client.random)
         self._closed = False
-        self._told = ExitStack()
-        """Ends what metrics tell of this producer."""
+        self._reported = ExitStack()
+        """Removes this producer's metrics."""
 
     # --- life ---
 
@@ -125,16 +125,14 @@ class BatchProducer:
         if self.idempotent and self._gate is None:
             self._identity = await self._director.new_identity()
         name = f"{self.client.client_id}-{self._lane}"
-        self._told.callback(
+        self._reported.callback(
             self.client.metrics.add("kafka.producer", "producer-metrics", self._values, client_id=name)
         )
         self._director.start()
         return self
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
-        """Flush (for at most `timeout_ms`), then stop; what is not acked by then fails with
-        ConnectionClosed.
-        """
+        """Flush for at most `timeout_ms`, then stop; batches not acked by then fail with ConnectionClosed."""
         if self._closed:
             return
         try:
@@ -144,7 +142,7 @@ class BatchProducer:
             pass
         finally:
             self._closed = True
-            self._told.close()
+            self._reported.close()
             await self._director.close()
             self._backlog.abandon(ConnectionClosed("the producer was closed before the broker acknowledged"))
             await self.client.close_lane(self._lane)
@@ -198,11 +196,11 @@ class BatchProducer:
     async def send_batch(
         self, topic: str, partition: int, batch: bytes | memoryview
     ) -> asyncio.Future[int | None]:
-        """Pass on an already built batch, still compressed: re-stamped with our producer id, epoch and
-        sequence.
+        """Send a prebuilt batch, still compressed, restamped with this producer's id, epoch and sequence.
 
-        Raises KafkaError INVALID_RECORD for what a broker refuses of a client: control batches, and batches
-        with gaps (compacted ones: decode and `send` those); MESSAGE_TOO_LARGE above `max_request_size`.
+        Raises KafkaError INVALID_RECORD for batches that a broker refuses of a client: control batches, and
+        batches with gaps (decode and `send` compacted ones). Raises MESSAGE_TOO_LARGE above
+        `max_request_size`.
         """
         self._check_open()
         view = memoryview(batch)
@@ -231,30 +229,29 @@ class BatchProducer:
         return self._identity
 
     def continue_at(self, tp: TopicPartition, identity: Identity, sequence: int) -> None:
-        """Produce to `tp` as `identity`, the next record with this sequence number; ends a halt.
+        """Produce to `tp` as `identity`, the next record with this sequence number; end a halt.
 
-        What a producer before has sent under the same numbers the broker does not take again (KIP-98), be it
-        there already or still on its way: for that the batches have to be the same, too. Only while the
-        partition `is_idle`.
+        A broker does not append a batch again that an earlier producer sent under the same numbers (KIP-98),
+        whether it was written or is still in flight. The batches have to be the same for that. Allowed only
+        while the partition `is_idle`.
         """
         self._backlog.queue(tp, identity).continue_at(identity, sequence)
 
     def is_idle(self, tp: TopicPartition) -> bool:
-        """Whether nothing of the partition waits or is on its way."""
+        """Return True if no record of the partition waits or is in flight."""
         return tp not in self._backlog.busy
 
     def abandon(self, tp: TopicPartition) -> None:
-        """Give up what was not acknowledged; what is on its way may still be written. Only with
-        `halt_on_failure`.
+        """Give up records that are not acknowledged; those in flight may still be written.
+
+        Has an effect only with `halt_on_failure`.
         """
         if (queue := self._backlog.queues.get(tp)) is not None:
             queue.halt(ConnectionClosed(f"{tp}: given up before the broker acknowledged"))
             self._backlog.drop_halted(queue)
 
     async def flush(self) -> None:
-        """Wait until everything sent so far is acked or has failed. Failures show in the
-        futures, not here.
-        """
+        """Wait until all records sent so far are acked or have failed. Their futures have the failures."""
         self._backlog.seal()
         if self._undelivered:
             with self._metrics.timed(FLUSH):
@@ -263,29 +260,32 @@ class BatchProducer:
     # --- for `TransactionalProducer` ---
 
     def cut(self) -> set[asyncio.Future[int | None]]:
-        """End all open batches: what is sent from now on is in others. The futures not done yet."""
+        """Seal all open batches, so that later records join others; return the futures not done yet."""
         self._backlog.seal()
         return set(self._undelivered)
 
     def abandon_from(self, transaction: int, error: MillstreamError) -> None:
-        """Give up all batches of this transaction and those behind it; some may be on their way."""
+        """Give up all batches of this transaction and later ones; some may be in flight."""
         self._backlog.abandon_from(transaction, error)
 
     async def settle(self) -> None:
-        """Wait until every batch that was sent is answered, or its connection lost."""
+        """Wait until every batch that was sent is answered or its connection is lost."""
         await self._director.settle()
 
     @property
     def metrics(self) -> ProducerMetrics:
-        """What is counted and timed."""
+        """Counts and times of this producer."""
         return self._metrics
 
     def wake(self) -> None:
-        """The gate was opened."""
+        """Send the batches that an opened gate admits."""
         self._director.wake()
 
     def partition_for(self, topic: str, key: bytes | None, partition_count: int) -> int:
-        """Kafka's default partitioner: murmur2 of the key; null keys stick to one partition per batch."""
+        """Return the partition by murmur2 of the key; null keys stick to one partition per batch.
+
+        This is Kafka's default partitioner.
+        """
         if key is not None:
             return partition_for_key(key, partition_count)
         return self._sticky.partition(topic, partition_count)
@@ -299,12 +299,14 @@ class BatchProducer:
         )
 
     def statistics(self) -> dict[str, int]:
-        """buffered_bytes and their bound, waiting (calls of `send`, for room), in_flight_requests (bound: per
-        broker), records_sent, batches_sent, requests_sent, retries.
+        """Return counts and gauges.
+
+        buffered_bytes and its bound, waiting (calls of `send`, for room), in_flight_requests (the bound is
+        per broker), records_sent, batches_sent, requests_sent, retries.
         """
         memory = self._backlog.memory
         return {
-            "buffered_bytes": memory.taken,
+            "buffered_bytes": memory.used,
             "buffered_bytes_max": memory.limit,
             "waiting": memory.waiting,
             "in_flight_requests": self._director.in_flight,
@@ -330,7 +332,7 @@ class BatchProducer:
         self._undelivered.add(future)
         future.add_done_callback(self._undelivered.discard)
         if self._gate is not None:
-            # Of a failure the commit tells, too.
+            # The commit raises a failure, too.
             future.add_done_callback(retrieve_failure)
         return Delivery(future)
 
@@ -339,7 +341,7 @@ class BatchProducer:
             self._sticky.batch_full(*queue.tp)
 
     def _slices(self, sizes: list[int]) -> Iterator[tuple[int, int, int]]:
-        """Cut records of these sizes into what fits a batch each: (start, end, bytes)."""
+        """Yield slices of records of these sizes that fit into a batch each: (start, end, bytes)."""
         total = sum(sizes)
         if total <= self._batch_size:
             if sizes:
@@ -354,7 +356,7 @@ class BatchProducer:
         yield start, len(sizes), filled
 
     async def _reserve(self, size: int, queue: PartitionQueue) -> None:
-        """Wait for room in the buffer; until then nothing lingers. Raises what halted the queue meanwhile."""
+        """Wait for room in the buffer; meanwhile no batch lingers. Raises the error of a halt meanwhile."""
         if not self._backlog.memory.try_take(size):
             before = queue.halts, self._backlog.interrupts
             self._backlog.seal()

@@ -1,4 +1,4 @@
-"""What a producer counts, per batch and per request, and tells by the names of Kafka's `producer-metrics`."""
+"""A producer's counts per batch and per request, reported by the names of Kafka's `producer-metrics`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TXN_SEND_OFFSETS = "txn-send-offsets-time-ns-total"
 TXN_COMMIT = "txn-commit-time-ns-total"
 TXN_ABORT = "txn-abort-time-ns-total"
 TIMES = (FLUSH, TXN_INIT, TXN_SEND_OFFSETS, TXN_COMMIT, TXN_ABORT)
-"""How long was waited for each (KIP-761)."""
+"""Names of the total waiting times (KIP-761)."""
 
 
 class ProducerMetrics:
-    """One producer's. `retries` are of batches; times are in seconds."""
+    """A producer's metrics. `retries` counts batches; times are in seconds."""
 
     __slots__ = (
         "batch_bytes",
@@ -37,34 +37,34 @@ class ProducerMetrics:
         self.records_sent = self.records_retried = 0
         self.batches_sent = self.requests_sent = self.retries = 0
         self.batch_bytes = Windowed()
-        """Of batches as they are sent, compressed."""
+        """Sizes of batches as they are sent, compressed."""
         self.latency = Windowed()
-        """From a request to its answer."""
+        """Time from a request to its answer."""
         self.times_ns = dict.fromkeys(TIMES, 0)
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Add how long the body takes, however it ends, to one of `TIMES`."""
-        begun = time.perf_counter_ns()
+        """Add the time that the body takes, however it ends, to one of `TIMES`."""
+        start_ns = time.perf_counter_ns()
         try:
             yield
         finally:
-            self.times_ns[name] += time.perf_counter_ns() - begun
+            self.times_ns[name] += time.perf_counter_ns() - start_ns
 
     def sent(self, sizes: list[int]) -> None:
-        """A request with batches of these sizes goes out."""
+        """Count a request with batches of these sizes in bytes."""
         self.requests_sent += 1
         self.batches_sent += len(sizes)
         for size in sizes:
             self.batch_bytes.record(size)
 
     def retried(self, records: int) -> None:
-        """A batch of so many records is to be sent again."""
+        """Count a batch of `records` records that is sent again."""
         self.retries += 1
         self.records_retried += records
 
     def values(self, backlog: Backlog, *, in_flight: int) -> Values:
-        """By Kafka's names, times in milliseconds unless the name says otherwise, as there."""
+        """Return the metrics by Kafka's names, with times in milliseconds unless the name says otherwise."""
         memory = backlog.memory
         return {
             "record-send-total": self.records_sent,
@@ -77,7 +77,7 @@ class ProducerMetrics:
             "batch-size-max": self.batch_bytes.largest,
             "requests-in-flight": in_flight,
             "buffer-total-bytes": memory.limit,
-            "buffer-available-bytes": max(memory.limit - memory.taken, 0),
+            "buffer-available-bytes": max(memory.limit - memory.used, 0),
             "waiting-threads": memory.waiting,
             "bufferpool-wait-time-ns-total": memory.waited_ns,
             **self.times_ns,

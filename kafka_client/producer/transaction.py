@@ -1,4 +1,4 @@
-"""One transaction of a transactional producer, from `begin` to its end."""
+"""A transaction of a transactional producer, from `begin` to its end."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from kafka_client.topic_partition import TopicPartition
 
 
 class Transaction:
-    """Its number, what it has written to, and who is still at it.
+    """A transaction: its number, its partitions, and how many calls are adding to it.
 
-    `outcome`: done when it is committed; its exception is why it was not.
+    `outcome` is done when the transaction is committed; its exception says why it was not.
     """
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.partitions: set[TopicPartition] = set()
         self.to_add: list[TopicPartition] = []
-        """Partitions that the coordinator was not told of yet."""
-        self.asked = False
-        """Whether the coordinator, or a broker on behalf of it, may know of the transaction."""
-        self.known = False
-        """Whether it does for certain."""
+        """Partitions for which no AddPartitionsToTxn was sent yet."""
+        self.is_announced = False
+        """True if a request was sent by which the coordinator may know the transaction."""
+        self.is_confirmed = False
+        """True if such a request was answered, so that the coordinator does know it."""
         self.ending = False
-        """Whether it takes no more records."""
+        """True if the transaction takes no more records."""
         self.ended = False
-        """Whether its EndTxn is answered."""
+        """True if its EndTxn is answered."""
         self.lost = False
-        """Whether the coordinator knows neither the transaction nor the producer any more."""
+        """True if the coordinator knows neither the transaction nor the producer any more."""
         self.outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Whoever does not ask for the outcome hears of it by the next call.
+        # A caller that does not await the outcome gets the error by its next call.
         self.outcome.add_done_callback(retrieve_failure)
         self._calls = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     def __enter__(self) -> None:
-        """A call that adds to the transaction begins."""
+        """Count a call that adds to the transaction."""
         self._calls += 1
         self._idle.clear()
 
@@ -47,5 +47,5 @@ class Transaction:
             self._idle.set()
 
     async def idle(self) -> None:
-        """Wait until no call is adding to it."""
+        """Wait until no call is adding to the transaction."""
         await self._idle.wait()

@@ -1,8 +1,7 @@
-"""What a broker's error code means to a transaction, by API: try again, abort, or stop.
+"""The meaning of a broker's error code for a transaction, by API: retry, abort, or stop.
 
 The tables are those of Apache Kafka's TransactionManager (KIP-98, KIP-360, KIP-447, KIP-588, KIP-890,
-KIP-1050). What a broker says will pass, which `error_for` makes a `RetriableError` of, is tried again in
-every API.
+KIP-1050). Codes for which `error_for` returns a `RetriableError` are retried in every API.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _FENCED = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """One API's codes; what is not named is `otherwise`."""
+    """The error codes of one API; all that are in no set are `otherwise`."""
 
     api: str
     abortable: frozenset[ErrorCode] = frozenset()
@@ -40,12 +39,12 @@ class Answers:
     otherwise: type[TransactionError] = FatalTransactionError
 
     def error(self, code: int, about: str) -> KafkaError:
-        """The exception for a code from the wire: a RetriableError or a TransactionError."""
+        """Return the exception for a code from the wire: a RetriableError or a TransactionError."""
         error = error_for(code, f"{self.api}: {about}")
         return error if isinstance(error, RetriableError) else self.verdict(error)
 
     def verdict(self, error: MillstreamError) -> TransactionError:
-        """What the transaction's owner has to do about an error that trying again does not mend."""
+        """Return the error, which is not retried, as the TransactionError that says what to do."""
         if isinstance(error, TransactionError):
             return error
         return as_transaction_error(self._kind(_code(error)), error)
@@ -63,10 +62,10 @@ class Answers:
 
 
 def as_transaction_error(kind: type[TransactionError], error: MillstreamError) -> TransactionError:
-    """The same error, of a class that says what to do about it."""
-    told = kind(_code(error), error.message if isinstance(error, KafkaError) else str(error))
-    told.__cause__ = error
-    return told
+    """Return the same error as an exception of class `kind`, with `error` as its cause."""
+    verdict = kind(_code(error), error.message if isinstance(error, KafkaError) else str(error))
+    verdict.__cause__ = error
+    return verdict
 
 
 def _code(error: MillstreamError) -> ErrorCode:
@@ -129,7 +128,7 @@ END = Answers(
 )
 PRODUCE = Answers(
     api="Produce",
-    # INVALID_PRODUCER_EPOCH may be the coordinator's abort of a transaction that timed out; the abort tells.
+    # INVALID_PRODUCER_EPOCH may come from the coordinator's abort after a timeout; our abort shows which.
     fenced=frozenset((ErrorCode.PRODUCER_FENCED,)),
     fatal=frozenset(
         (
@@ -144,5 +143,5 @@ PRODUCE = Answers(
 
 
 def is_passing(error: MillstreamError) -> bool:
-    """Whether the request is to be sent again."""
+    """Return True if the request is sent again after this error."""
     return is_retriable(error) and not isinstance(error, TransactionError)

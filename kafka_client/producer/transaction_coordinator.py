@@ -1,8 +1,8 @@
-"""The requests of a transaction, each sent until it is answered: to the transaction coordinator, wherever it
-is, and for offsets to the group's.
+"""The requests of a transaction, each repeated until it is answered.
 
-Which transaction version is spoken is the cluster's finalized feature `transaction.version` (KIP-890); it is
-asked for anew when the coordinator was lost. What to do with it is left to `transactional`.
+They go to the transaction coordinator, wherever it is, and offsets go to the group's coordinator. The
+transaction version is the cluster's finalized feature `transaction.version` (KIP-890), looked up again after
+the coordinator was lost. `transactional` decides what to do by it.
 """
 
 from __future__ import annotations
@@ -51,35 +51,35 @@ T = TypeVar("T")
 
 FEATURE = "transaction.version"
 IMPLICIT_FROM = 2
-"""Transaction version from which on partitions are added by producing, and each transaction has its epoch."""
+"""First transaction version in which producing adds partitions and each transaction has its own epoch."""
 
 RETRY_SECONDS = (0.005, 0.5)
-"""First and longest pause: mostly it is markers of the last transaction that are waited for."""
+"""First and longest pause; mostly the markers of the previous transaction are being written."""
 
 _INIT = (0, 5)
 PART_BYTES = 256 * 1024
-"""About the largest TxnOffsetCommit: what a broker takes at once is bounded by ``max.message.bytes`` of its
-offsets topic, 1 MiB unless set.
+"""Approximate limit of a TxnOffsetCommit in bytes.
+
+Brokers limit it by ``max.message.bytes`` of their offsets topic, 1 MiB unless set.
 """
 OFFSET_BYTES = 200
-"""About what an offset takes there, besides its topic and metadata."""
+"""Approximate bytes of an offset in that request, besides its topic and metadata."""
 
 _ADD_PARTITIONS = (0, 3)
-"""From version 4 on it is for brokers."""
+"""Versions for clients; from 4 on AddPartitionsToTxn is for brokers."""
 _ADD_OFFSETS = (0, 4)
 _COMMIT_OFFSETS = {False: (0, 4), True: (5, 5)}
 _END = {False: (0, 4), True: (5, 5)}
-"""By whether the transaction version is 2."""
+"""Versions by whether the transaction version is 2."""
 
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT)
 
 
 class TransactionCoordinator:
-    """Asks on behalf of one transactional id. Raises TransactionError, by the tables of
-    `transaction_answers`.
+    """A client of the coordinator, for one transactional id.
 
-    `transaction_timeout_ms`: after this the coordinator aborts a transaction by itself, and no later offsets
-    are sent to it either.
+    Calls raise TransactionError by the tables of `transaction_answers`. `transaction_timeout_ms`: the time
+    after which the coordinator aborts a transaction on its own, and after which no offsets are sent.
     """
 
     def __init__(self, client: Client, transactional_id: str, transaction_timeout_ms: int) -> None:
@@ -94,7 +94,7 @@ class TransactionCoordinator:
         await self._client.close_lane(self._lane)
 
     async def version(self, *, timeout_ms: int | None = None) -> int:
-        """The transaction version to speak from the next transaction on: 0, 1 or 2; `timeout_ms` as below."""
+        """Return the version of the next transaction: 0, 1 or 2. `timeout_ms` as for `initialise`."""
 
         async def attempt() -> int:
             request = ApiVersionsRequest(
@@ -107,15 +107,15 @@ class TransactionCoordinator:
             return levels.get(FEATURE, 0)
 
         if self._version is None:
-            found = await self._persist(answers.FIND, attempt, timeout_ms=timeout_ms, late=None)
-            self._version = found
+            version = await self._persist(answers.FIND, attempt, timeout_ms=timeout_ms, late=None)
+            self._version = version
         return self._version
 
     async def initialise(self, current: Identity | None, *, timeout_ms: int | None = None) -> Identity:
-        """InitProducerId: an identity that fences all before, once an open transaction is aborted.
+        """Send InitProducerId; return an identity that fences all before, after an open transaction's abort.
 
-        `current`: to go on with a new epoch (KIP-360); ProducerFenced if somebody else has taken over.
-        After `timeout_ms` the last error that was to be tried again is raised as it is.
+        `current`: the identity to continue in a new epoch (KIP-360). Raises ProducerFenced if another
+        producer has taken over, and the last error as it is if retries fail for `timeout_ms`.
         """
         request = InitProducerIdRequest(
             transactional_id=self._id,
@@ -276,7 +276,7 @@ class TransactionCoordinator:
     async def _ask(
         self, message: Message, versions: tuple[int, int], *, key: str = "", type: int = TRANSACTION
     ) -> Any:
-        """One attempt at the highest version both sides know, within `versions`."""
+        """Send the request once, in the highest version within `versions` that both sides know."""
         node = await self._find(key or self._id, type)
         request = message.__class__
         try:
@@ -311,7 +311,7 @@ class TransactionCoordinator:
     def _check(
         self, table: Answers, code: int, about: str = "", *, key: str = "", type: int = TRANSACTION
     ) -> None:
-        """Raise what an answer's code means."""
+        """Raise the exception of a response's error code, if there is one."""
         if not code:
             return
         if code in _MOVED:
@@ -327,8 +327,9 @@ class TransactionCoordinator:
         timeout_ms: int | None = None,
         late: type[TransactionError] | None = AbortableTransactionError,
     ) -> T:
-        """Attempt until it is answered; the last error, as `late`, once that is not wanted any more, or time
-        is up.
+        """Repeat `attempt` until it is answered.
+
+        Raises the last error as `late` if `is_wanted` turns false or `timeout_ms` are over.
         """
         loop = asyncio.get_running_loop()
         deadline = float("inf") if timeout_ms is None else loop.time() + timeout_ms / 1000

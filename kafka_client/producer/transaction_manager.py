@@ -1,8 +1,7 @@
-"""The transactions of one producer behind its front door: what is open, closing or failed, and the steps to
-its end.
+"""The transactions of one producer: which is open, closing or failed, and the steps to its end.
 
-`transactional` says what may be called when; here are the partitions added, commit, abort, and what a failure
-does.
+`transactional` decides which call is allowed when. This module adds partitions, commits, aborts, and handles
+failures.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from kafka_client.topic_partition import TopicPartition
 
 Offsets = Mapping[TopicPartition, int | OffsetAndMetadata]
 OffsetsLater = Callable[[], Offsets]
-"""Offsets that depend on where the transaction's records have landed: called when all are acknowledged."""
+"""A function for offsets that depend on those of the transaction's records; called when all are acked."""
 
 
 class TransactionManager:
-    """`open` takes records, `closing` was asked to commit, the commit of `broken` failed.
+    """A producer's transactions: `open` takes records, `closing` is committing, `broken` failed to commit.
 
-    `failure` is of the transaction that failed first, and of those behind it.
+    `failure` is the error of the transaction that failed first, and of all later ones.
     """
 
     def __init__(self, transactional_id: str, coordinator: TransactionCoordinator) -> None:
@@ -57,14 +56,14 @@ class TransactionManager:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, batches: BatchProducer, *, timeout_ms: int) -> None:
-        """Take over the transactional id."""
+        """Take over the transactional id, and begin to add partitions."""
         self._batches = batches
         self.gate.identity = await self._coordinator.initialise(None, timeout_ms=timeout_ms)
         self.gate.implicit = await self._coordinator.version(timeout_ms=timeout_ms) >= IMPLICIT_FROM
         self._spawn(self._add_forever(), "transaction-partitions")
 
     async def close(self) -> None:
-        """Stop whatever goes on."""
+        """Cancel all tasks, and close the connections to the coordinator."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -73,7 +72,7 @@ class TransactionManager:
     def check(self) -> None:
         """Raise the failure, if there is one."""
         if self.failure is not None:
-            # Anew each time: a raised exception keeps the frames it went through.
+            # A new exception each time: a raised one keeps the frames it went through.
             raise type(self.failure)(self.failure.code, self.failure.message) from self.failure
 
     # --- filling ---
@@ -87,14 +86,14 @@ class TransactionManager:
             self.gate.open(self.open.number)
 
     def take_in(self, transaction: Transaction, tp: TopicPartition) -> None:
-        """A record of the transaction is for this partition."""
+        """Add the partition to the transaction, before a record for it is sent."""
         if tp not in transaction.partitions:
             transaction.partitions.add(tp)
             transaction.to_add.append(tp)
             self._to_add.set()
 
     async def _add_forever(self) -> None:
-        """AddPartitionsToTxn for the partitions taken in, in one request for all that came meanwhile."""
+        """Send AddPartitionsToTxn for new partitions, one request for all that came meanwhile."""
         while True:
             await self._to_add.wait()
             self._to_add.clear()
@@ -105,7 +104,7 @@ class TransactionManager:
 
     async def _add_partitions(self, transaction: Transaction) -> None:
         added, transaction.to_add = transaction.to_add, []
-        transaction.asked = True
+        transaction.is_announced = True
         try:
             await self._coordinator.add_partitions(
                 self.gate.identity, added, is_wanted=lambda: self._may_go_on(transaction)
@@ -113,12 +112,12 @@ class TransactionManager:
         except TransactionError as error:
             self.fail(transaction.number, error)
         else:
-            transaction.known = True
+            transaction.is_confirmed = True
             self.gate.add(set(added))
             self._batches.wake()
 
     def _sending(self) -> Transaction | None:
-        """The transaction whose records may be sent."""
+        """Return the transaction whose records may be sent, or None."""
         transaction = self.closing or self.open
         return transaction if transaction is not None and self._may_go_on(transaction) else None
 
@@ -137,19 +136,19 @@ class TransactionManager:
         def is_wanted() -> bool:
             return self._may_go_on(transaction)
 
-        transaction.asked = True
+        transaction.is_announced = True
         if not implicit:
             await self._coordinator.add_offsets(identity, who.group_id, is_wanted=is_wanted)
-            transaction.known = True
+            transaction.is_confirmed = True
         await self._coordinator.commit_offsets(identity, offsets, who, implicit=implicit, is_wanted=is_wanted)
-        transaction.known = True
+        transaction.is_confirmed = True
 
     # --- ending ---
 
     def begin_commit(
         self, transaction: Transaction, offsets: Offsets | OffsetsLater, group: GroupMetadata | str
     ) -> None:
-        """The open transaction takes no more records, and is committed; its outcome tells."""
+        """Commit the open transaction, which takes no more records; its `outcome` has the result."""
         delivered = self._batches.cut()
         self.open, self.closing = None, transaction
         commit = self._commit(transaction, delivered, offsets, group)
@@ -186,7 +185,7 @@ class TransactionManager:
         else:
             self.committed += 1
             try:
-                await self._go_on_behind(transaction)
+                await self._go_on_after(transaction)
             finally:
                 transaction.outcome.set_result(None)
 
@@ -199,8 +198,8 @@ class TransactionManager:
         if not transaction.outcome.done():
             transaction.outcome.set_exception(failure)
 
-    async def _go_on_behind(self, transaction: Transaction) -> None:
-        """The transaction is committed: let the records of the next one go, if it has begun."""
+    async def _go_on_after(self, transaction: Transaction) -> None:
+        """Send the records of the next transaction, if it has begun, after this one was committed."""
         try:
             await self._renew_identity(bump=False)
         except TransactionError as error:
@@ -212,12 +211,12 @@ class TransactionManager:
             self._batches.wake()
 
     async def abort(self) -> None:
-        """Give up the transaction that failed or is open, and any behind it; then the next one may begin."""
+        """Abort the transaction that failed or is open, and any later one; then the next may begin."""
         transaction = self.broken or self.open or Transaction(self._numbers)
         unclear = self.failure is not None or bool(self._batches.cut())
         if self.failure is None:
-            told = "the transaction was aborted"
-            self.fail(transaction.number, AbortableTransactionError(ErrorCode.TRANSACTION_ABORTABLE, told))
+            reason = "the transaction was aborted"
+            self.fail(transaction.number, AbortableTransactionError(ErrorCode.TRANSACTION_ABORTABLE, reason))
         self._abandon()
         await self._batches.settle()
         if self.open is not None:
@@ -233,11 +232,11 @@ class TransactionManager:
         self.gate.shut()
 
     async def _end(self, transaction: Transaction, *, commit: bool) -> None:
-        """EndTxn, if the coordinator may know of the transaction."""
+        """Send EndTxn, if the coordinator may know the transaction."""
         async with self._adding:
             transaction.to_add.clear()
-            asked = transaction.asked or self.gate.last_sent == transaction.number
-            if asked and not transaction.ended:
+            is_announced = transaction.is_announced or self.gate.last_sent == transaction.number
+            if is_announced and not transaction.ended:
                 try:
                     self.gate.identity = await self._coordinator.end(
                         self.gate.identity, commit=commit, implicit=self.gate.implicit
@@ -248,19 +247,21 @@ class TransactionManager:
             transaction.ended = True
 
     def _nothing_to_abort(self, transaction: Transaction, error: TransactionError) -> bool:
-        """Whether the refusal says that there is no such transaction."""
+        """Return True if the coordinator's error says that there is no such transaction."""
         if error.code is ErrorCode.UNKNOWN_PRODUCER_ID:
             transaction.lost = True
             return True
-        # The request that would have begun it was refused, or never came.
-        return error.code is ErrorCode.INVALID_TXN_STATE and not (transaction.known or self.gate.implicit)
+        # The request that would have begun the transaction was refused, or never arrived.
+        return error.code is ErrorCode.INVALID_TXN_STATE and not (
+            transaction.is_confirmed or self.gate.implicit
+        )
 
     async def _renew_identity(self, *, bump: bool) -> None:
-        """By which transaction version the next transaction goes, and, if need be, under which new epoch.
+        """Look up the version of the next transaction, and get a new epoch if it needs one.
 
-        With version 1 that is after an abort, when what became of some batch is not known (KIP-360); version
-        2 gives each transaction its epoch. From 1 to 2 a new one keeps what is late out of the next
-        transaction.
+        With version 1 an abort needs a new epoch if it is not known which batches were written (KIP-360).
+        Version 2 gives each transaction an epoch. At the change from 1 to 2 a new epoch keeps late batches
+        out of the next transaction.
         """
         implicit = await self._coordinator.version() >= IMPLICIT_FROM
         if bump or (implicit and not self.gate.implicit):
@@ -273,7 +274,7 @@ class TransactionManager:
         self.fail(number, PRODUCE.verdict(error))
 
     def fail(self, number: int, error: TransactionError) -> None:
-        """This transaction, and any behind it, cannot be committed; nothing more of them is sent."""
+        """Fail this transaction and all later ones: they cannot be committed, and no more of them is sent."""
         if isinstance(self.failure, FatalTransactionError):
             return
         if isinstance(error, FatalTransactionError):
@@ -283,7 +284,7 @@ class TransactionManager:
         self.failure, self._failed_from = error, number
         if self.gate.sending >= number:
             self.gate.shut()
-        # Not at once: this may be a queue's call, which is at its batches.
+        # Not at once: the caller may be a queue that is working on its batches.
         asyncio.get_running_loop().call_soon(self._abandon)
 
     def _abandon(self) -> None:

@@ -2,14 +2,14 @@
 
     begin ──send, send_offsets──▶ commit_soon ──▶ closing: flush, offsets, EndTxn ──▶ outcome
       ▲                               │
-      └─────── the next begin ◀───────┘     what is sent for it waits in its queues for the outcome
+      └─────── the next begin ◀───────┘     its records wait in their queues for the outcome
 
 At most one transaction is closing while the next one is filling: `commit_soon` waits for an earlier one.
-Batches go through `BatchProducer`, whose gate is opened here; the requests are `transaction_coordinator`'s.
+Batches go through `BatchProducer`, whose gate this module opens; `transaction_coordinator` sends requests.
 
     failure      of the transaction that is filling           of the one that is closing
     abortable    every call but `abort` raises it             the same: the next one was built upon it and
-                                                              falls with it; one `abort` ends both
+                                                              fails, too; one `abort` ends both
     fatal        every call raises it, `abort` too
 """
 
@@ -39,23 +39,22 @@ from kafka_client.topic_partition import TopicPartition
 
 
 class TransactionalProducer:
-    """Writes records and a group's offsets so that readers of committed records see all of a transaction or
-    nothing.
+    """A producer whose records and group offsets are committed together, or not at all.
 
         async with TransactionalProducer(client, "my-id") as producer:
             producer.begin()
             await producer.send("topic", 0, records)
             await producer.commit({TopicPartition("input", 0): 17}, consumer.group_metadata())
 
-    `transactional_id`: one producer at a time has it; a newer one fences those before it. The other settings
-    are `BatchProducer`'s. `transaction_timeout_ms`: how long a transaction may last before the coordinator
-    aborts it. Whether partitions and offsets are added to a transaction by requests of their own (transaction
-    version 1) or by writing them (version 2) follows the cluster's finalized features, from one transaction
-    to the next.
+    `transactional_id`: the id of one producer at a time; a newer producer fences those before it.
+    `transaction_timeout_ms`: how long a transaction may last before the coordinator aborts it. The other
+    settings are `BatchProducer`'s. In transaction version 1 requests of their own add partitions and offsets
+    to a transaction; in version 2 writing does. The cluster's finalized features give the version of each
+    transaction.
 
     Errors say what to do: AbortableTransactionError (`abort`, then go on; TransactionRebalanced: and join the
     group again), ProducerFenced (stop), FatalTransactionError (close; a new producer of the same id
-    recovers). A call that is not allowed where the producer stands raises RuntimeError.
+    recovers). A call that the state of the transaction does not allow raises RuntimeError.
     """
 
     def __init__(
@@ -97,10 +96,10 @@ class TransactionalProducer:
     # --- life ---
 
     async def start(self, *, timeout_ms: int = 60_000) -> Self:
-        """Take over the transactional id: fence producers before us, wait until their transaction is aborted.
+        """Take over the transactional id: fence earlier producers, and wait for their transaction's abort.
 
-        Raises what did not mend within `timeout_ms` as it is: `start` may be called again. ProducerFenced or
-        FatalTransactionError: give up.
+        Raises the last error as it is if retries fail for `timeout_ms`; `start` may be called again. Raises
+        ProducerFenced or FatalTransactionError if the producer has to be given up.
         """
         if self._started:
             raise RuntimeError("the producer was started already")
@@ -111,7 +110,7 @@ class TransactionalProducer:
         return self
 
     async def close(self, *, timeout_ms: int = 30_000) -> None:
-        """Wait for a commit under way and abort what is open, for at most `timeout_ms`; then stop."""
+        """Wait for a running commit and abort an open transaction, for at most `timeout_ms`; then stop."""
         if self._closed:
             return
         try:
@@ -140,7 +139,7 @@ class TransactionalProducer:
     # --- a transaction ---
 
     def begin(self) -> None:
-        """Begin a transaction, maybe while the one before is closing: what is sent waits for that then."""
+        """Begin a transaction; its records wait in their queues while the one before is closing."""
         self._check()
         if not self._started:
             raise RuntimeError("start() first")
@@ -151,9 +150,7 @@ class TransactionalProducer:
     async def send(
         self, topic: str, partition: int, records: Sequence[NewRecord]
     ) -> asyncio.Future[int | None]:
-        """`BatchProducer.send`, in the transaction. Whoever does not look at the future hears of a failure by
-        `commit`.
-        """
+        """Send records in the transaction by `BatchProducer.send`; `commit` raises their failure, too."""
         transaction = self._filling()
         with transaction:
             self._transactions.take_in(transaction, TopicPartition(topic, partition))
@@ -166,7 +163,7 @@ class TransactionalProducer:
     async def send_batch(
         self, topic: str, partition: int, batch: bytes | memoryview
     ) -> asyncio.Future[int | None]:
-        """`BatchProducer.send_batch`, in the transaction."""
+        """Send a batch as `BatchProducer.send_batch` does, in the transaction."""
         transaction = self._filling()
         with transaction:
             self._transactions.take_in(transaction, TopicPartition(topic, partition))
@@ -177,18 +174,18 @@ class TransactionalProducer:
                 raise
 
     async def flush(self) -> None:
-        """Send what is queued without lingering, and wait until it is acknowledged or has failed.
+        """Send all queued records without lingering, and wait until they are acknowledged or have failed.
 
-        Records of a transaction that waits for the one before are waited for, too.
+        This includes records of a transaction that waits for the one before.
         """
         await self._batches.flush()
 
     async def send_offsets(self, offsets: Offsets, group: GroupMetadata | str) -> None:
-        """Have the group's offsets (next record to read) committed with the transaction.
+        """Commit the group's offsets (next record to read) with the transaction.
 
         `group`: a member's `GroupMetadata`, which fences it by its generation (KIP-447), or a group's id
-        alone. Waits for a transaction that is closing; give offsets to `commit_soon` instead to go on
-        meanwhile. TransactionRebalanced: the member's generation is over.
+        alone. Waits for a transaction that is closing; give the offsets to `commit_soon` to avoid the wait.
+        Raises TransactionRebalanced if the member's generation is over.
         """
         transaction = self._filling()
         with transaction:
@@ -203,11 +200,11 @@ class TransactionalProducer:
                 raise
 
     async def commit(self, offsets: Offsets | None = None, group: GroupMetadata | str = "") -> None:
-        """`commit_soon`, and wait for the outcome.
+        """Commit as `commit_soon` does, and wait for the outcome.
 
-        A commit is asked for until it is answered: a caller who was cancelled meanwhile may call again, to go
-        on waiting for the same one. There is no outcome that stays unknown but that of a closed producer; the
-        next producer with the transactional id then finds it committed or aborts it.
+        A commit is requested until it is answered. A caller that was cancelled may call again to wait for
+        the same commit. Only if the producer is closed does the outcome stay unknown; the next producer with
+        the transactional id then completes the transaction or aborts it.
         """
         if self._transactions.open is None and self._transactions.closing is not None and offsets is None:
             await asyncio.shield(self._transactions.closing.outcome)
@@ -217,14 +214,14 @@ class TransactionalProducer:
     async def commit_soon(
         self, offsets: Offsets | OffsetsLater | None = None, group: GroupMetadata | str = ""
     ) -> asyncio.Future[None]:
-        """Begin to commit; the future is done when all of the transaction is. `begin` may be called at once.
+        """Begin to commit; the future is done when the transaction is committed. `begin` may follow at once.
 
-        `offsets`, `group`: as for `send_offsets`; a function is called once all records of the transaction
-        are acknowledged, for offsets that depend on where those landed.
+        `offsets`, `group`: as for `send_offsets`. `offsets` may be a function, called once all records of
+        the transaction are acknowledged, for offsets that depend on theirs.
 
-        Waits for the transaction before to be committed, and for calls of `send` that wait for memory. Where
-        the commit fails, the future and every call raise why, and the next transaction, if it was begun,
-        falls with it: `abort` ends both.
+        Waits for the previous commit, and for calls of `send` that wait for memory. If the commit fails, the
+        future and every call raise the error. The next transaction, if it was begun, fails with it: `abort`
+        ends both.
         """
         transaction = self._filling()
         if offsets and not group:
@@ -242,11 +239,12 @@ class TransactionalProducer:
         return transaction.outcome
 
     async def abort(self) -> None:
-        """Abort the transaction: what was not acknowledged is given up, `send`s that wait raise.
+        """Abort the transaction: give up records that are not acknowledged, and fail `send`s that wait.
 
-        After AbortableTransactionError it makes the producer ready for the next transaction. One that is
-        closing is waited for first, and is aborted with the next where its commit has failed. Asked until it
-        is answered; if it was cancelled, call it again. Raises ProducerFenced or FatalTransactionError.
+        After an AbortableTransactionError the producer is ready for the next transaction. A closing
+        transaction is waited for first; if its commit failed, both are aborted. The abort is requested until
+        it is answered; if the call was cancelled, call it again. Raises ProducerFenced or
+        FatalTransactionError.
         """
         async with self._ending:
             if self._transactions.closing is not None:
@@ -260,7 +258,7 @@ class TransactionalProducer:
 
     @property
     def identity(self) -> Identity:
-        """Producer id and epoch of the transaction that is open or was last."""
+        """Producer id and epoch of the open transaction, or of the last one."""
         return self._transactions.gate.identity
 
     @property
@@ -269,7 +267,7 @@ class TransactionalProducer:
         return 2 if self._transactions.gate.implicit else 1
 
     def statistics(self) -> dict[str, int]:
-        """`BatchProducer`'s, and transactions_committed, transactions_aborted."""
+        """Return `BatchProducer.statistics`, with transactions_committed and transactions_aborted."""
         return {
             **self._batches.statistics(),
             "transactions_committed": self._transactions.committed,
@@ -277,13 +275,13 @@ class TransactionalProducer:
         }
 
     def partition_for(self, topic: str, key: bytes | None, partition_count: int) -> int:
-        """Kafka's default partitioner, as `BatchProducer.partition_for`."""
+        """Return the partition by Kafka's default partitioner, as `BatchProducer.partition_for` does."""
         return self._batches.partition_for(topic, key, partition_count)
 
     def partitioned(
         self, topic: str, records: Sequence[NewRecord], partition_count: int
     ) -> dict[int, list[NewRecord]]:
-        """As `BatchProducer.partitioned`."""
+        """Return the records by partition, as `BatchProducer.partitioned` does."""
         return self._batches.partitioned(topic, records, partition_count)
 
     # --- states ---

@@ -23,14 +23,14 @@ async def test_room_is_given_first_come_first_served() -> None:
     memory.free(8)
     await asyncio.gather(*waiting)
     assert order == [9, 1]
-    assert memory.taken == 10
+    assert memory.used == 10
 
 
 async def test_more_than_all_is_given_to_one_alone() -> None:
     memory = Memory(10)
     assert memory.try_take(50)
     memory.free(50)
-    assert memory.taken == 0
+    assert memory.used == 0
 
 
 async def test_whoever_stops_waiting_lets_the_next_go_on() -> None:
@@ -40,7 +40,7 @@ async def test_whoever_stops_waiting_lets_the_next_go_on() -> None:
     await asyncio.sleep(0)
     big.cancel()
     await small
-    assert memory.taken == 7
+    assert memory.used == 7
 
 
 async def test_room_given_to_one_cancelled_at_that_moment_comes_back() -> None:
@@ -52,7 +52,7 @@ async def test_room_given_to_one_cancelled_at_that_moment_comes_back() -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert memory.taken == 0
+    assert memory.used == 0
 
 
 async def test_failing_ends_all_waiting() -> None:
