@@ -1,7 +1,7 @@
-"""Sharing out partitions among a group's consumers: range, roundrobin, cooperative-sticky.
+"""Assignment of partitions to a group's consumers: range, roundrobin, cooperative-sticky.
 
-Pure functions from what members said and how many partitions topics have to who reads what. Members
-and topics are taken in order of their names, so that every leader decides alike.
+Pure functions from members' subscriptions and topics' partition counts to assignments. Members and topics
+are taken in order of their names, so that every leader decides alike.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from kafka_client.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member wants and has: topics, the partitions it owns, and since which generation (KIP-429,
-    KIP-792).
-    """
+    """A member's topics, the partitions it owns, and the generation that assigned them (KIP-429, KIP-792)."""
 
     topics: Sequence[str]
     owned: Sequence[TopicPartition] = ()
@@ -31,10 +29,10 @@ Assignor = Callable[[Members, PartitionCounts], Assignment]
 
 
 def assign_range(members: Members, counts: PartitionCounts) -> Assignment:
-    """Each topic's partitions in consecutive runs over its members.
+    """Assign each topic's partitions in consecutive runs over its members.
 
     Topics with the same partition count and members are cut alike: partition n of each goes to the same
-    member, which is what joining co-partitioned topics needs.
+    member, as joins of co-partitioned topics need.
     """
     assignment: Assignment = {member: [] for member in sorted(members)}
     for topic, subscribers in _subscribers(members, counts).items():
@@ -48,7 +46,7 @@ def assign_range(members: Members, counts: PartitionCounts) -> Assignment:
 
 
 def assign_roundrobin(members: Members, counts: PartitionCounts) -> Assignment:
-    """All partitions dealt out one by one, passing over members that did not subscribe to the topic."""
+    """Assign all partitions one by one in turn, skipping members that did not subscribe to the topic."""
     assignment: Assignment = {member: [] for member in sorted(members)}
     row = list(assignment)
     place = 0
@@ -63,10 +61,10 @@ def assign_roundrobin(members: Members, counts: PartitionCounts) -> Assignment:
 
 
 def assign_cooperative_sticky(members: Members, counts: PartitionCounts) -> Assignment:
-    """As even as can be with as few moves as can be; what moves is given up first, handed over next time.
+    """Assign as evenly as possible with as few moves as possible, each over two rebalances (KIP-429).
 
-    A partition that is to move is first in no member's assignment: its owner sees that it is gone, gives it
-    up and joins again, and that rebalance assigns it (KIP-429).
+    The first rebalance leaves a partition that moves out of every assignment: its owner gives the partition
+    up and joins again. The second rebalance assigns it to the new owner.
     """
     owners = _owners(members, counts)
     assignment = _balance(members, counts, owners)
@@ -82,20 +80,20 @@ ASSIGNORS: Mapping[str, Assignor] = {
 }
 
 COOPERATIVE = frozenset({"cooperative-sticky"})
-"""Members keep their partitions while a rebalance is on."""
+"""Assignors whose members keep their partitions during a rebalance."""
 
 
 def _subscribers(members: Members, counts: PartitionCounts) -> dict[str, list[str]]:
-    """Each existing topic's members, both in order."""
-    wanted: dict[str, list[str]] = defaultdict(list)
+    """Return the members of each existing topic, both in order."""
+    subscribers: dict[str, list[str]] = defaultdict(list)
     for member in sorted(members):
         for topic in set(members[member].topics):
-            wanted[topic].append(member)
-    return {topic: wanted[topic] for topic in sorted(wanted) if counts.get(topic)}
+            subscribers[topic].append(member)
+    return {topic: subscribers[topic] for topic in sorted(subscribers) if counts.get(topic)}
 
 
 def _owners(members: Members, counts: PartitionCounts) -> dict[TopicPartition, str]:
-    """Who owns what by right: of several claims the one of the latest generation, of two equal ones none."""
+    """Return the owners of claimed partitions; the latest generation wins, and equal claims cancel out."""
     claims: dict[TopicPartition, list[tuple[int, str]]] = defaultdict(list)
     for member, subscription in members.items():
         for tp in subscription.owned:
@@ -113,12 +111,12 @@ def _owners(members: Members, counts: PartitionCounts) -> dict[TopicPartition, s
 def _balance(
     members: Members, counts: PartitionCounts, owners: Mapping[TopicPartition, str]
 ) -> dict[str, list[TopicPartition]]:
-    """Keep what is owned, hand out the rest to whoever has least, then even out by single moves."""
+    """Keep owned partitions, give the rest to the members with fewest, then even out by single moves."""
     subscribers = _subscribers(members, counts)
     assignment: Assignment = {member: [] for member in sorted(members)}
     for tp, member in sorted(owners.items()):
         assignment[member].append(tp)
-    # Partitions with few subscribed members first, before those members are full of what all subscribe to.
+    # Partitions with few subscribers first, before those members are full of partitions of other topics.
     free = [
         TopicPartition(topic, partition)
         for topic in sorted(subscribers, key=lambda topic: len(subscribers[topic]))
@@ -137,9 +135,7 @@ def _least(assignment: Assignment, members: Iterable[str]) -> list[TopicPartitio
 
 
 def _move_one(assignment: Assignment, subscribers: Mapping[str, Sequence[str]]) -> bool:
-    """Move one partition from a member to another that has at least two fewer; False if there is none to
-    move.
-    """
+    """Move one partition to a member that has at least two fewer; return False if there is none to move."""
     for giver in sorted(assignment, key=lambda member: len(assignment[member]), reverse=True):
         for tp in reversed(assignment[giver]):
             taker = _least(assignment, subscribers[tp.topic])

@@ -481,8 +481,8 @@ class Consumer:
     async def _assigned(self, assignment: bytes, generation: int) -> None:
         """Add new partitions and give up those taken away (cooperative only); join again after the latter."""
         new = set(decode_assignment(assignment))
-        gone, added = self._owned - new, new - self._owned
-        await self._remove_partitions(gone, self._on_revoked)
+        removed, added = self._owned - new, new - self._owned
+        await self._remove_partitions(removed, self._on_revoked)
         positions = await self._persistent_starting_positions(added)
         # A partition in `assignment` can be sought: nothing is awaited before the fetcher has it, too.
         self._owned = new
@@ -492,7 +492,7 @@ class Consumer:
         self._fetcher.pause(added)
         await _call(self._on_assigned, added)
         self._fetcher.resume(added - self._paused)
-        if gone and self._member is not None:
+        if removed and self._member is not None:
             self._member.request_rejoin()
 
     async def _revoked(self, assignment: bytes, generation: int) -> None:
@@ -502,24 +502,24 @@ class Consumer:
         await self._remove_partitions(self._owned, self._on_lost, are_lost=True)
 
     async def _remove_partitions(
-        self, gone: set[TopicPartition], callback: PartitionsCallback | None, *, are_lost: bool = False
+        self, removed: set[TopicPartition], callback: PartitionsCallback | None, *, are_lost: bool = False
     ) -> None:
         """Call `callback` while the partitions are still assigned and hand out nothing; then stop reading."""
-        gone = set(gone)
-        if not gone:
+        removed = set(removed)
+        if not removed:
             return
-        self._give_back(gone)
-        self._fetcher.pause(gone)
+        self._give_back(removed)
+        self._fetcher.pause(removed)
         if self._auto_commit is not None and not are_lost:
             await self._auto_commit.run(is_last=True)
         self._in_callback = True
         try:
-            await _call(callback, gone)
+            await _call(callback, removed)
         finally:
             self._in_callback = False
-        self._owned -= gone
-        self._paused -= gone
-        for tp in gone:
+        self._owned -= removed
+        self._paused -= removed
+        for tp in removed:
             self._forget_records(tp)
             self._fetcher.remove(tp)
 

@@ -1,6 +1,4 @@
-"""The consumer protocol: what consumers tell their group's leader, and what it tells them (KIP-54,
-KIP-429).
-"""
+"""The consumer protocol: subscriptions for the group's leader, and assignments from it (KIP-54, KIP-429)."""
 
 from __future__ import annotations
 
@@ -19,13 +17,13 @@ from kafka_client.wire.messages.consumer_protocol_subscription import ConsumerPr
 
 SUBSCRIPTION_VERSION = 3
 ASSIGNMENT_VERSION = 1
-"""Nothing of ours is in later versions, and every consumer reads this one."""
+"""Later versions add no field that is used here, and every consumer reads this one."""
 
 
 class ConsumerProtocol:
-    """One assignor as a group protocol. `subscription` gives this member's present state.
+    """A group protocol of one assignor. `subscription` returns this member's present state.
 
-    `assigned_by_counts`: the partition counts the last assignment made here went by; the leader watches them.
+    `assigned_by_counts`: the partition counts of the last assignment made here, which the leader watches.
     """
 
     def __init__(self, name: str, client: Client, subscription: Callable[[], Subscription]) -> None:
@@ -37,11 +35,11 @@ class ConsumerProtocol:
         self._subscription = subscription
 
     def metadata(self) -> bytes:
-        """This member's subscription."""
+        """Return this member's subscription, encoded."""
         return encode_subscription(self._subscription())
 
     async def assign(self, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """Share out all partitions of the topics the members named, as far as they exist."""
+        """Assign all partitions of the members' topics that exist; return encoded assignments by member."""
         subscriptions = {member: decode_subscription(data) for member, data in members.items()}
         topics = {topic for subscription in subscriptions.values() for topic in subscription.topics}
         counts = await partition_counts(self._client, topics)
@@ -51,7 +49,7 @@ class ConsumerProtocol:
 
 
 async def partition_counts(client: Client, topics: Iterable[str]) -> dict[str, int]:
-    """Fresh partition counts; 0 for a topic that does not exist."""
+    """Return fresh partition counts; 0 for a topic that does not exist."""
     names = set(topics)
     metadata = await client.metadata(names, refresh=True, allow_missing=True)
     return {
@@ -61,7 +59,7 @@ async def partition_counts(client: Client, topics: Iterable[str]) -> dict[str, i
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
-    """A subscription as it travels in JoinGroup."""
+    """Encode a subscription for JoinGroup."""
     return encode_versioned(
         ConsumerProtocolSubscription(
             topics=sorted(subscription.topics),
@@ -76,14 +74,14 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """A member's subscription; MalformedMessage."""
+    """Decode a member's subscription. Raises MalformedMessage."""
     message = decode_versioned(ConsumerProtocolSubscription, data)
     owned = [TopicPartition(t.topic, p) for t in message.owned_partitions for p in t.partitions]
     return Subscription(message.topics, owned, message.generation_id)
 
 
 def encode_assignment(tps: Iterable[TopicPartition]) -> bytes:
-    """An assignment as it travels in SyncGroup."""
+    """Encode an assignment for SyncGroup."""
     return encode_versioned(
         ConsumerProtocolAssignment(
             assigned_partitions=[
@@ -96,7 +94,7 @@ def encode_assignment(tps: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """The partitions of an assignment; MalformedMessage. No bytes at all are no partitions."""
+    """Decode the partitions of an assignment; empty bytes are no partitions. Raises MalformedMessage."""
     if not data:
         return []
     message = decode_versioned(ConsumerProtocolAssignment, data)

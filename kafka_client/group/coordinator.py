@@ -1,4 +1,4 @@
-"""Talking to a group's coordinator, wherever it is, and the group's committed offsets (KIP-496, KIP-709)."""
+"""Requests to a group's coordinator, wherever it is, and the group's committed offsets (KIP-496, KIP-709)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 async def ask_coordinator(
     client: Client, group_id: str, message: Message, *, lane: str = "", timeout_ms: int | None = None
 ) -> Any:
-    """One request to the group's coordinator; a broken connection makes it looked up anew next time."""
+    """Send a request to the group's coordinator; after a lost connection the next call looks it up again."""
     node = await client.coordinator(group_id)
     try:
         return await client.request(message, node=node, lane=lane, timeout_ms=timeout_ms)
@@ -47,8 +47,9 @@ async def ask_coordinator(
 
 
 def coordinator_error(client: Client, group_id: str, code: int, what: str = "") -> KafkaError:
-    """The exception for a coordinator's error code; if it says the coordinator moved, it is
-    looked up anew.
+    """Return the exception for a coordinator's error code.
+
+    If the code says that the coordinator moved, the next request looks it up again.
     """
     if code in _MOVED:
         client.forget_coordinator(group_id)
@@ -67,7 +68,7 @@ async def commit_offsets(
 ) -> None:
     """Commit offsets, as a member or (generation -1) from outside a group without members.
 
-    Raises RebalanceNeeded, Fenced, or KafkaError naming the partition; what may mend is retried.
+    Raises RebalanceNeeded, Fenced, or KafkaError naming the partition; passing errors are retried.
     """
     if not offsets:
         return
@@ -93,9 +94,7 @@ async def commit_offsets(
                     tp = TopicPartition(topic.name, p.partition_index)
                     error = coordinator_error(client, group_id, p.error_code, f"committing {tp}")
                     if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                        return (
-                            error  # The topic is gone: asking the coordinator again will not bring it back.
-                        )
+                        return error  # The topic was deleted: a retry would not help.
                     raise error
         return None
 
@@ -122,17 +121,17 @@ async def fetch_offsets(
     require_stable: bool = True,
     lane: str = "",
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """A group's committed offsets (None: all of them); partitions without one are left out.
+    """Return a group's committed offsets (`tps` None: all of them), without partitions that have none.
 
     `require_stable`: wait for transactions that are about to commit offsets (KIP-447).
     """
-    asked = None if tps is None else by_topic(tps)
-    if asked is not None and not asked:
+    partitions = None if tps is None else by_topic(tps)
+    if partitions is not None and not partitions:
         return {}
     old, new = None, None
-    if asked is not None:
-        old = [OffsetFetchRequestTopic(name=name, partition_indexes=ps) for name, ps in asked.items()]
-        new = [OffsetFetchRequestTopics(name=name, partition_indexes=ps) for name, ps in asked.items()]
+    if partitions is not None:
+        old = [OffsetFetchRequestTopic(name=name, partition_indexes=ps) for name, ps in partitions.items()]
+        new = [OffsetFetchRequestTopics(name=name, partition_indexes=ps) for name, ps in partitions.items()]
     request = OffsetFetchRequest(
         group_id=group_id,
         require_stable=require_stable,
@@ -145,16 +144,16 @@ async def fetch_offsets(
         answer = response.groups[0] if response.groups else response
         if answer.error_code:
             raise coordinator_error(client, group_id, answer.error_code, "fetching offsets")
-        found = {}
+        offsets = {}
         for topic in answer.topics:
             for p in topic.partitions:
                 tp = TopicPartition(topic.name, p.partition_index)
                 if p.error_code:
                     raise coordinator_error(client, group_id, p.error_code, f"committed offset of {tp}")
                 if p.committed_offset >= 0:
-                    found[tp] = OffsetAndMetadata(
+                    offsets[tp] = OffsetAndMetadata(
                         p.committed_offset, p.metadata or "", p.committed_leader_epoch
                     )
-        return found
+        return offsets
 
     return await client.retrying(attempt)

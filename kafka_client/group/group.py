@@ -1,11 +1,11 @@
-"""A member of a group by the classic protocol, whatever the group is for.
+"""A member of a group by the classic protocol, for any protocol type.
 
     joining ──JoinGroup, SyncGroup──▶ stable ──rebalance signalled, or `request_rejoin`──▶ joining
        ▲                                │
-       └──────── membership lost ───────┘        a fatal answer, or a callback's exception, ends it
+       └──────── membership lost ───────┘        a fatal error, or a callback's exception, ends it
 
-One task goes round this circle and runs the callbacks; another sends heartbeats meanwhile. The requests
-themselves are `membership`'s.
+One task goes round this circle and runs the callbacks; another sends heartbeats meanwhile. `membership` sends
+the requests.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from kafka_client.topic_partition import TopicPartition
 T = TypeVar("T")
 
 LEAVE_SECONDS = 3.0
-"""How long a close waits for a coordinator that does not answer: leaving is a courtesy."""
+"""How long a close waits for a coordinator that does not answer; without LeaveGroup the session times out."""
 
 AssignmentCallback = Callable[[bytes, int], Awaitable[None] | None]
 
 
 class GroupProtocol(Protocol):
-    """One way to share out the group's work; the group picks one that all members know."""
+    """A way to divide the group's work; the group picks one that all members support."""
 
     @property
     def name(self) -> str:
@@ -42,27 +42,28 @@ class GroupProtocol(Protocol):
         ...
 
     def metadata(self) -> bytes | Awaitable[bytes]:
-        """What this member tells the leader; asked for anew before every join."""
+        """Return this member's data for the leader; called before every join."""
         ...
 
     def assign(self, members: Mapping[str, bytes]) -> Mapping[str, bytes] | Awaitable[Mapping[str, bytes]]:
-        """On the leader: from each member id's metadata to each member id's assignment."""
+        """Return each member id's assignment by the members' metadata; called on the leader."""
         ...
 
 
 class GroupMember:
-    """Joins a group, keeps its membership alive and reports assignments.
+    """A member of a group, which keeps its membership alive and reports assignments.
 
-    `on_assigned(assignment, generation)` after each rebalance; `on_revoked(assignment, generation)` before
-    joining again, when `eager`, and before leaving (a cooperative protocol compares assignments itself and
-    calls `request_rejoin`); `on_lost(assignment, generation)` when membership ended without asking
-    (default: `on_revoked`). Callbacks may be async, run one at a time, and heartbeats go on meanwhile. An
-    exception in a callback ends the member: `check` and `wait_joined` raise it, `on_failed` hears of it.
+    `on_assigned(assignment, generation)` is called after each rebalance. `on_revoked(assignment, generation)`
+    is called before leaving and, if `eager`, before joining again. A cooperative protocol compares
+    assignments itself and calls `request_rejoin`. `on_lost(assignment, generation)` is called when the
+    coordinator ended the membership (default: `on_revoked`). Callbacks may be async and run one at a time;
+    heartbeats go on meanwhile. An exception in a callback ends the member: `check` and `wait_joined` raise
+    it, and `on_failed` gets it.
 
-    `session_timeout_ms`: without a heartbeat for so long the coordinator gives the place away.
-    `rebalance_timeout_ms`: how long the others wait for our callbacks. `group_instance_id`: static
-    membership (KIP-345), the place survives a restart within the session timeout.
-    `assigned_partitions`: how many are held, for the client's metrics.
+    `session_timeout_ms`: time without a heartbeat after which the coordinator removes the member.
+    `rebalance_timeout_ms`: how long the other members wait for this one's callbacks. `group_instance_id`:
+    static membership (KIP-345), which survives a restart within the session timeout.
+    `assigned_partitions`: returns the number of assigned partitions, for the client's metrics.
     """
 
     def __init__(
@@ -103,9 +104,10 @@ class GroupMember:
         )
         self._metrics = self._place.metrics
         self._assigned_partitions = assigned_partitions
-        self._told = ExitStack()
-        """Ends what metrics tell of this member."""
-        self._held: tuple[bytes, int] | None = None
+        self._reported = ExitStack()
+        """Removes this member's metrics."""
+        self._current: tuple[bytes, int] | None = None
+        """The assignment and its generation, until it is revoked or lost."""
         self._joined: Joined | None = None
         self._session_timeout = session_timeout_ms / 1000
         self._heard_at = 0.0
@@ -125,17 +127,17 @@ class GroupMember:
 
     @property
     def member_id(self) -> str:
-        """The coordinator's name for this member, "" before the first join."""
+        """The id that the coordinator gave this member, "" before the first join."""
         return self._place.member_id
 
     @property
     def generation(self) -> int:
-        """The generation joined last, -1 while there is none."""
+        """The current generation, -1 if there is none."""
         return self._place.generation
 
     @property
     def is_leader(self) -> bool:
-        """Whether this member leads the current generation."""
+        """True if this member leads the current generation."""
         return self._joined is not None and self._joined.leader_id == self._place.member_id
 
     @property
@@ -150,26 +152,29 @@ class GroupMember:
 
     @property
     def assignment(self) -> bytes:
-        """The assignment held, b"" while there is none."""
-        return self._held[0] if self._held else b""
+        """The current assignment, b"" if there is none."""
+        return self._current[0] if self._current else b""
 
     @property
     def is_stable(self) -> bool:
-        """Whether an assignment is held, `on_assigned` has returned and no rebalance is under way."""
+        """True if `on_assigned` has returned for the current assignment and no rebalance is under way."""
         return self._stable.is_set() and not self._rejoin.is_set()
 
     @property
     def is_joining(self) -> bool:
-        """Whether a rebalance is between this member's JoinGroup and the assignment, or JoinGroup waits for
-        `holding_generation`: what is committed meanwhile may be refused. With a cooperative protocol work
-        goes on, and is committed afterwards.
+        """True from this member's JoinGroup to the assignment, or while it waits for `holding_generation`.
+
+        Commits may be refused meanwhile. With a cooperative protocol work goes on, and is committed
+        afterwards.
         """
         return self._joining or self._waits_to_join
 
     @contextmanager
     def holding_generation(self) -> Iterator[None]:
-        """Keep the generation while the body runs, for commits of several steps: a rebalance that begins
-        meanwhile is joined behind it. Enter it while not `is_joining`, with no await in between.
+        """Keep the generation while the body runs, for commits of several steps.
+
+        A rebalance that begins meanwhile is joined after the body. Enter it while not `is_joining`, with no
+        await in between.
 
         The coordinator waits for the join as long as the rebalance timeout, and no longer.
         """
@@ -184,7 +189,7 @@ class GroupMember:
     # --- life ---
 
     async def start(self) -> None:
-        """Begin: joins in the background; returns at once. `wait_joined` waits for the first assignment."""
+        """Begin to join in the background. `wait_joined` waits for the first assignment."""
         if not self._tasks:
             remove = self._client.metrics.add(
                 "kafka.consumer",
@@ -192,26 +197,27 @@ class GroupMember:
                 lambda: self._metrics.values(self._assigned_partitions()),
                 client_id=f"{self._client.client_id}-{self._place.lane}",
             )
-            self._told.callback(remove)
+            self._reported.callback(remove)
             self._tasks = [
                 asyncio.create_task(self._run(), name=f"group-{self._group_id}"),
                 asyncio.create_task(self._beat(), name=f"heartbeat-{self._group_id}"),
             ]
 
     async def wait_joined(self) -> None:
-        """Wait until an assignment is held and `on_assigned` has returned; raises what ended the member."""
+        """Wait until `on_assigned` has returned for an assignment. Raises the error that ended the member."""
         self.check()
         await self._stable.wait()
         self.check()
 
     async def close(self, *, leave: bool = True) -> None:
-        """Revoke, leave the group (not as a static member: its place is kept) and stop. Not from a
-        callback.
+        """Revoke the assignment, leave the group and stop. Must not be called from a callback.
+
+        A static member does not leave: the coordinator keeps its place.
         """
         if self._closed:
             return
         self._closed = True
-        self._told.close()
+        self._reported.close()
         async with self._calling:
             for task in self._tasks[:1]:
                 task.cancel()
@@ -238,10 +244,10 @@ class GroupMember:
         self._rejoin.set()
 
     async def step_out(self, reason: str) -> None:
-        """Leave the group for now, because the work stands still: the others take it over at once.
+        """Leave the group for now because the work has stopped: other members take it over at once.
 
-        As a static member too: its place is not kept (unlike a close). `confirm` raises from now on. The next
-        `request_rejoin` reports the assignment as lost and joins anew.
+        A static member leaves as well, unlike at `close`. `confirm` raises from now on. The next
+        `request_rejoin` reports the assignment as lost and joins again.
         """
         if not self._place.member_id:
             return
@@ -256,11 +262,10 @@ class GroupMember:
             raise self._failure
 
     async def confirm(self) -> None:
-        """Return if the coordinator has heard of this member within the session timeout; else ask it.
+        """Return if a heartbeat was answered within the session timeout; otherwise send one.
 
-        A process that was suspended or starved learns here that its partitions were given to others:
-        RebalanceNeeded. Call it before work that must not be done twice; it sends nothing while heartbeats
-        are answered.
+        Raises RebalanceNeeded if the partitions may belong to others, as after a process was suspended. Call
+        it before work that must not be done twice.
         """
         generation = self._place.generation
         if generation != NO_GENERATION and self._now() - self._heard_at < self._session_timeout:
@@ -277,9 +282,9 @@ class GroupMember:
     # --- offsets ---
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this member is now, for offsets that a transaction commits (KIP-447).
+        """Return this member's identity and generation, for offsets that a transaction commits (KIP-447).
 
-        RebalanceNeeded while it has no generation: nothing would fence it then.
+        Raises RebalanceNeeded if there is no generation, since nothing would fence the member then.
         """
         if self._place.generation == NO_GENERATION:
             raise RebalanceNeeded(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self._group_id!r}: not a member now")
@@ -293,7 +298,7 @@ class GroupMember:
     async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
         """Commit offsets (next record to read) under the current generation; from outside if never started.
 
-        RebalanceNeeded: the generation is over, these partitions may be somebody else's already.
+        Raises RebalanceNeeded if the generation is over: the partitions may belong to another member.
         """
         self.check()
         if self._tasks and self._place.generation == NO_GENERATION:
@@ -317,7 +322,7 @@ class GroupMember:
     async def committed(
         self, tps: Iterable[TopicPartition], *, require_stable: bool = True
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's committed offsets; partitions without one are left out.
+        """Return the group's committed offsets, without partitions that have none.
 
         `require_stable`: wait for transactions that are about to commit offsets (KIP-447).
         """
@@ -336,7 +341,7 @@ class GroupMember:
                     await self._give_up_assignment()
                 with self._metrics.rebalance.timed():
                     assignment = await self._enter_generation()
-                    self._held = (assignment, self._place.generation)
+                    self._current = (assignment, self._place.generation)
                     await self._call(self._on_assigned, self._metrics.assigned)
                 self._metrics.rebalanced()
                 self._stable.set()
@@ -345,7 +350,7 @@ class GroupMember:
             await self._end(error)
 
     async def _enter_generation(self) -> bytes:
-        """Join and sync until that succeeds; raises only what trying again cannot mend."""
+        """Join and sync until both succeed; return the assignment. Raises errors that are not retriable."""
         backoff = self._client.backoff()
         while True:
             try:
@@ -355,8 +360,8 @@ class GroupMember:
                 data = [(name, await _result(p.metadata())) for name, p in self._protocols.items()]
                 before, self._joined = self._joined, await self._place.join(data)
                 if before is not None and self._joined.generation > before.generation + 1:
-                    # A generation went by without us, as happens to static members that are late. The leader
-                    # may have given others what it did not know we have.
+                    # The group had a generation without this member, as happens to late static members. The
+                    # leader may have assigned this member's partitions to others.
                     self._lost = True
                     await self._give_up_assignment()
                 assignment = await self._place.sync(self._joined, await self._assign(self._joined))
@@ -374,9 +379,7 @@ class GroupMember:
                 self._joining = False
 
     async def _wait_until_unheld(self) -> None:
-        """Wait until the generation may be given up. If the coordinator says meanwhile that this member is
-        out, the assignment is given up before it joins anew.
-        """
+        """Wait until no `holding_generation` runs; give up the assignment if the membership is lost."""
         self._waits_to_join = True
         try:
             while self._holds or self._lost:
@@ -389,7 +392,7 @@ class GroupMember:
             self._waits_to_join = False
 
     async def _turned_away(self, error: RebalanceNeeded) -> None:
-        """Joining failed: give up the assignment if our membership or its generation is over."""
+        """Handle a refused join: give up the assignment if the membership or its generation is over."""
         if error.code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._place.forget_member()
         elif error.code == ErrorCode.ILLEGAL_GENERATION:
@@ -400,9 +403,9 @@ class GroupMember:
         await self._give_up_assignment()
 
     def _note_rebalance(self, error: RebalanceNeeded, generation: int) -> None:
-        """A heartbeat or commit of `generation` was told that a rebalance is on, or that we are out."""
+        """Note a rebalance, or the loss of the membership, that a heartbeat or commit has reported."""
         if self._joining or generation != self._place.generation:
-            return  # Old news: we are joining, or have joined since.
+            return  # outdated: this member is joining, or has joined since
         if error.code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._place.forget_member()
             self._lost = True
@@ -421,20 +424,20 @@ class GroupMember:
             await self._call(self._on_lost, self._metrics.lost)
         else:
             await self._call(self._on_revoked, self._metrics.revoked)
-        self._held, self._lost = None, False
+        self._current, self._lost = None, False
 
     async def _call(self, callback: AssignmentCallback | None, duration: Windowed) -> None:
-        """Run a callback with the assignment held; `close` waits for it to end."""
-        if callback is None or self._held is None:
+        """Run a callback with the current assignment, if there is one; `close` waits for it to end."""
+        if callback is None or self._current is None:
             return
         async with self._calling:
             with duration.timed():
-                result = callback(*self._held)
+                result = callback(*self._current)
                 if inspect.isawaitable(result):
                     await result
 
     async def _end(self, error: BaseException) -> None:
-        """A fatal answer or a callback's exception: stop, and let the others go on without us."""
+        """Stop after a fatal error or a callback's exception, and leave the group to the others."""
         self._failure = error
         fenced = isinstance(error, Fenced)
         if fenced:
@@ -452,12 +455,12 @@ class GroupMember:
                 async with asyncio.timeout(LEAVE_SECONDS):
                     await self._place.leave(reason)
             except (MillstreamError, TimeoutError):
-                pass  # The session timeout does the same, later.
+                pass  # The coordinator removes the member after the session timeout.
 
     # --- heartbeats ---
 
     async def _beat(self) -> None:
-        """Heartbeats while there is a generation, also during callbacks; a failed one is repeated sooner."""
+        """Send heartbeats while there is a generation, also during callbacks; repeat a failed one sooner."""
         backoff = self._client.backoff()
         pause = self._heartbeat_interval
         while True:
@@ -496,5 +499,5 @@ class GroupMember:
 
 
 async def _result(value: T | Awaitable[T]) -> T:
-    """A value given at once or later."""
+    """Return a value, awaiting it if needed."""
     return await value if inspect.isawaitable(value) else value

@@ -1,6 +1,4 @@
-"""What a member of a group counts, per request and per rebalance, and tells by the names of Kafka's
-`consumer-coordinator-metrics`.
-"""
+"""A group member's counts per request and per rebalance, by Kafka's `consumer-coordinator-metrics`."""
 
 from __future__ import annotations
 
@@ -11,11 +9,11 @@ from kafka_client.metrics.metrics import Values
 from kafka_client.metrics.windowed import Windowed, in_ms
 
 NEVER = -1.0
-"""Seconds since what has not happened yet, as in Kafka."""
+"""Seconds since an event that has not happened yet, as in Kafka."""
 
 
 class GroupMetrics:
-    """One member's. Times are in seconds, by `clock`, which only grows."""
+    """A member's metrics. Times are in seconds, by `clock`, which only grows."""
 
     __slots__ = (
         "_clock",
@@ -37,23 +35,23 @@ class GroupMetrics:
         self.heartbeat, self.commit = Windowed(clock), Windowed(clock)
         self.join, self.sync = Windowed(clock), Windowed(clock)
         self.rebalance = Windowed(clock)
-        """From the first request for a generation to the assignment taken up."""
+        """Time from the first request for a generation until `on_assigned` has returned."""
         self.assigned, self.revoked, self.lost = Windowed(clock), Windowed(clock), Windowed(clock)
-        """The callbacks."""
+        """Times of the callbacks."""
         self.failed_rebalances = 0
         self._heartbeat_at: float | None = None
         self._rebalanced_at: float | None = None
 
     def beats(self) -> None:
-        """A heartbeat goes out."""
+        """Note that a heartbeat is sent now."""
         self._heartbeat_at = self._clock()
 
     def rebalanced(self) -> None:
-        """An assignment was taken up."""
+        """Note that a rebalance has ended now."""
         self._rebalanced_at = self._clock()
 
     def values(self, assigned_partitions: int) -> Values:
-        """By Kafka's names, times in milliseconds unless the name says otherwise, as there."""
+        """Return the metrics by Kafka's names, with times in milliseconds unless the name says otherwise."""
         return {
             "heartbeat-total": self.heartbeat.count,
             "heartbeat-response-time-max": self.heartbeat.largest * 1000,

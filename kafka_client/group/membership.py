@@ -1,8 +1,7 @@
-"""The classic group protocol's requests, for one member: join, sync, heartbeat, leave (KIP-62, KIP-345,
-KIP-394).
+"""The classic group protocol's requests for one member: join, sync, heartbeat, leave.
 
-Each call is one exchange with the coordinator and raises what it answered. When to call which is `group`'s
-work.
+Sources: KIP-62, KIP-345, KIP-394. Each call is one exchange with the coordinator and raises the error of its
+answer. `group` decides when to call which.
 """
 
 from __future__ import annotations
@@ -30,14 +29,12 @@ from kafka_client.wire.messages.sync_group import (
 
 NO_GENERATION = -1
 _JOIN_SLACK_MS = 5_000
-"""The coordinator answers when the rebalance timeout is over; its answer needs a moment more."""
+"""Time for the coordinator's answer, which may come only when the rebalance timeout is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What JoinGroup told: the generation, its protocol and leader, and for the leader all members'
-    metadata.
-    """
+    """The result of JoinGroup: generation, protocol and leader, and for the leader all members' metadata."""
 
     generation: int
     protocol: str
@@ -47,7 +44,7 @@ class Joined:
 
 
 class Membership:
-    """One member's place in a group: its id and generation, and the requests that carry them.
+    """A member's place in a group: its id and generation, and the requests that carry them.
 
     Joining has a connection of its own: the coordinator holds a JoinGroup back until all have joined, and
     heartbeats and commits must not queue up behind it.
@@ -77,17 +74,17 @@ class Membership:
         self._join_timeout_ms = max(client.request_timeout_ms, rebalance_timeout_ms + _JOIN_SLACK_MS)
 
     def forget_generation(self) -> None:
-        """The generation is over for us."""
+        """Forget the generation, which is over for this member."""
         self.generation = NO_GENERATION
 
     def forget_member(self) -> None:
-        """The coordinator does not know us any more."""
+        """Forget the member id and the generation, which the coordinator does not know any more."""
         self.generation, self.member_id = NO_GENERATION, ""
 
     async def join(self, protocols: Sequence[tuple[str, bytes]]) -> Joined:
-        """Enter the next generation; the coordinator answers when all members have.
+        """Enter the next generation; the coordinator answers when all members have joined.
 
-        RebalanceNeeded MEMBER_ID_REQUIRED: an id was given, call again.
+        Raises RebalanceNeeded with MEMBER_ID_REQUIRED if the coordinator assigned an id: call again.
         """
         request = JoinGroupRequest(
             group_id=self._group_id,
@@ -115,7 +112,7 @@ class Membership:
         )
 
     async def sync(self, joined: Joined, assignments: Mapping[str, bytes]) -> bytes:
-        """Give (as leader) and get assignments; returns ours and begins the generation."""
+        """Send all assignments (as the leader), return this member's, and begin the generation."""
         request = SyncGroupRequest(
             group_id=self._group_id,
             generation_id=joined.generation,
@@ -141,7 +138,7 @@ class Membership:
         )
 
     async def heartbeat(self) -> None:
-        """Say that we live; RebalanceNeeded if the group is about to enter a new generation."""
+        """Send a heartbeat. Raises RebalanceNeeded if the group is about to enter a new generation."""
         request = HeartbeatRequest(
             group_id=self._group_id,
             generation_id=self.generation,
@@ -161,7 +158,7 @@ class Membership:
             raise coordinator_error(self._client, self._group_id, response.error_code, "heartbeat")
 
     async def leave(self, reason: str = "the member is closing") -> None:
-        """Give up our place at once, so that the others need not wait for the session timeout."""
+        """Leave the group, so that the other members need not wait for the session timeout."""
         request = LeaveGroupRequest(
             group_id=self._group_id,
             member_id=self.member_id,
@@ -175,6 +172,6 @@ class Membership:
         self.forget_member()
 
     async def close(self) -> None:
-        """Close the connections; a join under way fails."""
+        """Close the connections; a running join fails."""
         await self._client.close_lane(self._join_lane)
         await self._client.close_lane(self.lane)
