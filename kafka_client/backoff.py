@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt: longer each time, and not in step with others (KIP-580)."""
+"""Pauses before the next attempt: longer each time, and random, so that clients spread out (KIP-580)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 
 class Backoff:
-    """Waiting times that double from `first` to `limit`, each taken at random from its upper half, in
-    seconds. `random`: floats in [0, 1).
+    """Pauses in seconds that double from `first` to `limit`, each at random from 50 to 100 % of that.
+
+    `random` returns floats in [0, 1).
     """
 
     def __init__(self, first: float, limit: float, random: Callable[[], float] = _random.random) -> None:
@@ -16,11 +17,11 @@ class Backoff:
         self.failures = 0
 
     def next(self) -> float:
-        """How long to wait after one more failure."""
+        """Count a failure, and return the seconds to wait after it."""
         full = min(self._limit, self._first * float(1 << min(self.failures, 30)))
         self.failures += 1
         return full * (0.5 + self._random() / 2)
 
     def reset(self) -> None:
-        """After a success."""
+        """Start from `first` again, after a success."""
         self.failures = 0

@@ -1,4 +1,4 @@
-"""Packages that import a name when it is first asked for: who wants one part does not wait for the others."""
+"""Lazy imports of a package's names: an import of one part does not wait for the others."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 
 def at_first_use(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """The package's `__getattr__`; `modules` says which module has which of its names.
+    """Return the package's `__getattr__`; `modules` gives the names of each module.
 
-    The type checker does not read that: the same imports stand under TYPE_CHECKING (a test compares).
+    Type checkers do not read `modules`: the package repeats the imports under TYPE_CHECKING, and a test
+    compares both.
     """
     module_of = {name: module for module, names in modules.items() for name in names}
 
@@ -19,8 +20,8 @@ def at_first_use(package: str, modules: Mapping[str, Sequence[str]]) -> Callable
         module = module_of.get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(module), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        value = getattr(import_module(module), name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     return find

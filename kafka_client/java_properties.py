@@ -5,8 +5,8 @@
     key = a long \\
           value
 
-Trailing blanks of a value are dropped, as Kafka does when it parses the value, unless they count. Left to
-others: what the keys mean.
+Trailing blanks of a value are dropped, as Kafka does when it parses the value, unless `keep_blanks` is set.
+The meaning of keys is left to others.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str, *, keep_blanks: bool = False) -> dict[str, str]:
-    """The keys and values of a properties file; the last of two equal keys wins, as in Java.
+    """Return the keys and values of a properties file; the last of two equal keys wins, as in Java.
 
-    `keep_blanks`: also those at the end of a value, where values are text for people.
+    `keep_blanks`: keep blanks at the end of a value, for values that are text for people.
     """
     properties: dict[str, str] = {}
     for line in _logical_lines(text):
-        found = _KEY_END.search(line)
-        if found is None:
+        key_end = _KEY_END.search(line)
+        if key_end is None:
             properties[_unescape(line)] = ""
             continue
-        end = found.start(1)
+        end = key_end.start(1)
         rest = line[end:].lstrip(_BLANKS)
         if rest[:1] in ("=", ":"):
             rest = rest[1:].lstrip(_BLANKS)
@@ -45,7 +45,7 @@ def parse_properties(text: str, *, keep_blanks: bool = False) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str]) -> str:
-    """A file's text from which `parse_properties` reads the same; but for blanks at the end of a value."""
+    """Return the text that `parse_properties` reads as the same, except blanks at the end of a value."""
     return "".join(f"{_escape_key(key)}={_escape_value(value)}\n" for key, value in properties.items())
 
 
@@ -54,7 +54,7 @@ def _escape_key(key: str) -> str:
 
 
 def _escape_value(value: str) -> str:
-    # Blanks before a value would be taken for some of the file's own.
+    # An unescaped blank before a value would be read as part of the separator.
     shown = _escape(value)
     return f"\\{shown}" if shown[:1] == " " else shown
 
@@ -67,12 +67,15 @@ def _escape(text: str) -> str:
 
 
 def read_properties(path: Path, name: str = "file") -> dict[str, str]:
-    """A file's keys and values; ConfigError, by the setting or option `name`, if it cannot be read."""
+    """Return a file's keys and values. Raises ConfigError for the setting `name` if it cannot be read."""
     return parse_properties(read_text(path, name))
 
 
 def read_text(path: Path, name: str = "file") -> str:
-    """A config file's text, which is UTF-8; a byte order mark, as some editors leave one, is left out."""
+    """Return a config file's text without a byte order mark.
+
+    Raises ConfigError for the setting `name` if the file cannot be read or is not UTF-8.
+    """
     try:
         return path.read_text("utf-8-sig")
     except OSError as e:
@@ -82,7 +85,7 @@ def read_text(path: Path, name: str = "file") -> str:
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
-    """``key=value`` arguments of the command line."""
+    """Parse ``key=value`` arguments of the command line. Raises ConfigError."""
     properties: dict[str, str] = {}
     for override in overrides:
         key, equals, value = override.partition("=")
@@ -93,7 +96,7 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blanks, those ending in an odd number of backslashes joined to the next."""
+    """Yield lines without comments and blank ones; an odd number of backslashes joins a line to the next."""
     pending = ""
     for raw in _LINE_END.split(text):
         line = raw.lstrip(_BLANKS)
@@ -111,13 +114,13 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _unescape(text: str) -> str:
-    def replace(found: re.Match[str]) -> str:
-        escaped = found.group(1)
+    def replace(match: re.Match[str]) -> str:
+        escaped = match.group(1)
         if len(escaped) == 5:
             return chr(int(escaped[1:], 16))
         return _CONTROLS.get(escaped, escaped)
 
     if "\\" not in text:
         return text
-    # Java writes what is beyond 16 bits as two escapes, halves of a UTF-16 pair.
+    # Java writes a character beyond 16 bits as two escapes, the halves of a UTF-16 pair.
     return _ESCAPE.sub(replace, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

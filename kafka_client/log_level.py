@@ -1,4 +1,4 @@
-"""How much a command tells on the standard error."""
+"""The level of a command's log on the standard error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class LogLevel(StrEnum):
-    """Of Python's logging."""
+    """A level of Python's logging."""
 
     DEBUG = "DEBUG"
     INFO = "INFO"

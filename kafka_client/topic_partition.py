@@ -1,4 +1,4 @@
-"""The name of a partition, the same for broker, storage, client and whoever uses the client."""
+"""The name of a partition, for broker, storage, client and users of the client."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """A partition of a topic. Equal to the plain pair, and its hash is the pair's."""
+    """A partition of a topic, equal to the pair (topic, partition), with the same hash."""
 
     topic: str
     partition: int

@@ -1,7 +1,7 @@
-"""What the compiled modules use of `cython`, for where they run as plain Python and Cython is not installed.
+"""The part of `cython` that compiled modules use, for running them as plain Python without Cython.
 
-Nothing here does anything: types are Python's own, and decorators return what they are given. Type checkers
-read this module in place of Cython's, which has no types for its decorators.
+Nothing here has an effect: types are Python's own, and decorators return their argument. Type checkers read
+this module in place of Cython's, which has no types for its decorators.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Administration: topics, configs, offsets, groups, transactions, log folders, leaders, replicas, brokers."""
+"""Admin calls about topics, configs, offsets, groups, transactions, log directories, replicas, brokers."""
 
 from __future__ import annotations
 

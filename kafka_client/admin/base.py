@@ -1,4 +1,4 @@
-"""What every kind of admin call stands on: the client, the time a call may take, the controller."""
+"""The base of all admin calls: the client, the time limit of a call, requests to the controller."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ from kafka_client.errors import ErrorCode, error_for
 from kafka_client.wire import Message
 
 _RESULTS = ("topics", "responses", "results")
-"""Where the controller's answers have their results, by API."""
+"""Fields of the controller's responses that hold the results; the field depends on the API."""
 
 
 class AdminBase:
-    """A client and how long one call on it, with its retries, may take."""
+    """A client, and the time limit of one call with its retries."""
 
     def __init__(self, client: Client, *, timeout_ms: int = 30_000) -> None:
         self._client = client
         self._timeout_ms = timeout_ms
 
     async def _ask_controller(self, request: Message) -> Any:
-        """Ask the controller, or any broker where the cluster names none (a broker passes such requests
-        on).
-        """
+        """Ask the controller, or any broker, which forwards the request, if no controller is known."""
 
         async def ask() -> Any:
             metadata = await self._client.metadata(())
-            known = metadata.controller_id in metadata.brokers
+            has_controller = metadata.controller_id in metadata.brokers
             response = await self._client.request(
                 request,
-                node=metadata.controller_id if known else None,
+                node=metadata.controller_id if has_controller else None,
                 timeout_ms=self._timeout_ms + self._client.request_timeout_ms,
             )
             _check_controller(response)

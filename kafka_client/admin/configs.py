@@ -24,13 +24,13 @@ from kafka_client.wire.messages.incremental_alter_configs import (
 )
 
 TOPICS_A_REQUEST = 200
-"""Of a DescribeConfigs: an answer has some 6 KB a topic."""
+"""Topics in one DescribeConfigs; a response has some 6 KB for each."""
 DEFAULT_CONFIG = 5
-"""The source of what nobody has set."""
+"""The source of a value that is not set anywhere."""
 
 
 class ResourceType(IntEnum):
-    """What a config belongs to."""
+    """The kind of resource that a config belongs to."""
 
     TOPIC = 2
     BROKER = 4
@@ -40,7 +40,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigOp(IntEnum):
-    """What IncrementalAlterConfigs does to a key (KIP-339)."""
+    """An operation of IncrementalAlterConfigs on a key (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -50,9 +50,9 @@ class ConfigOp(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One config value; `source` as in DescribeConfigs (1 topic, 4 static broker, 5 default ...).
+    """A config value; `source` as in DescribeConfigs (1 topic, 4 static broker, 5 default ...).
 
-    `default`: what holds where nobody says anything, None where the broker does not say (or was not asked).
+    `default`: the value that holds if none is set, None if the broker does not report it or was not asked.
     """
 
     name: str
@@ -74,8 +74,10 @@ class ConfigAdmin(AdminBase):
         keys: Sequence[str] | None = None,
         defaults: bool = False,
     ) -> dict[str, ConfigEntry]:
-        """A resource's effective configs by key (`keys` None: all). A broker is named by its id; ""
-        are the defaults of all brokers. `defaults`: ask for each entry's `default`, too.
+        """Return a resource's effective configs by key (`keys` None: all).
+
+        A broker is named by its id; "" names the defaults of all brokers. `defaults`: ask for each entry's
+        `default`, too.
         """
         resource = DescribeConfigsResource(
             resource_type=type, resource_name=name, configuration_keys=None if keys is None else list(keys)
@@ -95,12 +97,12 @@ class ConfigAdmin(AdminBase):
     async def describe_topics_configs(
         self, topics: Iterable[str], *, keys: Sequence[str] | None = None
     ) -> dict[str, dict[str, ConfigEntry] | KafkaError]:
-        """The configs of many topics, `TOPICS_A_REQUEST` a request; a topic's error stands in its place."""
-        found: dict[str, dict[str, ConfigEntry] | KafkaError] = {}
-        wanted = list(topics)
-        for start in range(0, len(wanted), TOPICS_A_REQUEST):
-            found |= await self._describe_topics(wanted[start : start + TOPICS_A_REQUEST], keys)
-        return found
+        """Return the configs of many topics, or a topic's error; ask for `TOPICS_A_REQUEST` at a time."""
+        configs: dict[str, dict[str, ConfigEntry] | KafkaError] = {}
+        names = list(topics)
+        for start in range(0, len(names), TOPICS_A_REQUEST):
+            configs |= await self._describe_topics(names[start : start + TOPICS_A_REQUEST], keys)
+        return configs
 
     async def _describe_topics(
         self, topics: Sequence[str], keys: Sequence[str] | None
@@ -130,9 +132,7 @@ class ConfigAdmin(AdminBase):
         *,
         validate_only: bool = False,
     ) -> None:
-        """Change keys of a resource: to a value, None takes the key's own value away, (operation, value)
-        for lists.
-        """
+        """Change keys of a resource: to a value, by None to the default, or a list by (operation, value)."""
         resource = AlterConfigsResource(
             resource_type=type,
             resource_name=name,
@@ -177,7 +177,7 @@ def _alterable(key: str, change: str | tuple[ConfigOp, str] | None) -> Alterable
 
 
 def _broker_of(name: str, type: ResourceType) -> int | None:
-    """Each broker answers for its own configs only, and any broker for the cluster's defaults ("")."""
+    """Return the only broker that knows the resource, or None for any broker."""
     return int(name) if type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and name else None
 
 
@@ -186,7 +186,7 @@ def _raise_resource(code: int, message: str | None, name: str, type: ResourceTyp
         error = refusal(code, f"configs of {type.name.lower()} {name!r}", name, message)
         if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise error
-        # A missing topic will not come by asking again: say so at once.
+        # Not retriable here: a missing topic will not appear by asking again.
         final = KafkaError(error.code, error.message)
         final.broker_message = message
         raise final

@@ -1,4 +1,4 @@
-"""Groups of KIP-848's protocol, which DescribeGroups does not know, told as those of the classic one."""
+"""Groups of KIP-848's protocol, which DescribeGroups does not know, described as classic ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from kafka_client.wire.messages.consumer_protocol_assignment import ConsumerProt
 
 
 async def ask_consumer_group(client: Client, group_id: str) -> DescribedGroup | None:
-    """The group, None if it is not there or the coordinator knows no such groups. One attempt."""
+    """Return the group, or None if it does not exist or the coordinator does not know the protocol.
+
+    The request is sent once. Raises KafkaError by the group's error code.
+    """
     connection = await client.connection(await client.coordinator(group_id))
     if ConsumerGroupDescribeRequest.API_KEY not in connection.versions:
         return None
@@ -31,7 +34,7 @@ async def ask_consumer_group(client: Client, group_id: str) -> DescribedGroup | 
 
 
 def as_classic(assignment: Assignment) -> bytes:
-    """An assignment as classic members have it."""
+    """Return the assignment encoded as for a classic member."""
     topics = [
         TopicPartition(topic=topic.topic_name, partitions=topic.partitions)
         for topic in assignment.topic_partitions

@@ -18,12 +18,12 @@ from kafka_client.wire.messages.elect_leaders import (
 
 
 class ElectionType(IntEnum):
-    """Who may become the leader."""
+    """The replicas that an election may choose."""
 
     PREFERRED = 0
     """The first of the replicas, if it is in sync."""
     UNCLEAN = 1
-    """Any replica, if none is in sync: what it lacks is lost."""
+    """Any replica, if none is in sync: records that it lacks are lost."""
 
 
 class ElectionAdmin(AdminBase):
@@ -32,17 +32,19 @@ class ElectionAdmin(AdminBase):
     async def elect_leaders(
         self, type: ElectionType, tps: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Have leaders elected (None: wherever it is needed); each partition with its error or None.
+        """Elect leaders (None: of all partitions that need it); return each partition's error or None.
 
-        ELECTION_NOT_NEEDED says that the leader is the one already that the election would choose.
+        ELECTION_NOT_NEEDED says that the election would choose the present leader.
         """
-        asked = None
+        topics = None
         if tps is not None:
-            asked = [
+            topics = [
                 TopicPartitions(topic=name, partitions=partitions)
                 for name, partitions in by_topic(tps).items()
             ]
-        request = ElectLeadersRequest(election_type=type, topic_partitions=asked, timeout_ms=self._timeout_ms)
+        request = ElectLeadersRequest(
+            election_type=type, topic_partitions=topics, timeout_ms=self._timeout_ms
+        )
         response: ElectLeadersResponse = await self._ask_controller(request)
         if response.error_code:
             raise error_for(response.error_code, "electing leaders")

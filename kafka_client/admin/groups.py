@@ -66,7 +66,7 @@ class GroupAdmin(AdminBase):
     """Groups and their offsets; see `admin.Admin`."""
 
     async def list_groups(self) -> list[ListedGroup]:
-        """The groups of every broker."""
+        """Return the groups of every broker."""
 
         async def ask() -> list[ListedGroup]:
             groups: dict[str, ListedGroup] = {}
@@ -81,8 +81,9 @@ class GroupAdmin(AdminBase):
         return await self._client.retrying(ask, timeout_ms=self._timeout_ms)
 
     async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
-        """State and members of groups, of KIP-848's protocol too (their members have no metadata); an unknown
-        group is "Dead" and without members.
+        """Return state and members of groups; an unknown group is "Dead" and has no members.
+
+        Members of groups of KIP-848's protocol have no metadata.
         """
         return {group_id: await self._describe(group_id) for group_id in group_ids}
 
@@ -92,8 +93,10 @@ class GroupAdmin(AdminBase):
             response: DescribeGroupsResponse = await ask_coordinator(self._client, group_id, request)
             group = response.groups[0]
             if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD:
-                found = await ask_consumer_group(self._client, group_id)
-                return GroupDescription(group_id, DEAD, "", "") if found is None else _consumer_group(found)
+                described = await ask_consumer_group(self._client, group_id)
+                if described is None:
+                    return GroupDescription(group_id, DEAD, "", "")
+                return _consumer_group(described)
             if group.error_code:
                 raise coordinator_error(self._client, group_id, group.error_code)
             members = [
@@ -114,7 +117,7 @@ class GroupAdmin(AdminBase):
         return await self._client.retrying(ask, timeout_ms=self._timeout_ms)
 
     async def remove_members(self, group_id: str, reason: str) -> None:
-        """Have all of a group's members leave it (KIP-345); those that live join again."""
+        """Remove all members of a group (KIP-345); members that still run join again."""
         members = (await self._describe(group_id)).members
         if not members:
             return
@@ -130,9 +133,8 @@ class GroupAdmin(AdminBase):
             ],
         )
         response: LeaveGroupResponse = await ask_coordinator(self._client, group_id, request)
-        gone = ErrorCode.UNKNOWN_MEMBER_ID
         codes = [response.error_code, *(each.error_code for each in response.members)]
-        if failed := [code for code in codes if code not in (ErrorCode.NONE, gone)]:
+        if failed := [code for code in codes if code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID)]:
             raise coordinator_error(self._client, group_id, failed[0], "removing its members")
 
     async def delete_groups(self, group_ids: Iterable[str], *, missing_ok: bool = False) -> None:
@@ -151,7 +153,7 @@ class GroupAdmin(AdminBase):
         await self._client.retrying(ask, timeout_ms=self._timeout_ms)
 
     async def delete_offsets(self, group_id: str, tps: Iterable[TopicPartition]) -> None:
-        """Delete a group's committed offsets of partitions nobody in it subscribes to."""
+        """Delete a group's committed offsets of partitions that no member subscribes to."""
         topics = [
             OffsetDeleteRequestTopic(
                 name=name, partitions=[OffsetDeleteRequestPartition(partition_index=p) for p in partitions]
@@ -177,7 +179,7 @@ class GroupAdmin(AdminBase):
     async def list_group_offsets(
         self, group_id: str, tps: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """A group's committed offsets (None: all of them); partitions without one are left out."""
+        """Return a group's committed offsets (None: all of them), without partitions that have none."""
         return await fetch_offsets(self._client, group_id, tps)
 
     async def alter_group_offsets(

@@ -1,6 +1,4 @@
-"""Admin calls about brokers' log folders: what is in them, how much room they have, and what moves between
-them (KIP-113, KIP-827).
-"""
+"""Admin calls about brokers' log directories: contents, free space, moves (KIP-113, KIP-827)."""
 
 from __future__ import annotations
 
@@ -30,9 +28,9 @@ from kafka_client.wire.messages.describe_log_dirs import (
 
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
-    """A partition's log in a folder. `size` in bytes; `is_future`: it is on its way into this folder.
+    """A partition's log in a log directory. `size` in bytes; `is_future`: it is being moved into it.
 
-    `offset_lag`: records behind the high watermark, or behind the log it is copied from.
+    `offset_lag`: records behind the high watermark, or behind the log that it is copied from.
     """
 
     size: int
@@ -42,9 +40,9 @@ class ReplicaInfo:
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """A broker's log folder. `error`: why nothing is known of it, None if it is well.
+    """A broker's log directory. `error`: why the broker cannot describe it, None if there is no error.
 
-    `total_bytes` and `usable_bytes` are its volume's, -1 where the broker does not say (before Kafka 3.3).
+    `total_bytes` and `usable_bytes` are its volume's, -1 if the broker does not say (before Kafka 3.3).
     """
 
     path: str
@@ -55,19 +53,19 @@ class LogDir:
 
 
 class LogDirAdmin(AdminBase):
-    """Log folders; see `admin.Admin`."""
+    """Log directories; see `admin.Admin`."""
 
     async def describe_log_dirs(
         self, brokers: Iterable[int] | None = None, tps: Iterable[TopicPartition] | None = None
     ) -> dict[int, list[LogDir]]:
-        """The log folders of each broker (None: of all), with these partitions (None: with all)."""
+        """Return the log directories of each broker (None: of all), with these partitions (None: all)."""
         topics = None
         if tps is not None:
             topics = [
                 DescribableLogDirTopic(topic=name, partitions=partitions)
                 for name, partitions in by_topic(tps).items()
             ]
-        asked = list((await self._client.metadata((), refresh=True)).brokers) if brokers is None else brokers
+        nodes = list((await self._client.metadata((), refresh=True)).brokers) if brokers is None else brokers
 
         async def ask(node: int) -> tuple[int, list[LogDir]]:
             request = DescribeLogDirsRequest(topics=topics)
@@ -76,17 +74,18 @@ class LogDirAdmin(AdminBase):
                 raise error_for(response.error_code, f"log folders of broker {node}")
             return node, [_folder(node, result) for result in response.results]
 
-        calls = (self._client.retrying(partial(ask, node), timeout_ms=self._timeout_ms) for node in asked)
-        found: Sequence[tuple[int, list[LogDir]]] = await asyncio.gather(*calls)
-        return dict(found)
+        calls = (self._client.retrying(partial(ask, node), timeout_ms=self._timeout_ms) for node in nodes)
+        log_dirs: Sequence[tuple[int, list[LogDir]]] = await asyncio.gather(*calls)
+        return dict(log_dirs)
 
     async def alter_replica_log_dirs(
         self, moves: Mapping[int, Mapping[TopicPartition, str]]
     ) -> dict[int, dict[TopicPartition, KafkaError | None]]:
-        """Have brokers move partitions into the log folders of these paths; the copying goes on behind it.
+        """Begin to move brokers' partitions into the log directories with these paths.
 
-        By broker and partition the error, None where it was begun. A partition that the broker does not have
-        yet (REPLICA_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION) will be made in that folder.
+        Return the error by broker and partition, None if the move has begun; the copying goes on after the
+        call. A partition that the broker does not have yet (REPLICA_NOT_AVAILABLE,
+        UNKNOWN_TOPIC_OR_PARTITION) will be created in that directory.
         """
 
         async def ask(node: int) -> tuple[int, dict[TopicPartition, KafkaError | None]]:

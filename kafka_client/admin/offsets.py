@@ -1,4 +1,4 @@
-"""Admin calls about offsets: asking for them, and deleting the records before them."""
+"""Admin calls about offsets: listing them, and deleting the records before them."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class OffsetAdmin(AdminBase):
         *,
         isolation_level: IsolationLevel = "read_uncommitted",
     ) -> dict[TopicPartition, ListedOffset]:
-        """For each partition its "earliest", "latest" or "max_timestamp" offset, or the first at or after a
-        time in ms.
+        """Return each partition's offset by its spec: "earliest", "latest", "max_timestamp", or a time.
 
-        `offset` is -1 where no record is that young. With read_committed "latest" is the last stable offset.
+        A time in ms asks for the first record at or after it; `offset` is -1 if there is none. With
+        read_committed "latest" is the last stable offset.
         """
-        wanted = {tp: spec if isinstance(spec, int) else _SPECS[spec] for tp, spec in specs.items()}
+        timestamps = {tp: spec if isinstance(spec, int) else _SPECS[spec] for tp, spec in specs.items()}
         return await list_offsets(
-            self._client, wanted, isolation_level=isolation_level, timeout_ms=self._timeout_ms
+            self._client, timestamps, isolation_level=isolation_level, timeout_ms=self._timeout_ms
         )
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Delete records before the offsets (-1: all); returns each partition's low watermark."""
+        """Delete records before the offsets (-1: all); return each partition's low watermark."""
         low: dict[TopicPartition, int] = {}
 
         async def ask(node: int, tps: list[TopicPartition]) -> None:

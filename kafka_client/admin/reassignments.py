@@ -40,7 +40,8 @@ class ReassignmentAdmin(AdminBase):
     ) -> dict[TopicPartition, KafkaError | None]:
         """Begin to move partitions to these brokers, the preferred leader first; None cancels a move.
 
-        Each partition with its error, None where it was begun; `list_partition_reassignments` shows these.
+        Return each partition's error, None if the move has begun. `list_partition_reassignments` shows
+        running moves.
         """
         topics = [
             ReassignableTopic(
@@ -53,25 +54,25 @@ class ReassignmentAdmin(AdminBase):
         response: AlterPartitionReassignmentsResponse = await self._ask_controller(request)
         if response.error_code:
             raise error_for(response.error_code, response.error_message or "reassigning partitions")
-        found: dict[TopicPartition, KafkaError | None] = {}
+        errors: dict[TopicPartition, KafkaError | None] = {}
         for topic in response.responses:
             for p in topic.partitions:
                 tp = TopicPartition(topic.name, p.partition_index)
                 error = refusal(p.error_code, f"partition {tp}", str(tp), p.error_message)
-                found[tp] = error if p.error_code else None
-        return found
+                errors[tp] = error if p.error_code else None
+        return errors
 
     async def list_partition_reassignments(
         self, tps: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OngoingReassignment]:
-        """The moves under way of these partitions (None: all); the others are left out."""
-        asked = None
+        """Return the running moves of these partitions (None: of all)."""
+        topics = None
         if tps is not None:
-            asked = [
+            topics = [
                 ListPartitionReassignmentsTopics(name=name, partition_indexes=partitions)
                 for name, partitions in by_topic(tps).items()
             ]
-        request = ListPartitionReassignmentsRequest(topics=asked, timeout_ms=self._timeout_ms)
+        request = ListPartitionReassignmentsRequest(topics=topics, timeout_ms=self._timeout_ms)
         response: ListPartitionReassignmentsResponse = await self._ask_controller(request)
         if response.error_code:
             raise error_for(response.error_code, response.error_message or "listing reassignments")

@@ -61,13 +61,13 @@ class TopicAdmin(AdminBase):
     ) -> None:
         """Create topics and wait until metadata shows them with leaders. `exist_ok`: existing ones are fine.
 
-        All are tried; then the first error is raised.
+        All are tried. Raises the first error then.
         """
-        wanted = list(topics)
-        if not wanted:
+        new = list(topics)
+        if not new:
             return
         request = CreateTopicsRequest(
-            topics=[_creatable(topic) for topic in wanted],
+            topics=[_creatable(topic) for topic in new],
             timeout_ms=self._timeout_ms,
             validate_only=validate_only,
         )
@@ -76,30 +76,33 @@ class TopicAdmin(AdminBase):
         if exist_ok:
             errors = {n: e for n, e in errors.items() if e.code != ErrorCode.TOPIC_ALREADY_EXISTS}
         if not validate_only:
-            names = [topic.name for topic in wanted if topic.name not in errors]
+            names = [topic.name for topic in new if topic.name not in errors]
             await self._until_visible(
                 names, lambda metadata: all(_has_leaders(metadata.topics.get(name)) for name in names)
             )
         _raise_first(errors.values())
 
     async def delete_topics(self, names: Iterable[str], *, missing_ok: bool = False) -> None:
-        """Delete topics and wait until metadata no longer shows them. All are tried; then the first error
-        is raised.
+        """Delete topics and wait until metadata no longer shows them.
+
+        All are tried. Raises the first error then.
         """
-        wanted = list(dict.fromkeys(names))  # brokers refuse a topic that is named twice
-        if not wanted:
+        unique = list(dict.fromkeys(names))  # brokers refuse a topic that is named twice
+        if not unique:
             return
         request = DeleteTopicsRequest(
-            topics=[DeleteTopicState(name=name) for name in wanted],
-            topic_names=wanted,
+            topics=[DeleteTopicState(name=name) for name in unique],
+            topic_names=unique,
             timeout_ms=self._timeout_ms,
         )
         response: DeleteTopicsResponse = await self._ask_controller(request)
         errors = _topic_errors((t.name, t.error_code, t.error_message) for t in response.responses)
         if missing_ok:
             errors = {n: e for n, e in errors.items() if e.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-        gone = [name for name in wanted if name not in errors]
-        await self._until_visible(gone, lambda metadata: not any(name in metadata.topics for name in gone))
+        deleted = [name for name in unique if name not in errors]
+        await self._until_visible(
+            deleted, lambda metadata: not any(name in metadata.topics for name in deleted)
+        )
         _raise_first(errors.values())
 
     async def create_partitions(
@@ -112,7 +115,7 @@ class TopicAdmin(AdminBase):
         """Raise topics' partition counts to these totals and wait until metadata shows them.
 
         `assignments`: by topic, the broker ids of each new partition, where the cluster is not to choose.
-        `validate_only`: raise what would be raised, and do nothing.
+        `validate_only`: raise the errors that would be raised, and change nothing.
         """
         request = CreatePartitionsRequest(
             topics=[_grown(name, count, (assignments or {}).get(name)) for name, count in counts.items()],
@@ -133,17 +136,18 @@ class TopicAdmin(AdminBase):
         _raise_first(errors.values())
 
     async def describe_topics(self, names: Iterable[str]) -> dict[str, TopicMetadata]:
-        """Fresh metadata of the named topics; KafkaError UNKNOWN_TOPIC_OR_PARTITION naming one that is not
-        there.
+        """Return fresh metadata of the topics.
+
+        Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, which names the topic, if one does not exist.
         """
         return dict((await self._client.metadata(names, refresh=True)).topics)
 
     async def list_topics(self) -> dict[str, TopicMetadata]:
-        """Fresh metadata of every topic, internal ones included."""
+        """Return fresh metadata of every topic, internal ones included."""
         return dict((await self._client.metadata(refresh=True)).topics)
 
     async def describe_cluster(self) -> ClusterDescription:
-        """The cluster's id, controller and brokers."""
+        """Return the cluster's id, controller and brokers."""
 
         async def ask() -> ClusterDescription:
             response: DescribeClusterResponse = await self._client.request(DescribeClusterRequest())
@@ -155,9 +159,7 @@ class TopicAdmin(AdminBase):
         return await self._client.retrying(ask, timeout_ms=self._timeout_ms)
 
     async def _until_visible(self, names: list[str], visible: Callable[[ClusterMetadata], bool]) -> None:
-        """Ask for metadata until it shows what was done; RequestTimedOut naming the topics if it never
-        does.
-        """
+        """Ask for metadata until `visible` is true of it. Raises RequestTimedOut, which names the topics."""
         if not names:
             return
         try:

@@ -34,7 +34,7 @@ _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 @dataclass(frozen=True, slots=True)
 class ListedTransaction:
-    """A transactional id as ListTransactions names it; `coordinator` is the broker that does."""
+    """A transactional id in ListTransactions; `coordinator` is the broker that lists it."""
 
     transactional_id: str
     coordinator: int
@@ -58,10 +58,10 @@ class DescribedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class ActiveProducer:
-    """A producer a partition remembers; -1 where there is nothing to say.
+    """A producer that a partition remembers; absent values are -1.
 
-    `coordinator_epoch` is that of its last transaction's marker, `transaction_start_offset` where its open
-    transaction begins.
+    `coordinator_epoch` is the one of its last transaction's marker; its open transaction begins at
+    `transaction_start_offset`.
     """
 
     producer_id: int
@@ -83,10 +83,11 @@ class TransactionAdmin(AdminBase):
         longer_than_ms: int = -1,
         transactional_id_pattern: str | None = None,
     ) -> list[ListedTransaction]:
-        """The transactional ids of every coordinator that pass the filters; an empty one lets all pass.
+        """Return the transactional ids of every coordinator that pass the filters; empty ones pass all.
 
-        `longer_than_ms`: only transactions running longer (Kafka 3.8); `transactional_id_pattern`: a regular
-        expression for the whole id (Kafka 4.1). UNSUPPORTED_VERSION from brokers that know no such filter.
+        `longer_than_ms`: only transactions running longer (Kafka 3.8). `transactional_id_pattern`: a regular
+        expression for the whole id (Kafka 4.1). Raises KafkaError UNSUPPORTED_VERSION if a broker does not
+        support the filter.
         """
         request = ListTransactionsRequest(
             state_filters=list(states),
@@ -97,19 +98,19 @@ class TransactionAdmin(AdminBase):
         needed = 2 if transactional_id_pattern is not None else 1 if longer_than_ms >= 0 else 0
 
         async def ask() -> list[ListedTransaction]:
-            found: list[ListedTransaction] = []
+            transactions: list[ListedTransaction] = []
             for node in (await self._client.metadata((), refresh=True)).brokers:
                 await self._check_version(node, needed)
                 response: ListTransactionsResponse = await self._client.request(request, node=node)
                 if response.error_code:
                     raise error_for(response.error_code, f"transactions of broker {node}")
-                found += [
+                transactions += [
                     ListedTransaction(
                         listed.transactional_id, node, listed.producer_id, listed.transaction_state
                     )
                     for listed in response.transaction_states
                 ]
-            return found
+            return transactions
 
         return await self._client.retrying(ask, timeout_ms=self._timeout_ms)
 
@@ -123,7 +124,10 @@ class TransactionAdmin(AdminBase):
             )
 
     async def describe_transactions(self, ids: Iterable[str]) -> dict[str, DescribedTransaction]:
-        """State and partitions of transactional ids; KafkaError TRANSACTIONAL_ID_NOT_FOUND names the id."""
+        """Return state and partitions of transactional ids.
+
+        Raises KafkaError TRANSACTIONAL_ID_NOT_FOUND, which names the id.
+        """
         return {
             transactional_id: await self._describe_transaction(transactional_id) for transactional_id in ids
         }
@@ -139,22 +143,22 @@ class TransactionAdmin(AdminBase):
             except (ConnectionClosed, RequestTimedOut):
                 client.forget_coordinator(transactional_id, TRANSACTION)
                 raise
-            found = response.transaction_states[0]
-            if found.error_code in _MOVED:
+            state = response.transaction_states[0]
+            if state.error_code in _MOVED:
                 client.forget_coordinator(transactional_id, TRANSACTION)
-            if found.error_code:
-                raise error_for(found.error_code, f"transactional id {transactional_id!r}")
+            if state.error_code:
+                raise error_for(state.error_code, f"transactional id {transactional_id!r}")
             return DescribedTransaction(
                 transactional_id,
                 node,
-                found.producer_id,
-                found.producer_epoch,
-                found.transaction_state,
-                found.transaction_timeout_ms,
-                found.transaction_start_time_ms,
+                state.producer_id,
+                state.producer_epoch,
+                state.transaction_state,
+                state.transaction_timeout_ms,
+                state.transaction_start_time_ms,
                 [
                     TopicPartition(topic.topic, partition)
-                    for topic in found.topics
+                    for topic in state.topics
                     for partition in topic.partitions
                 ],
             )
@@ -164,15 +168,15 @@ class TransactionAdmin(AdminBase):
     async def describe_producers(
         self, tps: Iterable[TopicPartition], *, node: int | None = None
     ) -> dict[TopicPartition, list[ActiveProducer]]:
-        """The producers each partition remembers, as its leader knows them, or the broker `node`."""
-        wanted = list(tps)
+        """Return the producers that each partition remembers, by its leader or by the broker `node`."""
+        partitions = list(tps)
 
         async def ask() -> dict[TopicPartition, list[ActiveProducer]]:
-            nodes = await by_leader(self._client, wanted) if node is None else {node: wanted}
-            found: dict[TopicPartition, list[ActiveProducer]] = {}
-            for asked, partitions in nodes.items():
-                found.update(await self._producers_of(asked, partitions))
-            return found
+            nodes = await by_leader(self._client, partitions) if node is None else {node: partitions}
+            producers: dict[TopicPartition, list[ActiveProducer]] = {}
+            for broker, its_partitions in nodes.items():
+                producers.update(await self._producers_of(broker, its_partitions))
+            return producers
 
         return await self._client.retrying(ask, timeout_ms=self._timeout_ms)
 
@@ -185,21 +189,21 @@ class TransactionAdmin(AdminBase):
         ]
         request = DescribeProducersRequest(topics=topics)
         response: DescribeProducersResponse = await self._client.request(request, node=node)
-        found: dict[TopicPartition, list[ActiveProducer]] = {}
+        producers: dict[TopicPartition, list[ActiveProducer]] = {}
         for topic in response.topics:
             for partition in topic.partitions:
                 tp = TopicPartition(topic.name, partition.partition_index)
                 if partition.error_code:
                     raise error_for(partition.error_code, partition.error_message or f"producers of {tp}")
-                found[tp] = [_active(producer) for producer in partition.active_producers]
-        return found
+                producers[tp] = [_active(producer) for producer in partition.active_producers]
+        return producers
 
     async def abort_transaction(
         self, tp: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int = 0
     ) -> None:
-        """Write an abort marker to one partition, past the coordinator: for transactions it knows nothing of.
+        """Write an abort marker to a partition, for a transaction that the coordinator does not know.
 
-        Raises Fenced where the partition knows a newer producer or coordinator epoch.
+        Raises Fenced if the partition knows a newer producer or coordinator epoch.
         """
         marker = WritableTxnMarker(
             producer_id=producer_id,

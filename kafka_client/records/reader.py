@@ -7,8 +7,8 @@ A record inside a batch (every length and delta is a zigzag varint, a length of 
 
 `RecordReader._next` walks one record and notes where its fields lie. Everything else is built on that:
 a verdict, records, columns, Arrow buffers, spans for the cleaner, each key's last value. A reader holds the
-bytes of a batch and a place in them, so a batch is read in parts as large as the caller wants. A compressed
-body is decompressed in pieces (`compression.pieces`), so memory follows the piece, not the batch.
+bytes of a batch and a place in them, so a batch can be read in parts of any size. A compressed body is
+decompressed in pieces (`compression.pieces`), so memory follows the piece, not the batch.
 
 No length is used before it is compared with the bytes that are there. Every record has to end where its
 length says, and the last one where the batch ends. The CRC is the caller's to check (`header.check_crc`).
@@ -89,7 +89,7 @@ _PROBLEMS = (
 
 
 class Checked(NamedTuple):
-    """What a check of all records found.
+    """The result of a check of all records.
 
     `max_timestamp`: the largest timestamp, ms, and `max_timestamp_offset` the first record that has it.
     `min_timestamp`: the smallest timestamp but -1 (no timestamp); INT64_MAX if no record has one.
@@ -304,7 +304,7 @@ class RecordReader:
 
     @property
     def piece(self) -> Buffer:
-        """The bytes that the last `spans` lie in."""
+        """The bytes in which the last `spans` lie."""
         return self._piece  # type: ignore[no-any-return]
 
     # One record

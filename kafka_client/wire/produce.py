@@ -54,11 +54,11 @@ _LEADER_TAG = (1, 0, 9)
 _FRAME_SIZE = cython.declare(cython.Py_ssize_t, 8)
 """Bytes of a response's length and correlation id."""
 _FIELDS_SIZE = cython.declare(cython.Py_ssize_t, 4 + 2 + 8 + 8 + 8)
-"""Bytes of a partition's answer before what there is to say about its records."""
+"""Bytes of a partition's response before the errors of its records."""
 
 
 class ReceivedProduce(NamedTuple):
-    """What a producer sent. The records are views of the buffer it was read from."""
+    """A producer's request. Its records are views of the buffer that it was read from."""
 
     transactional_id: str | None
     acks: int
@@ -68,7 +68,7 @@ class ReceivedProduce(NamedTuple):
 
 
 class PartitionProduced(NamedTuple):
-    """The answer for one partition."""
+    """The response for a partition."""
 
     partition: int
     error_code: int = 0
@@ -107,7 +107,7 @@ class _Body:
     _has_ids: cython.bint
 
     def __init__(self, view: memoryview, pos: int, end: int, version: int) -> None:
-        """The body is `view[pos:end]`."""
+        """Read the body `view[pos:end]`."""
         self._view = view
         self._bytes = view
         self._pos = pos
@@ -285,7 +285,7 @@ def encode_produce_response(
     throttle_time_ms: int = 0,
     nodes: Sequence[NodeEndpoint] = (),
 ) -> bytes:
-    """The whole response frame, its length in front. ``nodes`` are where the leaders told are found."""
+    """Encode the response frame with its length; `nodes`: addresses of the leaders named in `topics`."""
     flexible = version >= FLEXIBLE
     frame = _Frame()
     frame.pos = _FRAME_SIZE
@@ -352,7 +352,7 @@ def encode_produce_request(
     acks: int = -1,
     timeout_ms: int = 30_000,
 ) -> list[Buffer]:
-    """A request frame as chunks to be sent in order; batches are among them as they are, not copied.
+    """Encode a request frame as chunks to send in order; batches are among them, not copied.
 
     `topics` is by topic: (partition, one whole batch).
     """
