@@ -1,6 +1,7 @@
 """The names that docs/compatibility.md promises, module by module: a change shows in review.
 
-REWRITE=1 writes the list anew.
+REWRITE=1 writes the list again. tests/kafka_client/test_public_surface.py has the names of `kafka_client`,
+with their signatures.
 """
 
 from __future__ import annotations
@@ -33,12 +34,16 @@ MODULES = (
 )
 
 
+LISTED_ELSEWHERE = ("kafka_client",)
+
+
 def names_of(module: str) -> list[str]:
     return sorted(import_module(module).__all__)
 
 
 def test_the_names_are_those_that_were_promised() -> None:
-    text = "".join(f"{module}.{name}\n" for module in MODULES for name in names_of(module))
+    modules = [module for module in MODULES if module not in LISTED_ELSEWHERE]
+    text = "".join(f"{module}.{name}\n" for module in modules for name in names_of(module))
     if os.environ.get("REWRITE"):
         GOLDEN.write_text(text)
     assert text == GOLDEN.read_text()
