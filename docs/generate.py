@@ -26,7 +26,7 @@ _MADE = "<!-- Made by `make docs`: change the declarations, not this page. -->"
 
 
 def pages() -> dict[str, str]:
-    """File name to text."""
+    """Return the text of each page, by file name."""
     return {
         "logd-settings.md": logd_settings(),
         "connectors.md": "\n".join(connectors()),
@@ -35,7 +35,7 @@ def pages() -> dict[str, str]:
 
 
 def logd_settings() -> str:
-    """What `python -m logd.config.reference` prints, under a heading."""
+    """Return the output of `python -m logd.config.reference`, under a heading."""
     return f"""\
 {_MADE}
 
@@ -49,7 +49,7 @@ of their own.
 
 
 def connectors() -> Iterator[str]:
-    """The worker, what all connectors share, then the plugins of this distribution."""
+    """Yield the settings of the worker, of all connectors, and of the plugins of this distribution."""
     yield f"{_MADE}\n\n# Connect: all settings\n"
     yield "`millstream connect config PLUGIN` prints a plugin's. See also [connect.md](connect.md).\n"
     yield from _section("The worker", WorkerConfig)
@@ -62,7 +62,7 @@ def connectors() -> Iterator[str]:
 
 
 def command_line() -> Iterator[str]:
-    """What every command takes, then each of this distribution's."""
+    """Yield the options that commands share, then each command of this distribution."""
     yield f"{_MADE}\n\n# The command line\n"
     yield "`millstream NOUN VERB --help` says the same in the terminal.\n"
     yield "## What commands share\n"
@@ -90,7 +90,7 @@ def command_line() -> Iterator[str]:
 
 
 def _command(path: str, command: Any, depth: int) -> Iterator[str]:
-    """A command and those below it."""
+    """Yield a command and the commands below it."""
     yield f"{'#' * depth} {path}\n"
     yield " ".join((command.help or "").split()) + "\n"
     arguments = [each for each in command.params if each.param_type_name == "argument"]
@@ -105,7 +105,7 @@ def _command(path: str, command: Any, depth: int) -> Iterator[str]:
 
 
 def _parameters(parameters: Iterator[Any]) -> Iterator[str]:
-    """A table of those that have something to be said of."""
+    """Yield a table of the parameters that have a help text."""
     lines = []
     for each in parameters:
         if not (text := getattr(each, "help", None)):
@@ -123,12 +123,12 @@ def _parameters(parameters: Iterator[Any]) -> Iterator[str]:
 
 
 def _value(option: Any) -> str:
-    """What stands behind an option, and its default where it has one."""
+    """Return the placeholder of an option's value, and its default if it has one."""
     shown = option.make_metavar(typer.Context(typer.main.get_command(millstream))).strip("<>")
     default = option.default
-    said = default not in (None, "", (), []) and not callable(default)
+    has_default = default not in (None, "", (), []) and not callable(default)
     text = getattr(default, "value", default)
-    return f" `{shown.replace('|', chr(92) + '|')}`" + (f" ({text})" if said else "")
+    return f" `{shown.replace('|', chr(92) + '|')}`" + (f" ({text})" if has_default else "")
 
 
 def _section(title: str, declaration: type[Config]) -> Iterator[str]:
