@@ -27,7 +27,7 @@ from kafka_client import Admin, Client, NewTopic
 from kafka_client.records import Codec, build_batch
 from kafka_client.wire.produce import encode_produce_request
 from logd.config.topic import TopicConfig
-from logd.storage import Log, LogFolder
+from logd.storage import Log, LogDirectory
 from logd.storage.cleaner.cleaning import Cleaning
 from logd.storage.cleaner.messages import Cleaned
 from logd.storage.disk import PosixDisk
@@ -73,7 +73,7 @@ class Work:
     """A log in a folder, cleaned in this process as the cleaner process does it."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = LogFolder.open(
+        self._folder = LogDirectory.open(
             folder, node_id=1, cluster_id="bench", config_for=lambda topic: CONFIG, now_ms=NOW
         )
         self.log: Log = self._folder.create_log("t", 0, topic_id=None, config=CONFIG, now_ms=NOW)

@@ -19,7 +19,7 @@ from kafka_client.records.header import assign_offset
 from logd.broker.background.flusher import Flusher
 from logd.broker.partition.partition import Partition
 from logd.config.topic import TopicConfig
-from logd.storage import LogFolder
+from logd.storage import LogDirectory
 
 NOW = 1_700_000_000_000
 RUN_BYTES = 1024 * 1024
@@ -35,7 +35,7 @@ KINDS = (
 def partition(folder: Path) -> Iterator[Partition]:
     """A partition with an empty log."""
     config = TopicConfig()
-    opened = LogFolder.open(
+    opened = LogDirectory.open(
         folder, node_id=1, cluster_id="bench", config_for=lambda topic: config, now_ms=NOW
     )
     log = opened.create_log("bench", 0, topic_id=bytes(16), config=config, now_ms=NOW)

@@ -22,7 +22,7 @@ from logd.broker.fetching.cold_reads import ColdReads
 from logd.broker.fetching.fetch_sessions import FetchSessions, random_id
 from logd.broker.fetching.response_cache import ResponseCache
 from logd.broker.groups.groups import Groups
-from logd.broker.log_dirs.journal_folder import journal_folder
+from logd.broker.log_dirs.journal_directory import journal_directory
 from logd.broker.log_dirs.log_dirs import LogDirs
 from logd.broker.log_dirs.opening import LogDirsOpening
 from logd.broker.topics.catalog import TopicCatalog, new_topic_id
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from logd.config.topic import TopicConfig
     from logd.metadata.decisions import Alter
     from logd.metadata.store import MetadataStore
-    from logd.storage import LogFolder
+    from logd.storage import LogDirectory
     from logd.storage.disk import Disk
 
 log = logging.getLogger("logd.broker")
@@ -100,7 +100,7 @@ class Broker:
         self.node_id = config.node_id
         self.cluster_id = ""
         self.log_dirs = LogDirs(config.log_dirs)
-        self.folders: list[LogFolder] = self.log_dirs.folders
+        self.directories: list[LogDirectory] = self.log_dirs.directories
         self.endpoints: list[Endpoint] = []
         self._started_with = config.explicit
         self._on_dead = on_dead
@@ -155,7 +155,7 @@ class Broker:
     async def start(self) -> None:
         """Lock and open the log directories, recover those not closed cleanly, and open every topic.
 
-        Raises StorageError when a folder cannot be used, ConfigError for settings that do not fit.
+        Raises StorageError when a directory cannot be used, ConfigError for settings that do not fit.
         """
         self.loop = asyncio.get_running_loop()
         if self.membership is None:
@@ -168,7 +168,7 @@ class Broker:
     async def _open_alone(self) -> None:
         opening = LogDirsOpening(self.log_dirs)
         try:
-            home = self._lock_folders(opening)
+            home = self._lock_directories(opening)
             opening.check(home)
             self._load_metadata(home)
             self.cluster_id = opening.identify(home)
@@ -177,14 +177,14 @@ class Broker:
             self.housekeeping.discard(opening.delete_logs_of(self.image.deleted))
             opening.put_futures_in_place(self.image.topics, self._config_at_start, self.now_ms())
             opening.set_remains_aside(self.image.topics)
-            recovered = RecoveredLogs.among(self.folders, self.image.topics)
+            recovered = RecoveredLogs.among(self.directories, self.image.topics)
             await self._store_recovered(recovered)
         except BaseException:
             self.log_dirs.close(None)  # opened and unharmed: their next start has nothing to recover
             raise
         for topic in self.image.topics.values():
             self.catalog.open(topic, recovered.identified(topic))
-        if self.log_dirs.is_complete:  # else files of deleted topics may come back with their folder
+        if self.log_dirs.is_complete:  # else files of deleted topics may come back with their directory
             self._store.compact(self.image)
         self._start_coordinators()
         self._start_background()
@@ -194,8 +194,8 @@ class Broker:
         from logd.broker.topics.unassigned_logs import UnassignedLogs  # in a cluster only
 
         LogDirsOpening.refuse_journals(map(Path, self.config.log_dirs))
-        folders = LogDirsOpening.identities(map(Path, self.config.log_dirs), self.node_id)
-        self.cluster_id = await membership.open(self, folders)
+        directories = LogDirsOpening.identities(map(Path, self.config.log_dirs), self.node_id)
+        self.cluster_id = await membership.open(self, directories)
         opening = LogDirsOpening(self.log_dirs)
         try:
             for error in self._locked(opening):
@@ -208,7 +208,7 @@ class Broker:
             self.log_dirs.close(None)
             await membership.close()
             raise
-        replicas.keep_unassigned(UnassignedLogs(self.folders, self.image, self.node_id))
+        replicas.keep_unassigned(UnassignedLogs(self.directories, self.image, self.node_id))
         self._start_coordinators()
         self._start_background()
         membership.create_parts(self)
@@ -218,18 +218,18 @@ class Broker:
             map(Path, self.config.log_dirs),
             node_id=self.node_id,
             disk=self._disk,
-            on_offline=self._folder_went_offline,
+            on_offline=self._directory_went_offline,
         )
 
-    def _lock_folders(self, opening: LogDirsOpening) -> LogFolder:
+    def _lock_directories(self, opening: LogDirsOpening) -> LogDirectory:
         """Lock the log directories. Return the one with the journal of the metadata."""
         unusable = self._locked(opening)
-        home = journal_folder(self.folders, unusable, adopt=self.config.millstream_adopt_log_dirs)
+        home = journal_directory(self.directories, unusable, adopt=self.config.millstream_adopt_log_dirs)
         for error in unusable:
             self.log_dirs.leave_out(error)
         return home
 
-    def _load_metadata(self, home: LogFolder) -> None:
+    def _load_metadata(self, home: LogDirectory) -> None:
         """Read the journal, and go by the settings in it from now on."""
         self._store = EmbeddedStore(home.path, self._disk, self._executor)
         try:
@@ -250,7 +250,9 @@ class Broker:
     def _make_keepers(self) -> Replicas:
         """Create the parts that keep the partitions held here, their logs and the topics."""
         partitions: dict[TopicPartition, Partition] = {}
-        self.housekeeping = Housekeeping(self.config, partitions, self.folders, self._executor, self.now_ms)
+        self.housekeeping = Housekeeping(
+            self.config, partitions, self.directories, self._executor, self.now_ms
+        )
         replicas = Replicas(
             self.log_dirs,
             partitions,
@@ -284,7 +286,7 @@ class Broker:
         else:
             self.producer_ids = membership.producer_ids()
         for path in self.log_dirs.unusable:
-            self.producer_ids.unread(f"log folder {path}")
+            self.producer_ids.unread(f"log directory {path}")
         self.groups = Groups(
             self.config,
             self.catalog,
@@ -310,13 +312,13 @@ class Broker:
         self.transactions.start()
 
     def _start_background(self) -> None:
-        for folder in self.folders:
-            self.housekeeping.discard(folder.deletions)
+        for directory in self.directories:
+            self.housekeeping.discard(directory.deletions)
         self.housekeeping.start()
         self.compaction = Compaction(
             lambda: self.config,
             self.catalog.partitions,
-            self.folders,
+            self.directories,
             self._executor,
             self.housekeeping.discard,
             self.now_ms,
@@ -359,20 +361,20 @@ class Broker:
             await self.membership.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def _folder_went_offline(self, reason: str) -> None:
+    def _directory_went_offline(self, reason: str) -> None:
         """Called in whichever thread met the error, which storage has said in the log."""
-        self.loop.call_soon_threadsafe(self._look_at_folders)
+        self.loop.call_soon_threadsafe(self._look_at_directories)
 
-    def _look_at_folders(self) -> None:
-        for folder in self.folders:
-            if folder.failure is not None:
-                offline = self.catalog.take_offline(folder)
+    def _look_at_directories(self) -> None:
+        for directory in self.directories:
+            if directory.failure is not None:
+                offline = self.catalog.take_offline(directory)
                 self.groups.went_offline(offline)
                 self.transactions.went_offline(offline)
         if self.membership is not None:
-            self.membership.folders_failed()
-        if self._on_dead is not None and all(folder.failure is not None for folder in self.folders):
-            log.critical("no log folder is left, stopping")
+            self.membership.log_dirs_failed()
+        if self._on_dead is not None and all(directory.failure is not None for directory in self.directories):
+            log.critical("no log directory is left, stopping")
             self._on_dead()
 
     # Topics and settings

@@ -39,7 +39,7 @@ class BrokerMetrics:
         metrics.add("kafka.server", "ReplicaManager", self._replicas)
         metrics.add("kafka.server", "BrokerTopicMetrics", self._bytes)
         metrics.add("kafka.controller", "KafkaController", self._cluster)
-        metrics.add("kafka.log", "LogManager", self._folders)
+        metrics.add("kafka.log", "LogManager", self._directories)
         metrics.add_each("kafka.log", "Log", self._logs)
         metrics.add("kafka.server", "FetchSessionCache", self._fetch_sessions)
         metrics.add_each("kafka.network", "RequestMetrics", self._requests)
@@ -124,9 +124,9 @@ class BrokerMetrics:
             return len(catalog.lost)
         return sum(topic.partitions.count(None) for topic in catalog.topics.values())
 
-    def _folders(self) -> Values:
+    def _directories(self) -> Values:
         dirs = self._broker.log_dirs
-        failed = sum(folder.failure is not None for folder in dirs)
+        failed = sum(directory.failure is not None for directory in dirs)
         return {"OfflineLogDirectoryCount": failed + len(dirs.unusable)}
 
     def _logs(self) -> Iterator[tuple[Mapping[str, str], Values]]:

@@ -414,8 +414,8 @@ class BrokerConfig(ReplicationConfig):
         for key in ("default.replication.factor", "offsets.topic.replication.factor"):
             if (factor := getattr(self, key.replace(".", "_"))) > 1 and not self.is_clustered:
                 raise ConfigError(key, factor, "1, since there is one broker without zookeeper.connect")
-        folders = [os.path.abspath(path) for path in self.log_dirs]
-        if len(set(folders)) < len(folders):
+        directories = [os.path.abspath(path) for path in self.log_dirs]
+        if len(set(directories)) < len(directories):
             raise ConfigError("log.dirs", ",".join(self.log_dirs), "each folder once")
         if self.log_cleaner_dedupe_buffer_size < self.log_cleaner_threads * DEDUPE_BUFFER_MIN:
             raise ConfigError(

@@ -60,14 +60,14 @@ class JournalDisk(Protocol):
         """Give a file another name, replacing one of that name."""
 
     def sync_folder(self, path: Path) -> None:
-        """Wait until the names in a folder are on the disk."""
+        """Wait until the names in a directory are on the disk."""
 
 
 class EmbeddedStore:
-    """A ``MetadataStore`` in the folder given; fsync runs in ``executor``."""
+    """A ``MetadataStore`` in the directory given; fsync runs in ``executor``."""
 
-    def __init__(self, folder: Path, disk: JournalDisk, executor: Executor | None = None) -> None:
-        self._path = folder / FILE_NAME
+    def __init__(self, directory: Path, disk: JournalDisk, executor: Executor | None = None) -> None:
+        self._path = directory / FILE_NAME
         self._disk = disk
         self._executor = executor
         self._file: JournalFile | None = None

@@ -78,7 +78,7 @@ class ClusterImage:
     ``topics`` by name; ``deleted`` holds the ids of topics whose files may still be on disk;
     ``broker_configs`` are changed settings by broker, ``""`` meaning all brokers. ``partitions`` is empty for
     an embedded node: there the one broker holds and leads every partition of a topic. ``brokers`` are those
-    alive, by id. ``offline`` by broker: what it holds in log folders that failed, until it comes anew.
+    alive, by id. ``offline`` by broker: what it holds in log directories that failed, until it comes anew.
     """
 
     __slots__ = (

@@ -15,7 +15,7 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_name(name: str) -> None:
-    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) unless ``name`` can be a topic's and a folder's."""
+    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) unless ``name`` can be a topic's and a directory's."""
     if not name:
         reason = "a topic needs a name"
     elif name in (".", ".."):

@@ -19,7 +19,7 @@ from typing import Final
 from logd.config.load import load_config
 from logd.processes.shares import shares
 
-PACKAGE_FOLDER: Final = Path(__file__).parents[2]
+PACKAGE_DIRECTORY: Final = Path(__file__).parents[2]
 LINE_MAX: Final = 64 * 1024
 """Most bytes of a line that a broker prints; its lines are short."""
 _READY: Final = re.compile(r"logd ready at (?P<address>\S+) \(node \d+, cluster (?P<cluster>[^,]+),")
@@ -112,9 +112,9 @@ class _Brokers:
             process.terminate()
 
     async def _start(self, arguments: Sequence[str]) -> asyncio.subprocess.Process:
-        paths = [str(PACKAGE_FOLDER), os.environ.get("PYTHONPATH", "")]
+        paths = [str(PACKAGE_DIRECTORY), os.environ.get("PYTHONPATH", "")]
         return await asyncio.create_subprocess_exec(
-            # Modules are imported from this installation, not from the working folder.
+            # Modules are imported from this installation, not from the working directory.
             *(sys.executable, "-P", "-m", "logd", *arguments),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

@@ -2,7 +2,7 @@
 
 node.id             node.id, and the next numbers
 listeners           each listener's port, and the next ports; 0 is any free port (advertised.listeners
-likewise) log.dirs            a subfolder of each directory, named by the node id: DIR/1, DIR/2 broker.rack
+likewise) log.dirs            a subdirectory of each directory, named by the node id: DIR/1, DIR/2 broker.rack
 one for all, by default the host's name. Replicas of a partition are placed in as many racks as possible, so
 they only share a host if there are too few hosts
 """
@@ -34,7 +34,7 @@ def shares(config: BrokerConfig, count: int) -> list[Share]:
     """
     if not config.is_clustered:
         raise ConfigError("--processes", count, "several brokers are a cluster: give zookeeper.connect")
-    _check_folders(config)
+    _check_directories(config)
     _check_ports(config, count)
     rack = config.broker_rack or socket.gethostname()
     return [
@@ -55,7 +55,7 @@ def _own(config: BrokerConfig, number: int) -> Iterator[tuple[str, str]]:
         yield "advertised.listeners", shifted("advertised.listeners", config.advertised_listeners, number)
 
 
-def _check_folders(config: BrokerConfig) -> None:
+def _check_directories(config: BrokerConfig) -> None:
     for path in map(Path, config.log_dirs):
         if (path / META_PROPERTIES).exists():
             raise ConfigError(

@@ -1,7 +1,7 @@
 """Partition logs on disk, in Apache Kafka's own format: a Java broker can open what is written here.
 
-`LogFolder` is one entry of `log.dirs`; it holds a `Log` for every partition in it. One owner (the event loop)
-calls everything; what may block for long is handed out as a job, a callable safe to run in a thread.
+`LogDirectory` is one entry of `log.dirs`; it holds a `Log` for every partition in it. One owner (the event
+loop) calls everything; what may block for long is handed out as a job, a callable safe to run in a thread.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from kafka_client.first_use import at_first_use
 
 if TYPE_CHECKING:
     from logd.storage.disk import is_resident, warm
-    from logd.storage.errors import FolderLocked, FolderMismatch, NotResident, StorageError
-    from logd.storage.folder import LogFolder
+    from logd.storage.errors import DirectoryLocked, DirectoryMismatch, NotResident, StorageError
     from logd.storage.index.transaction import AbortedTransaction
     from logd.storage.jobs import Deletion, Flush
     from logd.storage.log.log import Log
     from logd.storage.log.reader import TimestampOffset
     from logd.storage.log.writer import Appended
+    from logd.storage.log_directory import LogDirectory
     from logd.storage.producers.producer import Producer
     from logd.storage.producers.state import ProducerState
 
@@ -26,11 +26,11 @@ __all__ = [
     "AbortedTransaction",
     "Appended",
     "Deletion",
+    "DirectoryLocked",
+    "DirectoryMismatch",
     "Flush",
-    "FolderLocked",
-    "FolderMismatch",
     "Log",
-    "LogFolder",
+    "LogDirectory",
     "NotResident",
     "Producer",
     "ProducerState",
@@ -46,12 +46,12 @@ _MODULES = {
         "warm",
     ),
     "logd.storage.errors": (
-        "FolderLocked",
-        "FolderMismatch",
+        "DirectoryLocked",
+        "DirectoryMismatch",
         "NotResident",
         "StorageError",
     ),
-    "logd.storage.folder": ("LogFolder",),
+    "logd.storage.log_directory": ("LogDirectory",),
     "logd.storage.index.transaction": ("AbortedTransaction",),
     "logd.storage.jobs": (
         "Deletion",

@@ -1,4 +1,4 @@
-"""Kafka's small text files: offset checkpoints, topic ids, the folder's properties.
+"""Kafka's small text files: offset checkpoints, topic ids, the directory's properties.
 
     recovery-point-offset-checkpoint, log-start-offset-checkpoint, replication-offset-checkpoint:
         0                        version

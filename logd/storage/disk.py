@@ -1,7 +1,7 @@
 """Access to the disk for logs: files with explicit positions, and a few operations on names.
 
 A `File` has five methods and `close`. All writes go through a `Disk`, so that a test can use a failing one
-(`testing.FaultyDisk`). Listing folders and reading small files use `pathlib`.
+(`testing.FaultyDisk`). Listing directories and reading small files use `pathlib`.
 
 A descriptor outlives its `File`: a `FileSlice` that is being sent holds the `Descriptor`, which is closed
 with the last reference. So neither deletion nor `close` can close a descriptor during a transfer. Otherwise
@@ -103,13 +103,13 @@ class Disk(Protocol):
         """
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename a file or folder atomically, replacing a file of the new name."""
+        """Rename a file or directory atomically, replacing a file of the new name."""
 
     def unlink(self, path: Path) -> None:
         """Remove a file; a missing one is no error."""
 
     def sync_folder(self, path: Path) -> None:
-        """Wait until the names in a folder are on the disk. Blocks: run it in a thread."""
+        """Wait until the names in a directory are on the disk. Blocks: run it in a thread."""
 
 
 class PosixFile:
@@ -262,7 +262,7 @@ def write_atomically(
     """Write `data` to `path` so that a crash leaves either the old content or the new one, whole.
 
     Blocks with `sync`. Without it a power loss may leave the file empty: only for files whose readers notice
-    that. Without `sync_name` a power loss may leave the old content until the caller syncs the folder.
+    that. Without `sync_name` a power loss may leave the old content until the caller syncs the directory.
     """
     temporary = path.with_name(path.name + ".tmp")
     file = disk.open(temporary)
@@ -279,7 +279,7 @@ def write_atomically(
 
 
 def remove_folder(path: Path, *, ignore_errors: bool = False) -> None:
-    """Remove a folder with its content. Raises OSError; with `ignore_errors` it removes as much as it can."""
+    """Remove a directory with its content. Raises OSError, unless `ignore_errors` is set."""
     from shutil import rmtree  # slow to import, and a start removes nothing
 
     rmtree(path, ignore_errors=ignore_errors)

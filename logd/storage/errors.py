@@ -2,8 +2,8 @@
 
     MillstreamError
     └── StorageError
-        ├── FolderLocked     another process uses the directory: stop
-        └── FolderMismatch   the directory belongs to another node or cluster: stop
+        ├── DirectoryLocked     another process uses the directory: stop
+        └── DirectoryMismatch   the directory belongs to another node or cluster: stop
 
     NoRoom                 the directory is full: nothing has changed
     NotResident            the requested bytes are not in memory: run its job in a thread, then retry
@@ -21,26 +21,26 @@ from kafka_client.errors import MillstreamError
 
 
 class StorageError(MillstreamError):
-    """An error of a log directory that cannot be used as it is: `folder`, for `reason`."""
+    """An error of a log directory that cannot be used as it is: `directory`, for `reason`."""
 
-    def __init__(self, folder: Path, reason: str) -> None:
-        super().__init__(folder, reason)
-        self.folder = folder
+    def __init__(self, directory: Path, reason: str) -> None:
+        super().__init__(directory, reason)
+        self.directory = directory
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"log folder {self.folder}: {self.reason}"
+        return f"log directory {self.directory}: {self.reason}"
 
 
 class NoRoom(Exception):
     """The target directory of a log's move is full; `str` says what to do. The log stays where it is."""
 
 
-class FolderLocked(StorageError):
+class DirectoryLocked(StorageError):
     """Another process holds the directory's `.lock`."""
 
 
-class FolderMismatch(StorageError):
+class DirectoryMismatch(StorageError):
     """The directory's `meta.properties` names another node or cluster, or an unknown format."""
 
 

@@ -6,12 +6,11 @@ The copies are identical, so the log's state in memory (offsets, producers, epoc
 changes. Segments and indexes grow at their end. A file that was replaced (by compaction) or shrank is copied
 again, and a removed one is removed. The move takes rounds, each shorter than the one before:
 
-    begin_round      owner    lists the files
-    copy … copy      thread   some bytes each, until all are copied
-    sync             thread   syncs the copies to the disk; only before `finish`
-    finish           owner    the last few bytes, then two renames: the old folder away, the new one in place
+    begin_round      owner    lists the files copy … copy      thread   some bytes each, until all are copied
+    sync             thread   syncs the copies to the disk; only before `finish` finish           owner    the
+    last few bytes, then two renames: the old directory away, the new one in place
 
-A crash leaves the old folder; the copy is then removed, and the move starts again. A crash between the two
+A crash leaves the old directory; the copy is then removed, and the move starts again. A crash between the two
 renames leaves only a copy that is whole and synced, which `promote` puts in place. So no flushed record is
 lost.
 """
@@ -30,11 +29,11 @@ from logd.config.topic import TopicConfig
 from logd.storage.checkpoints import encode_partition_metadata
 from logd.storage.disk import File, write_atomically
 from logd.storage.errors import NoRoom
-from logd.storage.folder import LogFolder
 from logd.storage.health import NO_ROOM, remedy
 from logd.storage.jobs import Deletion
 from logd.storage.log.loader import Opening, open_log
 from logd.storage.log.log import Log
+from logd.storage.log_directory import LogDirectory
 from logd.storage.names import (
     LEADER_EPOCHS,
     LOG_SUFFIX,
@@ -42,11 +41,11 @@ from logd.storage.names import (
     REMOVAL_OFFSET,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
-    deleted_folder,
-    future_folder,
+    deleted_directory,
+    future_directory,
     offset_name,
     parse_offset,
-    partition_folder,
+    partition_directory,
 )
 from logd.storage.segment import Segment
 
@@ -70,19 +69,19 @@ class FutureLog:
     """The move of one log from `source` to `target`. The module's docstring says who makes which calls.
 
     `size` bytes of segments are copied, up to about `end_offset`. `is_done` is True once the log is in its
-    new folder.
+    new directory.
     """
 
-    def __init__(self, log: Log, source: LogFolder, target: LogFolder) -> None:
-        """Prepare the move. Raises ValueError if the topic's name is too long for a future log's folder."""
+    def __init__(self, log: Log, source: LogDirectory, target: LogDirectory) -> None:
+        """Prepare the move. Raises ValueError if the topic's name is too long for the directory's name."""
         self.log = log
         self.source = source
         self.target = target
-        self.path = target.path / future_folder(log.topic, log.partition)
+        self.path = target.path / future_directory(log.topic, log.partition)
         self.size = 0
         self.end_offset = 0
         self.is_done = False
-        self._from = log.folder
+        self._from = log.directory
         self._copied: dict[str, Copied] = {}
         self._unsynced: set[str] = set()
         self._files: Iterator[int] = iter(())
@@ -96,11 +95,11 @@ class FutureLog:
     # In any thread
 
     def create(self) -> None:
-        """Create the target folder: from now on the move survives a crash. Raises KafkaError and NoRoom."""
+        """Create the target directory; the move then survives a crash. Raises KafkaError and NoRoom."""
         try:
             self.log.place()
         except OSError as error:
-            raise self.source.health.fail(f"creating {self.log.folder.name}", error) from error
+            raise self.source.health.fail(f"creating {self.log.directory.name}", error) from error
         try:
             self.path.mkdir()
             if self.log.topic_id is not None:
@@ -218,8 +217,8 @@ class FutureLog:
         self._files = self._round()
 
     def finish(self) -> Deletion | None:
-        """Copy the rest and continue the log in its new folder; return None if too much is missing: another
-        round.
+        """Copy the rest and continue the log in its new directory; return None if too much is missing:
+        another round.
 
         The target's checkpoint must have been written since `begin_round`, with the log in `arriving`. Sync
         both directories next, then run the deletion of the old files. Raises KafkaError and NoRoom.
@@ -244,7 +243,7 @@ class FutureLog:
         return done.size if done is not None else 0
 
     def _is_flushed_there(self) -> bool:
-        """Return True if everything that is synced in the old folder is synced in the new one too."""
+        """Return True if everything that is synced in the old directory is synced in the new one too."""
         log = self.log
         return (
             not log.flusher.is_flushing
@@ -264,8 +263,8 @@ class FutureLog:
 
     def _swap(self) -> Deletion:
         log, key = self.log, self.log.tp
-        deleted = self.source.path / deleted_folder(*key)
-        place = self.target.path / partition_folder(*key)
+        deleted = self.source.path / deleted_directory(*key)
+        place = self.target.path / partition_directory(*key)
         try:
             self.source.disk.rename(self._from, deleted)
         except OSError as error:
@@ -294,51 +293,58 @@ class FutureLog:
             raise self.source.health.fail(f"taking {self._from.name} back", error) from error
 
     def discard(self) -> Deletion:
-        """Give up the move: rename the copy's folder away and return its deletion. Raises KafkaError."""
+        """Give up the move: rename the copy's directory away and return its deletion. Raises KafkaError."""
         self.target.arriving.pop(self.log.tp, None)
         return discard_future(self.target, self.path)
 
 
-def discard_future(folder: LogFolder, path: Path) -> Deletion:
-    """Rename a future log's folder away and return its deletion: its move was cancelled, or a crash
+def discard_future(directory: LogDirectory, path: Path) -> Deletion:
+    """Rename a future log's directory away and return its deletion: its move was cancelled, or a crash
     interrupted it.
 
     Raises KafkaError.
     """
-    target = path.with_name(deleted_folder("future", 0))
+    target = path.with_name(deleted_directory("future", 0))
     try:
-        folder.disk.rename(path, target)
+        directory.disk.rename(path, target)
     except FileNotFoundError:
-        return Deletion(folder.disk, [])
+        return Deletion(directory.disk, [])
     except OSError as error:
-        raise folder.health.fail(f"deleting {path.name}", error) from error
-    return Deletion(folder.disk, [target])
+        raise directory.health.fail(f"deleting {path.name}", error) from error
+    return Deletion(directory.disk, [target])
 
 
 def promote(
-    folder: LogFolder, topic: str, partition: int, path: Path, config: TopicConfig, now_ms: int
+    directory: LogDirectory, topic: str, partition: int, path: Path, config: TopicConfig, now_ms: int
 ) -> Log:
-    """Put a future log in place whose old folder is gone, and open it with a full check. Blocks.
+    """Put a future log in place whose old directory is gone, and open it with a full check. Blocks.
 
     Raises KafkaError.
     """
-    place = folder.path / partition_folder(topic, partition)
+    place = directory.path / partition_directory(topic, partition)
     opening = Opening(
         clean=False,
         recovery_point=0,
-        log_start_offset=folder.start_offsets.get(TopicPartition(topic, partition), -1),
+        log_start_offset=directory.start_offsets.get(TopicPartition(topic, partition), -1),
         compacted_to=LONG_MAX,  # the copy was whole: if a segment ends early, the old one did too
     )
     try:
-        folder.disk.rename(path, place)
-        folder.disk.sync_folder(folder.path)
+        directory.disk.rename(path, place)
+        directory.disk.sync_folder(directory.path)
         log, strays, _ = open_log(
-            place, topic, partition, config, opening, disk=folder.disk, health=folder.health, now_ms=now_ms
+            place,
+            topic,
+            partition,
+            config,
+            opening,
+            disk=directory.disk,
+            health=directory.health,
+            now_ms=now_ms,
         )
     except OSError as error:
-        raise folder.health.fail(f"putting {path.name} in place", error) from error
-    folder.begin_epoch([log])
-    folder.logs[log.tp] = log
+        raise directory.health.fail(f"putting {path.name} in place", error) from error
+    directory.begin_epoch([log])
+    directory.logs[log.tp] = log
     if strays:
-        folder.deletions.append(Deletion(folder.disk, strays))
+        directory.deletions.append(Deletion(directory.disk, strays))
     return log

@@ -37,10 +37,10 @@ class Health:
     `failure` says why the directory is offline; None while it serves.
     """
 
-    __slots__ = ("_on_offline", "failure", "folder")
+    __slots__ = ("_on_offline", "directory", "failure")
 
-    def __init__(self, folder: Path, on_offline: Callable[[str], None] | None = None) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path, on_offline: Callable[[str], None] | None = None) -> None:
+        self.directory = directory
         self.failure: str | None = None
         self._on_offline = on_offline
 
@@ -52,13 +52,15 @@ class Health:
         """
         if self.failure is None:
             offline, restart = (
-                f"log folder {self.folder} is offline: {doing}",
+                f"log directory {self.directory} is offline: {doing}",
                 "are not served until a restart",
             )
             if isinstance(error, OSError):
                 self.failure = f"{offline}: {error.strerror or error}"
                 logger.error("%s; its partitions %s", self.failure, restart)
-                logger.error("what to do about %s: %s, then restart the broker", self.folder, remedy(error))
+                logger.error(
+                    "what to do about %s: %s, then restart the broker", self.directory, remedy(error)
+                )
             else:
                 self.failure = f"{offline}: {error!r}"
                 logger.error("%s; its partitions %s", self.failure, restart, exc_info=error)

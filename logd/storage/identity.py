@@ -24,15 +24,15 @@ from logd.storage.checkpoints import (
     read_properties,
 )
 from logd.storage.disk import Disk, write_atomically
-from logd.storage.errors import FolderMismatch
+from logd.storage.errors import DirectoryMismatch
 from logd.storage.names import META_PROPERTIES
 
 JOURNAL_KEY = "metadata.journal.directory.id"
 ZOOKEEPER_KEY = "metadata.zookeeper.connect"
-_OTHER_FOLDERS = "give this broker other log.dirs"
+_OTHER_DIRECTORIES = "give this broker other log.dirs"
 
 
-class FolderIdentity(NamedTuple):
+class DirectoryIdentity(NamedTuple):
     """The identity of a log directory, with None for values that it does not have."""
 
     cluster_id: str | None = None
@@ -44,14 +44,14 @@ class FolderIdentity(NamedTuple):
     """The last `zookeeper.connect` of a broker whose metadata is in ZooKeeper."""
 
     @classmethod
-    def read(cls, folder: Path) -> FolderIdentity:
-        """Read a directory's identity; it is empty for a new one. Raises FolderMismatch if it is unreadable,
-        and OSError.
+    def read(cls, directory: Path) -> DirectoryIdentity:
+        """Read a directory's identity; it is empty for a new one. Raises DirectoryMismatch if it is
+        unreadable, and OSError.
         """
-        properties = read_properties(folder / META_PROPERTIES)
+        properties = read_properties(directory / META_PROPERTIES)
         version = properties.get("version", "1")
         if version not in ("0", "1"):
-            raise FolderMismatch(folder, f"meta.properties has version {version}, not 0 or 1")
+            raise DirectoryMismatch(directory, f"meta.properties has version {version}, not 0 or 1")
         try:
             node_id = properties.get("node.id", properties.get("broker.id"))
             return cls(
@@ -62,24 +62,25 @@ class FolderIdentity(NamedTuple):
                 zookeeper=properties.get(ZOOKEEPER_KEY),
             )
         except ValueError as error:
-            raise FolderMismatch(folder, f"meta.properties cannot be read: {error}") from None
+            raise DirectoryMismatch(directory, f"meta.properties cannot be read: {error}") from None
 
-    def check(self, folder: Path, *, node_id: int, cluster_id: str | None) -> None:
-        """Raise FolderMismatch if the directory belongs to another node or cluster."""
+    def check(self, directory: Path, *, node_id: int, cluster_id: str | None) -> None:
+        """Raise DirectoryMismatch if the directory belongs to another node or cluster."""
         if self.node_id is not None and self.node_id != node_id:
             owner = f"belongs to node {self.node_id}, not to node {node_id}"
-            raise FolderMismatch(folder, f"{owner}: correct node.id, or {_OTHER_FOLDERS}")
+            raise DirectoryMismatch(directory, f"{owner}: correct node.id, or {_OTHER_DIRECTORIES}")
         if self.cluster_id is not None and cluster_id is not None and self.cluster_id != cluster_id:
-            raise FolderMismatch(
-                folder, f"belongs to cluster {self.cluster_id}, not to cluster {cluster_id}: {self.remedy}"
+            raise DirectoryMismatch(
+                directory, f"belongs to cluster {self.cluster_id}, not to cluster {cluster_id}: {self.remedy}"
             )
 
     @property
     def remedy(self) -> str:
         """The advice for a directory that belongs to another cluster."""
         if self.zookeeper is None:
-            return _OTHER_FOLDERS
-        return f"correct zookeeper.connect, which was {self.zookeeper} at its last start, or {_OTHER_FOLDERS}"
+            return _OTHER_DIRECTORIES
+        connect = f"correct zookeeper.connect, which was {self.zookeeper} at its last start"
+        return f"{connect}, or {_OTHER_DIRECTORIES}"
 
     def completed(
         self,
@@ -89,7 +90,7 @@ class FolderIdentity(NamedTuple):
         directory_id: bytes,
         journal_id: bytes | None,
         zookeeper: str | None = None,
-    ) -> FolderIdentity:
+    ) -> DirectoryIdentity:
         """Return this identity with missing values added; `journal_id` or `zookeeper` replaces both
         locations.
         """
@@ -102,7 +103,7 @@ class FolderIdentity(NamedTuple):
             zookeeper=zookeeper if is_moved else self.zookeeper,
         )
 
-    def write(self, folder: Path, disk: Disk) -> None:
+    def write(self, directory: Path, disk: Disk) -> None:
         """Write `meta.properties` unless it already has these values. Raises OSError."""
         assert self.directory_id is not None, "completed comes first"
         properties = {
@@ -115,7 +116,7 @@ class FolderIdentity(NamedTuple):
             properties[JOURNAL_KEY] = encode_uuid(self.journal_id)
         if self.zookeeper is not None:
             properties[ZOOKEEPER_KEY] = self.zookeeper
-        path = folder / META_PROPERTIES
+        path = directory / META_PROPERTIES
         if read_properties(path) != properties:
             write_atomically(disk, path, encode_properties(properties))
 

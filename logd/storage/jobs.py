@@ -57,18 +57,18 @@ class Saved(Protocol):
 class Flush:
     """The fsyncs of one log up to `end_offset`. Run it, then pass it to `LogFlusher.finish_flush`.
 
-    `files` are synced, and `writes` made and synced; then `folders` are synced, if names have changed.
-    `epochs` is the leader epoch checkpoint to write, in one of the folders; None if the file is current.
+    `files` are synced, and `writes` made and synced; then `directories` are synced, if names have changed.
+    `epochs` is the leader epoch checkpoint to write, in one of the directories; None if the file is current.
     `turn` is the log's lock: a flush relies on the results of the previous one. `segments` are those whose
     indexes are in `writes`; without segments the records are safe, but recovery has to read them. `obsolete`
     files are unlinked at the end.
     """
 
     __slots__ = (
+        "_directories",
         "_disk",
         "_epochs",
         "_files",
-        "_folders",
         "_health",
         "_obsolete",
         "_turn",
@@ -86,7 +86,7 @@ class Flush:
         files: Sequence[File],
         writes: Sequence[DiskWrite] = (),
         snapshots: Sequence[SnapshotWrite] = (),
-        folders: Sequence[Path],
+        directories: Sequence[Path],
         epochs: tuple[Path, bytes] | None = None,
         end_offset: int,
         turn: threading.Lock,
@@ -98,7 +98,7 @@ class Flush:
         self._files = files
         self._writes = (*writes, *snapshots)
         self.snapshots = snapshots
-        self._folders = folders
+        self._directories = directories
         self._epochs = epochs
         self.end_offset = end_offset
         self._turn = turn
@@ -127,19 +127,19 @@ class Flush:
                 write.run()
             if self._epochs is not None:
                 write_atomically(self._disk, *self._epochs, sync_name=False)
-            for folder in self._folders:
-                self._disk.sync_folder(folder)
+            for directory in self._directories:
+                self._disk.sync_folder(directory)
             for path in self._obsolete:
                 self._disk.unlink(path)
         except FileNotFoundError:
-            # The whole log was deleted meanwhile and its folder renamed: nothing is left to sync.
+            # The whole log was deleted meanwhile and its directory renamed: nothing is left to sync.
             logger.debug("a log went away while it was flushed")
         except OSError as error:
             raise self._health.fail("flushing", error) from error
 
 
 class Deletion:
-    """The deletion of files or folders: renamed away at once, unlinked after `delay_ms`
+    """The deletion of files or directories: renamed away at once, unlinked after `delay_ms`
     (file.delete.delay.ms).
 
     `paths` have already been renamed. `hide` carries out `renames`, pairs of (from, to), after the `writes`
@@ -189,7 +189,7 @@ class Deletion:
         return self._health.fail(doing, error)
 
     def run(self) -> None:
-        """Unlink the files and folders. A failure is only logged: the next start deletes the rest."""
+        """Unlink the files and directories. A failure is only logged: the next start deletes the rest."""
         self.hide()
         for path in self.paths:
             try:

@@ -6,11 +6,11 @@ import fcntl
 import os
 from pathlib import Path
 
-from logd.storage.errors import FolderLocked
+from logd.storage.errors import DirectoryLocked
 from logd.storage.names import LOCK
 
 
-class FolderLock:
+class DirectoryLock:
     """A lock that is held from construction to `release`, or to the end of the process.
 
     There are two locks, since neither excludes the other. `flock` also excludes a second open in this
@@ -18,17 +18,17 @@ class FolderLock:
     a second broker.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Take the lock. Raises FolderLocked and OSError."""
-        fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    def __init__(self, directory: Path) -> None:
+        """Take the lock. Raises DirectoryLocked and OSError."""
+        fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             holder = os.pread(fd, 32, 0).decode(errors="replace").strip()
             os.close(fd)
-            raise FolderLocked(
-                folder, f"in use by {f'process {holder}' if holder else 'another process'}"
+            raise DirectoryLocked(
+                directory, f"in use by {f'process {holder}' if holder else 'another process'}"
             ) from None
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)

@@ -10,17 +10,17 @@ from logd.storage.names import LOG_SUFFIX, PARTITION_METADATA, offset_name
 
 
 class Placement:
-    """Makes a log's folder with the files an empty log has, at once or at the first use of one of them.
+    """Makes a log's directory with the files an empty log has, at once or at the first use of one of them.
 
     Nothing is forced to the disk: the next start creates the log again, from the cluster's metadata, if a
     power loss took it.
     """
 
-    __slots__ = ("_disk", "_folder", "_topic_id", "is_done")
+    __slots__ = ("_directory", "_disk", "_topic_id", "is_done")
 
-    def __init__(self, disk: Disk, folder: Path, topic_id: bytes | None) -> None:
+    def __init__(self, disk: Disk, directory: Path, topic_id: bytes | None) -> None:
         self._disk = disk
-        self._folder = folder
+        self._directory = directory
         self._topic_id = topic_id
         self.is_done = False
 
@@ -28,11 +28,11 @@ class Placement:
         """Once more, also from another thread at the same time, does no harm. May raise OSError."""
         if self.is_done:
             return
-        self._folder.mkdir(exist_ok=True)
+        self._directory.mkdir(exist_ok=True)
         if self._topic_id is not None:
-            # Before anything else: a log whose folder does not say so was not made by us.
-            file = self._disk.open(self._folder / PARTITION_METADATA)
+            # Before anything else: a log whose directory does not say so was not made by us.
+            file = self._disk.open(self._directory / PARTITION_METADATA)
             file.write(0, [encode_partition_metadata(self._topic_id)])
             file.close()
-        self._disk.open(self._folder / offset_name(0, LOG_SUFFIX)).close()
+        self._disk.open(self._directory / offset_name(0, LOG_SUFFIX)).close()
         self.is_done = True

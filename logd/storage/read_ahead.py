@@ -21,15 +21,15 @@ checked from the recovery point on.
 """
 
 
-def read_ahead(folders: Sequence[Path]) -> Iterator[Path]:
-    """Yield the folders of logs, one by one, while a thread reads ahead."""
+def read_ahead(directories: Sequence[Path]) -> Iterator[Path]:
+    """Yield the directories of logs, one by one, while a thread reads ahead."""
     room = threading.Semaphore(AHEAD)
     ended = threading.Event()
-    thread = threading.Thread(target=_read, args=(folders, room, ended), name="read-ahead", daemon=True)
+    thread = threading.Thread(target=_read, args=(directories, room, ended), name="read-ahead", daemon=True)
     thread.start()
     try:
-        for folder in folders:
-            yield folder
+        for directory in directories:
+            yield directory
             room.release()
     finally:
         ended.set()
@@ -37,17 +37,17 @@ def read_ahead(folders: Sequence[Path]) -> Iterator[Path]:
         thread.join()
 
 
-def _read(folders: Sequence[Path], room: threading.Semaphore, ended: threading.Event) -> None:
-    for folder in folders:
+def _read(directories: Sequence[Path], room: threading.Semaphore, ended: threading.Event) -> None:
+    for directory in directories:
         room.acquire()
         if ended.is_set():
             return
         try:
-            names = sorted(os.listdir(folder))
+            names = sorted(os.listdir(directory))
             last = next((name for name in reversed(names) if name.endswith(LOG_SUFFIX)), "")
             for name in names:
                 if name == last or not name.endswith(LOG_SUFFIX):
-                    _want_tail(f"{folder}/{name}")
+                    _want_tail(f"{directory}/{name}")
         except OSError:
             continue
 

@@ -51,9 +51,9 @@ class RecoveryEpoch:
 
     __slots__ = ("_disk", "_epoch", "_is_raised", "_path", "announced")
 
-    def __init__(self, disk: Disk, folder: Path) -> None:
+    def __init__(self, disk: Disk, directory: Path) -> None:
         self._disk = disk
-        self._path = folder / RECOVERY_EPOCH
+        self._path = directory / RECOVERY_EPOCH
         self.announced = self._epoch = _read(self._path)
         self._is_raised = False
 

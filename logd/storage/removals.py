@@ -3,7 +3,7 @@
 A replica that ends before that offset may lack a deletion or a marker that it will never receive. So the
 offset is saved before the first segment without them.
 
-    removal-offset-checkpoint, in the log's own folder:
+    removal-offset-checkpoint, in the log's own directory:
         0               version
         1               number of lines
         336776 340011   removal offset, and the offset up to which the log was compacted then
@@ -39,14 +39,14 @@ class Removals:
         self._saving = threading.Lock()
 
     @classmethod
-    def read(cls, folder: Path, compacted_to: int, log_end_offset: int) -> Removals:
-        """Read the file in the log's folder; without one, or if others have compacted, assume that all is
+    def read(cls, directory: Path, compacted_to: int, log_end_offset: int) -> Removals:
+        """Read the file in the log's directory; without one, or if others have compacted, assume that all is
         removed.
 
         `compacted_to` is the log's offset in `cleaner-offset-checkpoint`, -1 if there is none.
         """
         try:
-            rows = [(int(offset), int(end)) for offset, end in read_lines(folder / REMOVAL_OFFSET)]
+            rows = [(int(offset), int(end)) for offset, end in read_lines(directory / REMOVAL_OFFSET)]
         except ValueError:
             rows = []
         offset, saved_to = rows[0] if rows else (0, -1)
@@ -67,10 +67,10 @@ class Removals:
         """Raise the offset: deletions or markers before `offset` are or will be removed."""
         self.offset = max(self.offset, offset)
 
-    def save(self, disk: Disk, folder: Path) -> None:
+    def save(self, disk: Disk, directory: Path) -> None:
         """Save the current values. Blocks until they are on the disk. May raise OSError."""
         with self._saving:
             data = self.encode()
             if data != self._saved:
-                write_atomically(disk, folder / REMOVAL_OFFSET, data)
+                write_atomically(disk, directory / REMOVAL_OFFSET, data)
                 self._saved = data

@@ -58,23 +58,23 @@ class Segment:
         "_used",
         "base_offset",
         "created_ms",
-        "folder",
+        "directory",
         "index",
         "size",
         "time_index",
         "txn_index",
     )
 
-    def __init__(self, disk: Disk, folder: Path, base_offset: int, size: int, created_ms: int) -> None:
+    def __init__(self, disk: Disk, directory: Path, base_offset: int, size: int, created_ms: int) -> None:
         self._disk = disk
-        self.folder = folder
+        self.directory = directory
         self.base_offset = base_offset
         self.size = size
         self.created_ms = created_ms
-        self.index = OffsetIndex(disk, folder, offset_name(base_offset, INDEX_SUFFIX), base_offset)
-        self.time_index = TimeIndex(disk, folder, offset_name(base_offset, TIME_INDEX_SUFFIX), base_offset)
+        self.index = OffsetIndex(disk, directory, offset_name(base_offset, INDEX_SUFFIX), base_offset)
+        self.time_index = TimeIndex(disk, directory, offset_name(base_offset, TIME_INDEX_SUFFIX), base_offset)
         self.txn_index = TransactionIndex(
-            disk, folder, offset_name(base_offset, TXN_INDEX_SUFFIX), base_offset
+            disk, directory, offset_name(base_offset, TXN_INDEX_SUFFIX), base_offset
         )
         self._file: File | None = None
         self._placement: Placement | None = None
@@ -89,9 +89,9 @@ class Segment:
         self._empty_runs = EmptyRuns()
 
     @classmethod
-    def create(cls, disk: Disk, folder: Path, base_offset: int, created_ms: int) -> Segment:
+    def create(cls, disk: Disk, directory: Path, base_offset: int, created_ms: int) -> Segment:
         """Create a new, empty segment and its `.log` file."""
-        segment = cls(disk, folder, base_offset, 0, created_ms)
+        segment = cls(disk, directory, base_offset, 0, created_ms)
         segment.file.truncate(0)
         return segment
 
@@ -101,12 +101,12 @@ class Segment:
 
     def path(self, suffix: str) -> Path:
         """Return the path of one of the segment's files."""
-        return self.folder / offset_name(self.base_offset, suffix)
+        return self.directory / offset_name(self.base_offset, suffix)
 
     @property
     def file_name(self) -> str:
-        """The `.log` file's name with its folder's, for messages."""
-        return f"{self.folder.name}/{offset_name(self.base_offset, LOG_SUFFIX)}"
+        """The `.log` file's name with its directory's, for messages."""
+        return f"{self.directory.name}/{offset_name(self.base_offset, LOG_SUFFIX)}"
 
     def place(self) -> None:
         """Create the files of a new log on the disk; see `placed_by`."""
@@ -327,13 +327,13 @@ class Segment:
         self._file = None
         self._used, self._size_seen = False, self.size
 
-    def relocate(self, disk: Disk, folder: Path) -> None:
-        """Use the files in another folder; see `Log.relocate`."""
+    def relocate(self, disk: Disk, directory: Path) -> None:
+        """Use the files in another directory; see `Log.relocate`."""
         self.close()
-        self._disk, self.folder = disk, folder
-        self.index.relocate(disk, folder)
-        self.time_index.relocate(disk, folder)
-        self.txn_index.relocate(disk, folder)
+        self._disk, self.directory = disk, directory
+        self.index.relocate(disk, directory)
+        self.time_index.relocate(disk, directory)
+        self.txn_index.relocate(disk, directory)
 
     def mark_deleted(self) -> list[Path]:
         """Rename the files away and release them; return the files to unlink later."""

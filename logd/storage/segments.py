@@ -26,11 +26,11 @@ _base_offset = attrgetter("base_offset")
 class Segments:
     """The segments of a log, at least one. Methods may raise OSError."""
 
-    __slots__ = ("_disk", "_folder", "active", "row")
+    __slots__ = ("_directory", "_disk", "active", "row")
 
-    def __init__(self, disk: Disk, folder: Path, row: list[Segment]) -> None:
+    def __init__(self, disk: Disk, directory: Path, row: list[Segment]) -> None:
         self._disk = disk
-        self._folder = folder
+        self._directory = directory
         self.row = row
         self.active = row[-1]
 
@@ -46,17 +46,17 @@ class Segments:
         """Finish the active segment and start the next one at `base_offset`."""
         self.active.finish()  # the next flush writes its indexes
         self.active.unload()
-        self.active = Segment.create(self._disk, self._folder, base_offset, now_ms)
+        self.active = Segment.create(self._disk, self._directory, base_offset, now_ms)
         self.row.append(self.active)
         return self.active
 
     def begin_at(self, base_offset: int, now_ms: int) -> None:
-        """Move the start of the only segment, which is empty, to `base_offset`. The log's folder must be
+        """Move the start of the only segment, which is empty, to `base_offset`. The log's directory must be
         synced then.
         """
         (before,) = self.row
         before.close()
-        self.active = Segment(self._disk, self._folder, base_offset, 0, now_ms)
+        self.active = Segment(self._disk, self._directory, base_offset, 0, now_ms)
         self.row[:] = [self.active]
         # After a power loss the file may have its old name, which its first batch does not match: recovery
         # empties it.
@@ -64,11 +64,11 @@ class Segments:
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._disk.unlink(before.path(suffix))
 
-    def relocate(self, disk: Disk, folder: Path) -> None:
-        """Use the files in another folder; see `Log.relocate`."""
-        self._disk, self._folder = disk, folder
+    def relocate(self, disk: Disk, directory: Path) -> None:
+        """Use the files in another directory; see `Log.relocate`."""
+        self._disk, self._directory = disk, directory
         for segment in self.row:
-            segment.relocate(disk, folder)
+            segment.relocate(disk, directory)
 
     def release(self) -> None:
         """Release the files as they are; returned slices stay readable."""

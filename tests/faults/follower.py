@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kafka_client.records import iter_batches
-from logd.storage import LogFolder
+from logd.storage import LogDirectory
 from logd.storage.disk import read_slice
 from logd.storage.log.truncation import Truncation
 from tests.faults.ledger import KEY, NOW, Ledger, let_go
@@ -30,11 +30,11 @@ class Follower:
         self.folder = self._opened()
         self.log = self.folder.create_log(*KEY, topic_id=bytes(16), config=leader.config, now_ms=NOW)
         self.disk.sync_folder(path)
-        self.disk.sync_folder(self.log.folder)
+        self.disk.sync_folder(self.log.directory)
 
-    def _opened(self) -> LogFolder:
+    def _opened(self) -> LogDirectory:
         config = self.leader.config
-        return LogFolder.open(
+        return LogDirectory.open(
             self.path,
             node_id=1,
             cluster_id="cluster",

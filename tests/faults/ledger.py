@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kafka_client.records import build_batch
 from logd.config.topic import TopicConfig
-from logd.storage import LogFolder
+from logd.storage import LogDirectory
 from logd.storage.cleaner.cleaning import Cleaning
 from logd.storage.cleaner.messages import Cleaned
 from logd.storage.disk import Disk
@@ -69,7 +69,7 @@ class Ledger:
         self.folder = open_folder(path, config, self.disk)
         self.log = self.folder.create_log(*KEY, topic_id=bytes(16), config=config, now_ms=self.now)
         self.disk.sync_folder(path)
-        self.disk.sync_folder(self.log.folder)
+        self.disk.sync_folder(self.log.directory)
 
     # What may be done
 
@@ -311,14 +311,14 @@ class Ledger:
         return gone
 
 
-def open_folder(path: Path, config: TopicConfig, disk: Disk | None) -> LogFolder:
-    """The log folder at `path`."""
-    return LogFolder.open(
+def open_folder(path: Path, config: TopicConfig, disk: Disk | None) -> LogDirectory:
+    """The log directory at `path`."""
+    return LogDirectory.open(
         path, node_id=1, cluster_id="cluster", config_for=lambda topic: config, now_ms=NOW, disk=disk
     )
 
 
-def let_go(folder: LogFolder) -> None:
+def let_go(folder: LogDirectory) -> None:
     """End as a killed process does."""
     for log in folder.logs.values():
         log.release()

@@ -122,7 +122,7 @@ class SimulatedBroker(Broker):
 
     def let_go(self) -> None:
         """End as a killed process does."""
-        for folder in self.folders:
+        for folder in self.directories:
             for log in folder.logs.values():
                 log.release()
             folder._lock.release()
@@ -265,12 +265,12 @@ def repeatable(seed: int, deaths: Sequence[str] = ()) -> Iterator[None]:
 
     with (
         mock.patch("uuid.uuid4", side_effect=lambda: uuid.UUID(int=rng.getrandbits(128), version=4)),
-        mock.patch("logd.storage.folder.new_uuid", side_effect=lambda: rng.randbytes(16)),
+        mock.patch("logd.storage.log_directory.new_uuid", side_effect=lambda: rng.randbytes(16)),
         mock.patch("logd.storage.names.unique", side_effect=lambda: rng.randbytes(16).hex()),
         mock.patch("logd.broker.topics.catalog.new_topic_id", topic_id),
         mock.patch("logd.broker.broker.new_topic_id", topic_id),
-        mock.patch("logd.storage.folder.CLOSED_AT_ONCE", 1 << 30),
-        mock.patch("logd.storage.folder.read_ahead", lambda folders: folders),
+        mock.patch("logd.storage.log_directory.CLOSED_AT_ONCE", 1 << 30),
+        mock.patch("logd.storage.log_directory.read_ahead", lambda folders: folders),
         mock.patch("logd.metadata.embedded.COMPACT_AT_LINES", 12),
     ):
         try:

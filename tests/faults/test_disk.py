@@ -56,7 +56,7 @@ def test_nothing_is_acknowledged_that_is_not_written(tmp_path: Path) -> None:
         assert error == STORAGE_ERROR
         assert acknowledged > 0
         assert logd.wait() == 1
-        assert f"log folder {tmp_path / 'data'} is offline: writing t-0: File too large" in logd.log
+        assert f"log directory {tmp_path / 'data'} is offline: writing t-0: File too large" in logd.log
         assert logd.log.count("its partitions are not served until a restart") == 1
         assert "Traceback" not in logd.log
         logd.start()
@@ -93,7 +93,7 @@ def test_other_folders_serve_on(tmp_path: Path) -> None:
                 (partition,) = client.request(asked, 12).topics[0].partitions
                 assert partition.offline_replicas == ([1] if offline else [])
         assert logd.log.count("its partitions are not served until a restart") == 1
-        assert f"log folder {broken} is offline: " in logd.log
+        assert f"log directory {broken} is offline: " in logd.log
         logd.stop()
         logd.start()
         with RawClient(logd.port) as client:

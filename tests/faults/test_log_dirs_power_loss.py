@@ -1,5 +1,5 @@
-"""Random histories of a broker with two log folders, and partitions that move between them, on a machine that
-loses its power again and again.
+"""Random histories of a broker with two log directories, and partitions that move between them, on a machine
+that loses its power again and again.
 
 The clients are those of `test_broker_power_loss`, and one more moves partitions, the coordinators' too, to
 and fro (AlterReplicaLogDirs). All is flushed before it is acknowledged (`log.flush.interval.messages=1`), so
@@ -20,7 +20,7 @@ from kafka_client.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from logd.storage.names import FUTURE_FOLDER_SUFFIX
+from logd.storage.names import FUTURE_DIRECTORY_SUFFIX
 from tests.faults.actors import Actor, Unexpected
 from tests.faults.simulation import NOW, Life, SimulatedBroker, repeatable, run_together
 from tests.faults.test_broker_power_loss import everybody
@@ -48,7 +48,7 @@ class Mover(Actor):
             if not keys:
                 return
             topic, index = self.rng.choice(keys)
-            target = self.rng.choice(self.broker.folders).path
+            target = self.rng.choice(self.broker.directories).path
             moved = AlterReplicaLogDirTopic(name=topic, partitions=[index])
             asked = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(target), topics=[moved])])
             await self.client.request(asked, 2)  # the topic may be gone meanwhile
@@ -85,7 +85,7 @@ class History:
         """One life, which ends at an operation on the disk, or by a clean stop."""
         self.disk.crashed, self.disk.crash_at = False, crash_at
         paths = [self.disk.root / name for name in FOLDERS]
-        self.begun_amid += any(self.disk.root.glob(f"*/*{FUTURE_FOLDER_SUFFIX}"))
+        self.begun_amid += any(self.disk.root.glob(f"*/*{FUTURE_DIRECTORY_SUFFIX}"))
         life = Life(
             self.disk,
             self.rng,
@@ -138,7 +138,7 @@ def places(broker: SimulatedBroker) -> dict[tuple[bytes, int], Path]:
     """Where each partition is, by its topic's id: one that was made anew has not moved."""
     catalog = broker.catalog
     return {
-        (catalog.topics[topic].topic_id, index): partition.folder.path
+        (catalog.topics[topic].topic_id, index): partition.directory.path
         for (topic, index), partition in catalog.partitions.items()
     }
 
@@ -146,9 +146,9 @@ def places(broker: SimulatedBroker) -> dict[tuple[bytes, int], Path]:
 def audit_homes(broker: SimulatedBroker) -> None:
     """Each partition is in one folder, and its files are there."""
     for (topic, index), partition in broker.catalog.partitions.items():
-        homes = [folder.path for folder in broker.folders if (topic, index) in folder.logs]
-        assert homes == [partition.folder.path], f"{topic}-{index} is in {homes}"
-        assert partition.log.folder.parent == partition.folder.path
+        homes = [folder.path for folder in broker.directories if (topic, index) in folder.logs]
+        assert homes == [partition.directory.path], f"{topic}-{index} is in {homes}"
+        assert partition.log.directory.parent == partition.directory.path
 
 
 async def until_moved(broker: SimulatedBroker) -> None:

@@ -44,7 +44,7 @@ def test_a_crash_while_a_transaction_index_is_built_again(tmp_path: Path) -> Non
             ledger.end_transaction(20, commit=False)
         ledger.flush()
         ledger.checkpoint()
-        (index,) = ledger.log.folder.glob("*.txnindex")
+        (index,) = ledger.log.directory.glob("*.txnindex")
         ledger.let_go()
         ledger.disk.open(index).write(index.stat().st_size, [b"torn"])
         ledger.disk.crash_at = len(ledger.disk.done) + point

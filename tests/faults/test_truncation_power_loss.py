@@ -1,6 +1,6 @@
 """Random histories of a follower whose leaders change, on a machine that loses its power again and again.
 
-In a simulated broker with two log folders: runs of batches are copied, the log is truncated where a new
+In a simulated broker with two log directories: runs of batches are copied, the log is truncated where a new
 leader's history is another one, or begun afresh; beside that it moves between the folders, is flushed in the
 background, checkpoints are written. Wherever the machine dies: the log is the beginning of the history that
 it had, or of the one that it was being truncated to; what was flushed of that is there; and nothing that was
@@ -183,7 +183,9 @@ class Story:
         for _ in range(3):
             await asyncio.sleep(self.rng.choice((0.01, 0.1)))
             try:
-                await broker.moves.alter(broker.catalog.partitions["t", 0], self.rng.choice(broker.folders))
+                await broker.moves.alter(
+                    broker.catalog.partitions["t", 0], self.rng.choice(broker.directories)
+                )
             except KafkaError as error:
                 raise Unexpected(str(error)) from error
 

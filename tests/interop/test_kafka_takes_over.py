@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from kafka_client.errors import ErrorCode
 from logd.storage.checkpoints import encode_lines, read_offsets
-from logd.storage.names import CLEANER_OFFSETS, REMOVAL_OFFSET, parse_partition_folder
+from logd.storage.names import CLEANER_OFFSETS, REMOVAL_OFFSET, parse_partition_directory
 from logd.storage.removals import Removals
 from tests.interop.handed_over import (
     COMMITTED,
@@ -186,7 +186,7 @@ def test_kafka_takes_over(tmp_path: Path) -> None:
         check_log(kafka.said, folders["clean"])
         for path in removals.values():
             cleaner_offsets = read_offsets(path.parent.parent / CLEANER_OFFSETS)
-            cleaned_to = cleaner_offsets[parse_partition_folder(path.parent.name)]  # type: ignore[index]
+            cleaned_to = cleaner_offsets[parse_partition_directory(path.parent.name)]  # type: ignore[index]
             assert Removals.read(path.parent, cleaned_to, cleaned_to).offset == cleaned_to > 4
         for prefix, folder in folders.items():
             with LogdProcess(folder.parent, SETTINGS) as logd, closing(Reader(logd.bootstrap)) as reader:

@@ -30,7 +30,7 @@ NODE_ID = 1
 
 
 class ApacheKafka(BrokerProcess):
-    """A single KRaft node; its log folder is ``folder/data``, its output ``folder/kafka.log``.
+    """A single KRaft node; its log directory is ``folder/data``, its output ``folder/kafka.log``.
 
     ``features``: levels the folder is formatted with, where they are not to be the newest. ``libs``: the
     folder of another version's jars.
@@ -138,7 +138,7 @@ class ApacheKafka(BrokerProcess):
 
 @cache
 def _formatted(libs: str, levels: tuple[str, ...]) -> TemporaryDirectory[str]:
-    """A log folder as Kafka's tool formats it: nothing in it is of one broker alone but ids."""
+    """A log directory as Kafka's tool formats it: nothing in it is of one broker alone but ids."""
     made = TemporaryDirectory(prefix="formatted-")
     settings = {
         "process.roles": "broker,controller",

@@ -1,4 +1,4 @@
-"""A log folder written by a real Apache Kafka, with everything in it a log can have.
+"""A log directory written by a real Apache Kafka, with everything in it a log can have.
 
     KAFKA_LIBS=... python -m tests.support.kafka_folder
 

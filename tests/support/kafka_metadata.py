@@ -1,4 +1,4 @@
-"""A log folder of logd's, made ready for Apache Kafka: Kafka's controller gets logd's topics, as they are.
+"""A log directory of logd's, made ready for Apache Kafka: Kafka's controller gets logd's topics, as they are.
 
 KRaft's controller starts an empty metadata log with the records of `bootstrap.checkpoint`, which is written
 here: topics with their ids, partitions with their folder, settings, and the producer ids given out so far.

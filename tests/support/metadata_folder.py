@@ -1,4 +1,4 @@
-"""What stands in a log folder besides logs: whose it is, and the journal of the cluster's metadata."""
+"""What stands in a log directory besides logs: whose it is, and the journal of the cluster's metadata."""
 
 from __future__ import annotations
 

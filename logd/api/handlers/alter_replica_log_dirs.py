@@ -42,7 +42,7 @@ async def handle(request: AlterReplicaLogDirsRequest, context: RequestContext) -
 async def _alter(broker: Broker, name: str, index: int, path: str) -> int:
     try:
         check_name(name)
-        folder = broker.log_dirs.folder(path)
+        directory = broker.log_dirs.directory(path)
         try:
             partition = broker.catalog.find(name).held(index)
         except KafkaError as error:
@@ -51,7 +51,7 @@ async def _alter(broker: Broker, name: str, index: int, path: str) -> int:
             if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:  # a replica that may come: Kafka's code for it
                 raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, error.message) from None
             raise
-        await broker.moves.alter(partition, folder)
+        await broker.moves.alter(partition, directory)
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

@@ -1,7 +1,7 @@
 """DescribeLogDirs, 1 to 5: the contents of each log directory, and its volume's room (from version 4 on).
 
-A null list asks for all partitions. A partition on its way to another folder is listed in both, in the new
-one as a future replica. A folder that is offline is answered with KAFKA_STORAGE_ERROR and nothing else.
+A null list asks for all partitions. A partition on its way to another directory is listed in both, in the new
+one as a future replica. A directory that is offline is answered with KAFKA_STORAGE_ERROR and nothing else.
 """
 
 from __future__ import annotations
@@ -34,12 +34,15 @@ class Everything:
 
 
 async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
-    """Answer folder by folder."""
+    """Answer directory by directory."""
     broker = context.broker
     asked: Container[TopicPartition] = Everything()
     if request.topics is not None:
         asked = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    topics = {absolute(folder.path): _topics(broker, folder.path, asked) for folder in broker.log_dirs.online}
+    topics = {
+        absolute(directory.path): _topics(broker, directory.path, asked)
+        for directory in broker.log_dirs.online
+    }
     results = []
     for path in broker.log_dirs.paths:
         result = DescribeLogDirsResult(log_dir=str(path))
@@ -66,9 +69,9 @@ def _topics(broker: Broker, path: Path, asked: Container[TopicPartition]) -> lis
 
 
 def _logs(broker: Broker, path: Path) -> Iterator[tuple[TopicPartition, int, int, bool]]:
-    """(partition, bytes, offset lag, whether it is a future log) of what is in a folder."""
+    """(partition, bytes, offset lag, whether it is a future log) of what is in a directory."""
     for key, partition in broker.catalog.partitions.items():
-        if partition.folder.path == path:
+        if partition.directory.path == path:
             lag = max(partition.high_watermark - partition.log.log_end_offset, 0)
             yield key, partition.log.size, lag, False
     for key, future in broker.moves.futures.items():

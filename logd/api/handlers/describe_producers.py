@@ -34,7 +34,9 @@ def _partition(topic: str, index: int, context: RequestContext) -> PartitionResp
     try:
         partition = context.broker.catalog.find(topic).held(index)
         if partition.is_offline:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} is in a log folder that is offline")
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} is in a log directory that is offline"
+            )
     except KafkaError as error:
         return PartitionResponse(partition_index=index, error_code=error.code)
     return PartitionResponse(

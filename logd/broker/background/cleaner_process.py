@@ -24,7 +24,7 @@ STOP_SECONDS = 5.0
 UNREAD_BYTES = 64 * 1024
 logger = logging.getLogger("logd.broker")
 
-PACKAGE_FOLDER = Path(__file__).parent.parent.parent
+PACKAGE_DIRECTORY = Path(__file__).parent.parent.parent
 
 
 class CleanerDied(MillstreamError):
@@ -116,10 +116,10 @@ class CleanerProcess:
 
 
 async def _start() -> asyncio.subprocess.Process:
-    paths = [str(PACKAGE_FOLDER), os.environ.get("PYTHONPATH", "")]
+    paths = [str(PACKAGE_DIRECTORY), os.environ.get("PYTHONPATH", "")]
     return await asyncio.create_subprocess_exec(
         sys.executable,
-        "-P",  # modules come from where ours do, not from the working folder
+        "-P",  # modules come from where ours do, not from the working directory
         "-m",
         "logd.storage.cleaner",
         stdin=asyncio.subprocess.PIPE,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from logd.broker.background.cleaner_process import CleanerDied, CleanerProcess
     from logd.broker.partition.partition import Partition
     from logd.config.broker import BrokerConfig
-    from logd.storage import Deletion, Log, LogFolder
+    from logd.storage import Deletion, Log, LogDirectory
     from logd.storage.cleaner.messages import Cleaned, Failed
     from logd.storage.cleaner.selection import Cleanable
     from logd.storage.log.compaction import CleanerLimits, Round
@@ -61,14 +61,14 @@ class Compaction:
         self,
         config: Callable[[], BrokerConfig],
         partitions: Mapping[TopicPartition, Partition],
-        folders: Sequence[LogFolder],
+        directories: Sequence[LogDirectory],
         executor: Executor,
         discard: Callable[[Sequence[Deletion]], None],
         now_ms: Callable[[], int],
     ) -> None:
         self._config = config
         self._partitions = partitions
-        self._folders = folders
+        self._directories = directories
         self._executor = executor
         self._discard = discard
         self._now_ms = now_ms
@@ -132,16 +132,16 @@ class Compaction:
         Records after the cut count as dirty, in the checkpoint too once this returns. Raises
         KafkaError(KAFKA_STORAGE_ERROR).
         """
-        log, folder = partition.log, partition.folder
+        log, directory = partition.log, partition.directory
         known = self._first_dirty if log in self._first_dirty else None
-        first_dirty = known[log] if known is not None else folder.cleaner_offsets.get(partition.tp, -1)
+        first_dirty = known[log] if known is not None else directory.cleaner_offsets.get(partition.tp, -1)
         if first_dirty <= offset:
             return
         if known is not None:
             known[log] = offset
         else:
-            folder.cleaner_offsets[partition.tp] = offset
-        await self._write_checkpoint(folder)
+            directory.cleaner_offsets[partition.tp] = offset
+        await self._write_checkpoint(directory)
 
     # What is due
 
@@ -214,7 +214,7 @@ class Compaction:
         if is_expected(error):
             self._set_aside(log, str(error))
         else:
-            report(f"looking whether to compact {log.folder.name}", error)
+            report(f"looking whether to compact {log.directory.name}", error)
             self._rest(log)
 
     def _due(self, partition: Partition, limits: CleanerLimits, now_ms: int) -> Due | None:
@@ -232,7 +232,7 @@ class Compaction:
         if first_dirty is None:
             # Taken out: a log of the same name made later is not clean.
             key = partition.tp
-            first_dirty = self._first_dirty[log] = partition.folder.cleaner_offsets.pop(key, -1)
+            first_dirty = self._first_dirty[log] = partition.directory.cleaner_offsets.pop(key, -1)
         return log.compaction.cleanable(first_dirty, upper_bound=partition.last_stable_offset, now_ms=now_ms)
 
     def _wants(self, partition: Partition, log: Log) -> bool:
@@ -258,8 +258,8 @@ class Compaction:
             for log in gone:
                 facts.pop(log, None)
         if gone:
-            for folder in self._folders:
-                await self._write_checkpoint(folder)
+            for directory in self._directories:
+                await self._write_checkpoint(directory)
 
     # Compacting one
 
@@ -272,7 +272,7 @@ class Compaction:
         log = self._running.pop(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._rest(log)
-            report(f"compacting {log.folder.name}", error)
+            report(f"compacting {log.directory.name}", error)
         self._wake.set()
 
     async def _compact(self, due: Due) -> None:
@@ -288,7 +288,7 @@ class Compaction:
         try:
             # What recovery reads again may have no gaps: only below the recovery point on the disk it knows
             # that compaction made them.
-            await self._run(due.partition.folder.start_checkpoint())
+            await self._run(due.partition.directory.start_checkpoint())
             # A stop waits for an exchange that has begun: none is left for the next start to finish.
             ended = await process.clean(due.round.task, lambda cleaned: to_its_end(self._swap(due, cleaned)))
             self._idle.append(process)
@@ -305,11 +305,11 @@ class Compaction:
             self._first_dirty[log] = ended.first_dirty
             await self._note_compacted(due, ended.first_dirty)
             self._deaths.pop(log, None)
-            await self._write_checkpoint(due.partition.folder)
+            await self._write_checkpoint(due.partition.directory)
             records = f"{ended.records_kept} of {ended.records_read} records"
             logger.info(
                 "compacted %s up to offset %d in %.1f s: %s stay, %d of %d bytes",
-                log.folder.name,
+                log.directory.name,
                 ended.first_dirty,
                 ended.seconds,
                 records,
@@ -319,7 +319,7 @@ class Compaction:
             return
         if self._wants(due.partition, log):
             self._failed(log, ended)
-        await self._run(lambda: _remove_leftovers(log.folder))
+        await self._run(lambda: _remove_leftovers(log.directory))
 
     async def _swap(self, due: Due, cleaned: Cleaned) -> bool:
         """Put one group in; False if the log is not what it was."""
@@ -369,11 +369,11 @@ class Compaction:
         if failed.reason in ("corrupt", "disk"):
             self._set_aside(log, failed.message)
         elif failed.reason == "full":
-            logger.warning("no room to compact %s, tried again later: %s", log.folder.name, failed.message)
+            logger.warning("no room to compact %s, tried again later: %s", log.directory.name, failed.message)
         self._rest(log)
 
     def _died(self, log: Log, error: CleanerDied) -> None:
-        logger.error("compacting %s: %s; it is started again", log.folder.name, error)
+        logger.error("compacting %s: %s; it is started again", log.directory.name, error)
         self._rest(log)
         self._deaths[log] = self._deaths.get(log, 0) + 1
         if self._deaths[log] >= DEATHS_MAX:
@@ -385,25 +385,26 @@ class Compaction:
 
     def _set_aside(self, log: Log, reason: str) -> None:
         self._uncleanable[log] = reason
-        logger.error("%s is not compacted any more until a restart: %s", log.folder.name, reason)
+        logger.error("%s is not compacted any more until a restart: %s", log.directory.name, reason)
 
-    async def _write_checkpoint(self, folder: LogFolder) -> None:
-        """Note how far the folder's logs are clean."""
+    async def _write_checkpoint(self, directory: LogDirectory) -> None:
+        """Note how far the directory's logs are clean."""
         async with self._checkpointing:
-            if folder.failure is not None:
+            if directory.failure is not None:
                 return
             clean = {
                 partition.tp: offset
                 for partition in self._partitions.values()
-                if partition.folder is folder and (offset := self._first_dirty.get(partition.log, -1)) >= 0
+                if partition.directory is directory
+                and (offset := self._first_dirty.get(partition.log, -1)) >= 0
             }
-            await self._run(folder.cleaner_checkpoint({**folder.cleaner_offsets, **clean}))
+            await self._run(directory.cleaner_checkpoint({**directory.cleaner_offsets, **clean}))
 
     async def _run(self, job: Callable[[], T]) -> T:
         return await run_job(self._executor, job)
 
 
-def _remove_leftovers(folder: Path) -> None:
+def _remove_leftovers(directory: Path) -> None:
     """Remove what was written and not swapped in."""
-    for path in folder.glob("*" + CLEANED_SUFFIX):
+    for path in directory.glob("*" + CLEANED_SUFFIX):
         path.unlink(missing_ok=True)

@@ -103,7 +103,7 @@ class Flusher:
     async def flush_all(self) -> int:
         """Flush what is dirty and not being flushed now; how many logs were.
 
-        A disk that fails is reported by storage, which takes its folder offline.
+        A disk that fails is reported by storage, which takes its directory offline.
         """
         self._bytes = 0
         self._is_full.clear()

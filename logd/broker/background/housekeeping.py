@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafka_client.topic_partition import TopicPartition
     from logd.broker.partition.partition import Partition
     from logd.config.broker import BrokerConfig
-    from logd.storage import Deletion, LogFolder
+    from logd.storage import Deletion, LogDirectory
 
 FLUSH_CHECK_MS = 1_000
 """How often flush.ms is looked at; log.flush.scheduler.interval.ms makes it more often."""
@@ -47,13 +47,13 @@ class Housekeeping:
         self,
         config: BrokerConfig,
         partitions: Mapping[TopicPartition, Partition],
-        folders: Sequence[LogFolder],
+        directories: Sequence[LogDirectory],
         executor: Executor,
         now_ms: Callable[[], int],
     ) -> None:
         self._config = config
         self._partitions = partitions
-        self._folders = folders
+        self._directories = directories
         self._executor = executor
         self._now_ms = now_ms
         self._warmer = ColdReads(executor)
@@ -94,7 +94,7 @@ class Housekeeping:
         self._deletions.clear()
 
     def deletions(self) -> dict[str, int]:
-        """deletions that wait for their delay, and their bound; files: of how many files and folders."""
+        """deletions that wait for their delay, and their bound; files: of how many files and directories."""
         return {
             "deletions": len(self._deletions),
             "deletions_max": DELETIONS_MAX,
@@ -110,16 +110,16 @@ class Housekeeping:
             if len(self._deletions) > DELETIONS_MAX:
                 self._delete(next(iter(self._deletions)))
 
-    async def hide(self, deletions: Sequence[Deletion], folders: Iterable[LogFolder]) -> None:
-        """Rename logs of these folders away in the thread pool, for good: others may take their names then.
-        KafkaError.
+    async def hide(self, deletions: Sequence[Deletion], directories: Iterable[LogDirectory]) -> None:
+        """Rename logs of these directories away in the thread pool, for good: others may take their names
+        then. KafkaError.
         """
 
         def hide_all() -> None:
             for deletion in deletions:
                 deletion.hide()
-            for folder in folders:
-                folder.sync()
+            for directory in directories:
+                directory.sync()
 
         await self.run(hide_all)
         self.discard(deletions)
@@ -173,21 +173,21 @@ class Housekeeping:
         OPEN_FILES.sweep()
 
     async def write_checkpoints(self) -> None:
-        """Write recovery points, log start offsets and high watermarks of every folder that is online."""
-        for folder in self._folders:
-            if folder.failure is None:
-                await self.run(folder.start_checkpoint(self.high_watermarks()))
+        """Write recovery points, log start offsets and high watermarks of every directory that is online."""
+        for directory in self._directories:
+            if directory.failure is None:
+                await self.run(directory.start_checkpoint(self.high_watermarks()))
 
     async def write_high_watermarks(self) -> None:
-        """Write those of the folders that have replicated partitions: of others recovery finds them."""
-        folders = {
-            partition.folder: None
+        """Write those of the directories that have replicated partitions: of others recovery finds them."""
+        directories = {
+            partition.directory: None
             for partition in self._partitions.values()
             if partition.role is not None and not partition.is_offline
         }
-        for folder in folders:
-            if folder.failure is None:
-                await self.run(folder.high_watermark_checkpoint(self.high_watermarks()))
+        for directory in directories:
+            if directory.failure is None:
+                await self.run(directory.high_watermark_checkpoint(self.high_watermarks()))
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """Return the high watermarks of all partitions, in all log directories."""

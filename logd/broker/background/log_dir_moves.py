@@ -1,7 +1,7 @@
 """Partitions on their way to another log directory (AlterReplicaLogDirs, KIP-113), while they serve.
 
-A move is remembered by its ``-future`` folder: what a crash interrupts, the next start begins again. The copy
-is `logd.storage.future_log`'s; here is who moves when, and how fast.
+A move is remembered by its ``-future`` directory: what a crash interrupts, the next start begins again. The
+copy is `logd.storage.future_log`'s; here is who moves when, and how fast.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from logd.broker.log_dirs.log_dirs import LogDirs
     from logd.broker.partition.partition import Partition
     from logd.config.broker import BrokerConfig
-    from logd.storage import Deletion, LogFolder
+    from logd.storage import Deletion, LogDirectory
     from logd.storage.future_log import FutureLog
 
 COPY_STEP_BYTES = 4 * 1024 * 1024
@@ -78,49 +78,53 @@ class LogDirMoves:
         self._threads = threads
 
     def statistics(self) -> dict[str, int]:
-        """partitions that move to another folder, and how many of them at one time."""
+        """partitions that move to another directory, and how many of them at one time."""
         return {"moves": len(self._tasks), "running_max": self._threads}
 
     def resume(self) -> None:
         """Begin again what the last stop interrupted; call it once, when all partitions are open."""
-        for folder in self._log_dirs.online:
-            for key, paths in folder.futures.items():
+        for directory in self._log_dirs.online:
+            for key, paths in directory.futures.items():
                 partition = self._partitions.get(key)
                 if partition is None and not self._log_dirs.is_complete:
-                    continue  # the folder with its log may be offline, and this copy all that is left
-                if partition is not None and partition.folder is not folder and _is_of(partition, paths):
-                    self._begin_again(partition, folder)
+                    continue  # the directory with its log may be offline, and this copy all that is left
+                if (
+                    partition is not None
+                    and partition.directory is not directory
+                    and _is_of(partition, paths)
+                ):
+                    self._begin_again(partition, directory)
                 from logd.storage.future_log import discard_future
 
                 for path in paths:  # after a crash a copy may be incomplete
-                    self._discard([discard_future(folder, path)])
+                    self._discard([discard_future(directory, path)])
 
-    def _begin_again(self, partition: Partition, folder: LogFolder) -> None:
-        future = self._new_future(partition, folder)
+    def _begin_again(self, partition: Partition, directory: LogDirectory) -> None:
+        future = self._new_future(partition, directory)
         try:
             future.create()
         except (KafkaError, NoRoom) as error:
             del self.futures[partition.tp]
-            log.error("%s stays in %s: %s", partition, partition.folder.path, error)
+            log.error("%s stays in %s: %s", partition, partition.directory.path, error)
         else:
-            log.info("%s: its move to %s begins again", partition, folder.path)
+            log.info("%s: its move to %s begins again", partition, directory.path)
             self._begin(partition, future)
 
-    async def alter(self, partition: Partition, folder: LogFolder) -> None:
-        """Move a partition to a folder. If it is in that folder already, call off the move under way.
+    async def alter(self, partition: Partition, directory: LogDirectory) -> None:
+        """Move a partition to a directory. If it is in that directory already, call off the move under way.
 
         Returns once a crash would not forget it. KafkaError: INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR.
         """
         key = partition.tp
         await self._until_not_interrupted(key)
         future = self.futures.get(key)
-        if future is not None and future.target is folder:
+        if future is not None and future.target is directory:
             return
         await self._call_off(key)
         await self._until_not_interrupted(key)
-        if partition.folder is folder or key in self.futures:
+        if partition.directory is directory or key in self.futures:
             return
-        future = self._new_future(partition, folder)
+        future = self._new_future(partition, directory)
         try:
             await self._run(future.create)
         except NoRoom as error:
@@ -131,7 +135,7 @@ class LogDirMoves:
             raise
         if self.futures.get(key) is future:
             self._begin(partition, future)
-        else:  # another request has changed the folder meanwhile
+        else:  # another request has changed the directory meanwhile
             self._abandon(future)
 
     @contextlib.asynccontextmanager
@@ -154,13 +158,13 @@ class LogDirMoves:
         while (released := self._interrupted.get(key)) is not None:
             await released.wait()
 
-    async def _move_again(self, partition: Partition, folder: LogFolder) -> None:
-        if self._partitions.get(partition.tp) is not partition or folder.failure is not None:
+    async def _move_again(self, partition: Partition, directory: LogDirectory) -> None:
+        if self._partitions.get(partition.tp) is not partition or directory.failure is not None:
             return
         try:
-            await self.alter(partition, folder)
+            await self.alter(partition, directory)
         except KafkaError as error:
-            log.error("%s stays in %s: %s", partition, partition.folder.path, error)
+            log.error("%s stays in %s: %s", partition, partition.directory.path, error)
 
     async def stop(self) -> None:
         """End; the next start goes on."""
@@ -169,11 +173,11 @@ class LogDirMoves:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _new_future(self, partition: Partition, folder: LogFolder) -> FutureLog:
+    def _new_future(self, partition: Partition, directory: LogDirectory) -> FutureLog:
         from logd.storage.future_log import FutureLog  # hardly any broker ever moves a log
 
         try:
-            future = FutureLog(partition.log, partition.folder, folder)
+            future = FutureLog(partition.log, partition.directory, directory)
         except ValueError as error:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition} cannot move: {error}") from None
         self.futures[partition.tp] = future
@@ -183,7 +187,7 @@ class LogDirMoves:
         task = self._tasks.get(key)
         future = self.futures.pop(key, None)
         if task is None:
-            return  # the `alter` that makes its folder gives it up
+            return  # the `alter` that makes its directory gives it up
         if future is not None:  # else somebody else is calling it off
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -233,7 +237,10 @@ class LogDirMoves:
         self._discard([old])
 
     async def _copy(self, partition: Partition, future: FutureLog) -> Deletion | None:
-        """Round by round until the log goes on in its new folder; the old files, None if it is not wanted."""
+        """Copy in rounds until the log goes on in its new directory.
+
+        Return the job that deletes the old files, or None if the move was cancelled.
+        """
         target = future.target
         target.arriving[partition.tp] = partition.log
         while self._is_wanted(partition, future):
@@ -257,7 +264,7 @@ class LogDirMoves:
             await self._round(partition, future)
             old = future.finish() if self._is_wanted(partition, future) else None
             if old is not None:
-                partition.folder = future.target
+                partition.directory = future.target
                 return old
         return None
 
@@ -277,12 +284,12 @@ class LogDirMoves:
                 await asyncio.sleep(min(left, LOOK_AGAIN_S))
 
     def _is_wanted(self, partition: Partition, future: FutureLog) -> bool:
-        """Neither deleted nor in a folder that failed, and the target serves."""
+        """Neither deleted nor in a directory that failed, and the target serves."""
         key = partition.tp
         return self._partitions.get(key) is partition and future.target.failure is None
 
     def _abandon(self, future: FutureLog) -> None:
-        """Not wanted any more; where a folder failed, a start that finds it well begins again."""
+        """Not wanted any more; where a directory failed, a start that finds it well begins again."""
         self._forget(future.log.tp, future)
         if future.target.failure is None and future.source.failure is None:
             self._discard([future.discard()])
@@ -303,6 +310,6 @@ def _is_of(partition: Partition, paths: Sequence[Path]) -> bool:
 
 
 def _sync_names(future: FutureLog, checkpoint: Callable[[], None]) -> None:
-    for folder in (future.target, future.source):
-        folder.sync()
+    for directory in (future.target, future.source):
+        directory.sync()
     checkpoint()

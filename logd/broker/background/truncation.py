@@ -1,9 +1,9 @@
 """Truncating a partition's log where its leader's history is another one, with all that goes on around it.
 
-What holds on to the log's files is called off or ended first: a move to another folder (it begins again), a
-compaction (its work is given up), a flush (its end is waited for). Then no checkpoint says more than what is
-going to be kept, and only then files are cut, in the thread pool. Where to is said by `logd.replication`; how
-it is done is told in `logd.storage.log.truncation`.
+What holds on to the log's files is called off or ended first: a move to another directory (it begins again),
+a compaction (its work is given up), a flush (its end is waited for). Then no checkpoint says more than what
+is going to be kept, and only then files are cut, in the thread pool. Where to is said by `logd.replication`;
+how it is done is told in `logd.storage.log.truncation`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from logd.broker.background.flusher import Flusher
     from logd.broker.background.log_dir_moves import LogDirMoves
     from logd.broker.partition.partition import Partition
-    from logd.storage import Deletion, LogFolder
+    from logd.storage import Deletion, LogDirectory
     from logd.storage.log.truncation import Truncation
 
 RUNNING_MAX = 64
@@ -57,9 +57,9 @@ class Truncations:
         self._turns = asyncio.Semaphore(RUNNING_MAX)
         self._waiting = 0
         self._running: set[asyncio.Task[None]] = set()
-        self._checkpoints: dict[LogFolder, asyncio.Future[None]] = {}
+        self._checkpoints: dict[LogDirectory, asyncio.Future[None]] = {}
         """Checkpoints that have not begun yet: all callers that need one share it."""
-        self._checkpointing: dict[LogFolder, asyncio.Lock] = {}
+        self._checkpointing: dict[LogDirectory, asyncio.Lock] = {}
 
     def statistics(self) -> dict[str, int]:
         """partitions that are truncated or wait for it, and how many are at one time."""
@@ -140,21 +140,21 @@ class Truncations:
         partition.high_watermark = min(before, truncation.recovery_point)  # for every checkpoint from now on
         try:
             await self._compaction.cut(partition, truncation.recovery_point)
-            await self._checkpoint(partition.folder)
+            await self._checkpoint(partition.directory)
             await self._run(truncation.run)
         finally:
             self._discard(truncation.finish())
             partition.truncated(before)
             self._flusher.touched(partition)
 
-    async def _checkpoint(self, folder: LogFolder) -> None:
-        """Write the folder's checkpoint as of now or later; many may wait for the same one."""
-        shared = self._checkpoints.get(folder)
+    async def _checkpoint(self, directory: LogDirectory) -> None:
+        """Write the directory's checkpoint as of now or later; many may wait for the same one."""
+        shared = self._checkpoints.get(directory)
         if shared is None:
-            shared = self._checkpoints[folder] = asyncio.ensure_future(self._write_checkpoint(folder))
+            shared = self._checkpoints[directory] = asyncio.ensure_future(self._write_checkpoint(directory))
         await asyncio.shield(shared)
 
-    async def _write_checkpoint(self, folder: LogFolder) -> None:
-        async with self._checkpointing.setdefault(folder, asyncio.Lock()):
-            del self._checkpoints[folder]
-            await self._run(folder.start_checkpoint(self._high_watermarks()))
+    async def _write_checkpoint(self, directory: LogDirectory) -> None:
+        async with self._checkpointing.setdefault(directory, asyncio.Lock()):
+            del self._checkpoints[directory]
+            await self._run(directory.start_checkpoint(self._high_watermarks()))

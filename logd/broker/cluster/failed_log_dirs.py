@@ -29,8 +29,8 @@ class AskController(Protocol):
     async def __call__(self, message: Message, *, lane: str = "") -> Any: ...
 
 
-class FailedFolders:
-    """`own` are this broker's id and epoch; `failed` are the folders' paths, `lost` the partitions."""
+class FailedLogDirs:
+    """`own` are this broker's id and epoch; `failed` are the directories' paths, `lost` the partitions."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class FailedFolders:
         self._failed = failed
         self._lost = lost
         self._news = asyncio.Event()
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="failed log folders")
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="failed log directories")
 
     def report(self) -> None:
         """Say it, if there is anything to say."""
@@ -66,11 +66,11 @@ class FailedFolders:
                 await self._say()
                 backoff.reset()
             except MillstreamError as error:
-                log.info("the controller is not told of log folders that failed: %s", error)
+                log.info("the controller is not told of log directories that failed: %s", error)
                 self._news.set()
                 await asyncio.sleep(backoff.next())
             except Exception as error:
-                report("telling the controller of log folders that failed", error)
+                report("telling the controller of log directories that failed", error)
                 self._news.set()
                 await asyncio.sleep(backoff.next())
 

@@ -20,7 +20,7 @@ from kafka_client.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsResponse,
 )
 from logd.broker.cluster.controlled_shutdown import ControlledShutdown
-from logd.broker.cluster.failed_log_dirs import FailedFolders
+from logd.broker.cluster.failed_log_dirs import FailedLogDirs
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.replica_selector import ReplicaSelector
@@ -42,9 +42,9 @@ from logd.metadata.zookeeper.session.clock import boottime
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
-from logd.storage import FolderMismatch
+from logd.storage import DirectoryMismatch
 from logd.storage.checkpoints import encode_uuid
-from logd.storage.identity import FolderIdentity
+from logd.storage.identity import DirectoryIdentity
 
 if TYPE_CHECKING:
     from logd.broker.cluster.host import HostBroker
@@ -78,15 +78,15 @@ class ClusterMembership:
         self._member: Member | None = None
         self._assignment: Assignment | None = None
         self._blocks: BlocksAhead | None = None
-        self._failed_folders: FailedFolders | None = None
+        self._failed_log_dirs: FailedLogDirs | None = None
         self.follower_quota: ReplicationQuota
         """The rate limit on copying throttled partitions; `create_parts` comes first."""
 
-    async def open(self, broker: HostBroker, folders: Mapping[Path, FolderIdentity]) -> str:
+    async def open(self, broker: HostBroker, directories: Mapping[Path, DirectoryIdentity]) -> str:
         """Connect to ZooKeeper. Return the id of the cluster there, a new id if all log directories are new.
 
         Raises ConfigError, Unreachable, NotAllowed, BadZnode, UnfinishedMove or ForeignBroker, and
-        FolderMismatch if a log directory is another cluster's. Nothing is written then: a mistyped chroot
+        DirectoryMismatch if a log directory is another cluster's. Nothing is written then: a mistyped chroot
         does not become a cluster.
         """
         listener_of(broker)
@@ -94,7 +94,7 @@ class ClusterMembership:
         try:
             await moving.refuse_unfinished(self._session)
             await refuse_foreign_brokers(self._session)
-            _refuse_foreign(folders, await cluster.find_cluster_id(self._session), self.connect)
+            _refuse_foreign(directories, await cluster.find_cluster_id(self._session), self.connect)
             await self._session.ensure_chroot()
             return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
         except BaseException:
@@ -182,13 +182,13 @@ class ClusterMembership:
             applied=lambda changes: _applied(broker, changes),
         )
         broker.controller_link = member
-        self._failed_folders = FailedFolders(
+        self._failed_log_dirs = FailedLogDirs(
             member.ask_controller,
             own=lambda: (broker.node_id, member.epoch),
             failed=lambda: broker.log_dirs.failed,
             lost=lambda: broker.catalog.lost,
         )
-        member.on_snapshot = self._failed_folders.report
+        member.on_snapshot = self._failed_log_dirs.report
         leading = broker.leading = LedPartitions(
             broker.image,
             member.ask_controller,
@@ -233,10 +233,10 @@ class ClusterMembership:
         await self.member.start()
         await self.member.told()
 
-    def folders_failed(self) -> None:
+    def log_dirs_failed(self) -> None:
         """Report log directories that failed to the controller."""
-        if self._failed_folders is not None:
-            self._failed_folders.report()
+        if self._failed_log_dirs is not None:
+            self._failed_log_dirs.report()
 
     def settings_changed(self) -> None:
         """Have the controller, if it is on this broker, use the broker's changed settings."""
@@ -255,24 +255,26 @@ class ClusterMembership:
         """Lead nothing and follow nothing any more, and be no controller; `close` comes last."""
         if self._assignment is not None:
             await self._assignment.stop()
-        if self._failed_folders is not None:
-            await self._failed_folders.stop()
+        if self._failed_log_dirs is not None:
+            await self._failed_log_dirs.stop()
         if self._blocks is not None:
             await self._blocks.stop()
         await self.member.stop()
 
 
-def _refuse_foreign(folders: Mapping[Path, FolderIdentity], cluster_id: str | None, connect: str) -> None:
-    """Raise FolderMismatch if a log directory is not of the cluster in ZooKeeper; None: there is no cluster
-    yet.
+def _refuse_foreign(
+    directories: Mapping[Path, DirectoryIdentity], cluster_id: str | None, connect: str
+) -> None:
+    """Raise DirectoryMismatch if a log directory is not of the cluster in ZooKeeper; None: there is no
+    cluster yet.
     """
-    for path, folder in folders.items():
-        if folder.cluster_id not in (None, cluster_id):
+    for path, directory in directories.items():
+        if directory.cluster_id not in (None, cluster_id):
             there = "there is none" if cluster_id is None else f"cluster {cluster_id} is"
-            raise FolderMismatch(
+            raise DirectoryMismatch(
                 path,
-                f"belongs to cluster {folder.cluster_id}, and {there} at zookeeper.connect={connect}: "
-                f"{folder.remedy if folder.journal_id is None else _BY_ITSELF}",
+                f"belongs to cluster {directory.cluster_id}, and {there} at zookeeper.connect={connect}: "
+                f"{directory.remedy if directory.journal_id is None else _BY_ITSELF}",
             )
 
 

@@ -1,11 +1,12 @@
-"""A single node's way to ZooKeeper, where other brokers can join it: what its folders say, and their marks.
+"""A single node's way to ZooKeeper, where other brokers can join it: what its directories say, and their
+marks.
 
 The broker does not run. Its metadata journal is read. The states of partitions, which a standalone broker's
 journal lacks, are added: this broker alone holds and leads each partition, with its log's last leader epoch.
-The result is written to an empty chroot (`logd.metadata.zookeeper.moving`). Then the folders say where the
-metadata is, and the journal gets another name, in one rename:
+The result is written to an empty chroot (`logd.metadata.zookeeper.moving`). Then the directories say where
+the metadata is, and the journal gets another name, in one rename:
 
-    the chroot is written │ folders are marked │ the journal is renamed │ the chroot is open to brokers
+    the chroot is written │ directories are marked │ the journal is renamed │ the chroot is open to brokers
     the journal counts, and the broker may be   │ the chroot counts
     started by itself again                     │
 
@@ -21,7 +22,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from kafka_client.topic_partition import TopicPartition
-from logd.broker.log_dirs.journal_folder import journal_folder
+from logd.broker.log_dirs.journal_directory import journal_directory
 from logd.broker.log_dirs.log_dirs import LogDirs
 from logd.broker.log_dirs.opening import LogDirsOpening
 from logd.metadata.embedded import FILE_NAME, MOVED_NAME, EmbeddedStore
@@ -31,20 +32,20 @@ from logd.metadata.zookeeper.moving import Standing
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from logd.metadata.zookeeper.znodes.znodes import MoveZnode
-from logd.storage import FolderLocked, LogFolder, StorageError
+from logd.storage import DirectoryLocked, LogDirectory, StorageError
 from logd.storage.checkpoints import read_partition_metadata
 from logd.storage.disk import Disk, PosixDisk
-from logd.storage.folder import METADATA_TOPIC
 from logd.storage.log.epochs import LeaderEpochs
-from logd.storage.names import CLEAN_SHUTDOWN, LEADER_EPOCHS, PARTITION_METADATA, parse_partition_folder
+from logd.storage.log_directory import METADATA_TOPIC
+from logd.storage.names import CLEAN_SHUTDOWN, LEADER_EPOCHS, PARTITION_METADATA, parse_partition_directory
 
 START_ONCE = "start the broker by itself once more, as it was, stop it by SIGTERM, and move it then"
 
 
 class FoundLog(NamedTuple):
-    """A log in a folder that is not open: what its small files say."""
+    """A log in a directory that is not open: what its small files say."""
 
-    folder: Path
+    directory: Path
     topic_id: bytes | None
     leader_epoch: int
 
@@ -52,8 +53,9 @@ class FoundLog(NamedTuple):
 class SingleNode:
     """The log directories of a broker that does not run, locked as a context manager.
 
-    StorageError, FolderMismatch for folders that cannot be moved as they are; nothing is changed then.
-    `image` has the state of every partition; None: the metadata is in ZooKeeper already, as all folders say.
+    StorageError, DirectoryMismatch for directories that cannot be moved as they are; nothing is changed then.
+    `image` has the state of every partition; None: the metadata is in ZooKeeper already, as all directories
+    say.
     """
 
     def __init__(self, paths: tuple[str, ...], node_id: int, *, disk: Disk | None = None) -> None:
@@ -62,7 +64,7 @@ class SingleNode:
         self.image: ClusterImage | None = None
         self._dirs = LogDirs(paths)
         self._disk = disk or PosixDisk()
-        self._home: LogFolder | None = None
+        self._home: LogDirectory | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -91,37 +93,39 @@ class SingleNode:
             unusable = LogDirsOpening(self._dirs).lock(
                 self._dirs.paths, node_id=self.node_id, disk=self._disk, on_offline=lambda reason: None
             )
-        except FolderLocked as error:
-            raise StorageError(error.folder, f"{error.reason}: stop the broker first") from None
+        except DirectoryLocked as error:
+            raise StorageError(error.directory, f"{error.reason}: stop the broker first") from None
         if unusable:
             raise unusable[0]
 
     def _unlock(self) -> None:
-        for folder in self._dirs:
-            folder.unlock()
+        for directory in self._dirs:
+            directory.unlock()
 
     def _read(self) -> None:
-        folders = self._dirs.folders
-        if all(folder.identity.zookeeper is not None for folder in folders) and not _has_journal(folders):
-            self.cluster_id = folders[0].cluster_id
+        directories = self._dirs.directories
+        if all(directory.identity.zookeeper is not None for directory in directories) and not _has_journal(
+            directories
+        ):
+            self.cluster_id = directories[0].cluster_id
         else:
-            self._home = journal_folder(folders, ())
-            if not _has_journal(folders):
+            self._home = journal_directory(directories, ())
+            if not _has_journal(directories):
                 raise StorageError(
                     self._home.path,
                     f"has no {FILE_NAME}: no broker by itself was ever started on it, and there is nothing "
                     "to move. Start it with zookeeper.connect",
                 )
             self.cluster_id = self._home.cluster_id
-        for folder in folders:
-            folder.identity.check(folder.path, node_id=self.node_id, cluster_id=self.cluster_id)
+        for directory in directories:
+            directory.identity.check(directory.path, node_id=self.node_id, cluster_id=self.cluster_id)
         if self._home is not None:
             self.image = self._complete(self._home)
 
-    def _complete(self, home: LogFolder) -> ClusterImage:
-        for folder in self._dirs:
-            if not (folder.path / CLEAN_SHUTDOWN).exists():
-                raise StorageError(folder.path, f"was not closed cleanly: {START_ONCE}")
+    def _complete(self, home: LogDirectory) -> ClusterImage:
+        for directory in self._dirs:
+            if not (directory.path / CLEAN_SHUTDOWN).exists():
+                raise StorageError(directory.path, f"was not closed cleanly: {START_ONCE}")
         store = EmbeddedStore(home.path, self._disk)
         try:
             image = store.load()
@@ -149,9 +153,9 @@ class SingleNode:
         return epochs
 
     def _logs(self) -> Iterator[tuple[TopicPartition, FoundLog]]:
-        for folder in self._dirs:
-            for path in sorted(folder.path.iterdir()):
-                tp = parse_partition_folder(path.name)
+        for directory in self._dirs:
+            for path in sorted(directory.path.iterdir()):
+                tp = parse_partition_directory(path.name)
                 if tp is not None and tp.topic != METADATA_TOPIC and path.is_dir():
                     topic_id = read_partition_metadata(path / PARTITION_METADATA)
                     yield tp, FoundLog(path, topic_id, LeaderEpochs.read(path / LEADER_EPOCHS).highest)
@@ -165,8 +169,8 @@ class SingleNode:
         StorageError.
         """
         assert self._home is not None, "it is there already"
-        for folder in self._dirs:
-            folder.identify(self.cluster_id, zookeeper=zookeeper)
+        for directory in self._dirs:
+            directory.identify(self.cluster_id, zookeeper=zookeeper)
         path = self._home.path
         try:
             self._disk.rename(path / FILE_NAME, path / MOVED_NAME)
@@ -177,24 +181,24 @@ class SingleNode:
 
     def is_elsewhere(self) -> StorageError:
         """Return the error for metadata that is not where it is looked for."""
-        folder = self._dirs.folders[0]
+        directory = self._dirs.directories[0]
         return StorageError(
-            folder.path,
+            directory.path,
             f"belongs to cluster {self.cluster_id}, whose metadata is in ZooKeeper already, at "
-            f"{folder.identity.zookeeper} when it was there last: give that",
+            f"{directory.identity.zookeeper} when it was there last: give that",
         )
 
 
-def _has_journal(folders: list[LogFolder]) -> bool:
-    return any((folder.path / FILE_NAME).exists() for folder in folders)
+def _has_journal(directories: list[LogDirectory]) -> bool:
+    return any((directory.path / FILE_NAME).exists() for directory in directories)
 
 
 def _check(tp: TopicPartition, found: FoundLog, topic: TopicImage | None) -> None:
     if topic is None or tp.partition >= topic.partitions:
-        raise StorageError(found.folder, f"the broker has never seen this log: {START_ONCE}")
+        raise StorageError(found.directory, f"the broker has never seen this log: {START_ONCE}")
     if found.topic_id not in (None, topic.topic_id):
         raise StorageError(
-            found.folder,
+            found.directory,
             f"its {PARTITION_METADATA} says another topic id than the broker's topic {tp.topic} has: among "
             f"others the broker would set this log aside. If it is that topic's, delete {PARTITION_METADATA}",
         )

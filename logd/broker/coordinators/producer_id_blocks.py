@@ -34,10 +34,11 @@ class ProducerIdBlocks(Protocol):
 class StoredBlocks:
     """From the embedded store.
 
-    It may not know of all ids: Apache Kafka, if it ran over these folders, gave ids too, which stand in the
-    logs and in ``__transaction_state``. `met` notes those, and no block is given before `all_met`. `unread`
-    notes logs that cannot be read: the ids then leap beyond all that may stand in them. To withhold them
-    until it is readable would leave producers without a broker for as long as one folder of many is away.
+    It may not know of all ids: Apache Kafka, if it ran over these directories, gave ids too, which stand in
+    the logs and in ``__transaction_state``. `met` notes those, and no block is given before `all_met`.
+    `unread` notes logs that cannot be read: the ids then leap beyond all that may stand in them. To withhold
+    them until it is readable would leave producers without a broker for as long as one directory of many is
+    away.
     """
 
     def __init__(self, store: MetadataStore, image: ClusterImage) -> None:

@@ -1,4 +1,5 @@
-"""Opening the folders of ``log.dirs`` at the start: whose they are, their logs, and what crashes have left.
+"""Opening the directories of ``log.dirs`` at the start: whose they are, their logs, and what crashes have
+left.
 
 In this order: `lock`, `identify`, `open_logs`, then what puts the logs in order, once the topics are known.
 All of it blocks, before anything is served.
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from kafka_client.errors import KafkaError
 from logd.metadata.embedded import FILE_NAME
-from logd.storage import FolderLocked, FolderMismatch, LogFolder, StorageError
+from logd.storage import DirectoryLocked, DirectoryMismatch, LogDirectory, StorageError
 from logd.storage.checkpoints import read_partition_metadata
-from logd.storage.identity import FolderIdentity
+from logd.storage.identity import DirectoryIdentity
 from logd.storage.names import PARTITION_METADATA
 
 if TYPE_CHECKING:
@@ -38,54 +39,57 @@ class LogDirsOpening:
     def lock(
         self, paths: Iterable[Path], *, node_id: int, disk: Disk, on_offline: Callable[[str], None]
     ) -> list[StorageError]:
-        """Lock every folder; what is wrong with those that cannot be used, which the caller has left out.
+        """Lock every directory; what is wrong with those that cannot be used, which the caller has left out.
 
-        Raises FolderLocked, FolderMismatch: what somebody else uses is not left out, it is a mistake.
+        Raises DirectoryLocked, DirectoryMismatch: what somebody else uses is not left out, it is a mistake.
         """
         unusable = []
         for path in paths:
             try:
-                folder = LogFolder.lock(path, node_id=node_id, on_offline=on_offline, disk=disk)
-            except (FolderLocked, FolderMismatch):
+                directory = LogDirectory.lock(path, node_id=node_id, on_offline=on_offline, disk=disk)
+            except (DirectoryLocked, DirectoryMismatch):
                 raise
             except StorageError as error:
                 unusable.append(error)
             else:
-                self._dirs.folders.append(folder)
+                self._dirs.directories.append(directory)
         return unusable
 
-    def check(self, home: LogFolder) -> None:
-        """FolderMismatch where one of the folders is another node's, or another cluster's than the others."""
-        ordered = self._from(home)
-        cluster_id = _cluster_of(ordered)
-        for folder in ordered:
-            folder.identity.check(folder.path, node_id=folder.node_id, cluster_id=cluster_id)
-
-    def identify(self, home: LogFolder) -> str:
-        """Have all folders say that they are of one cluster, whose journal is in ``home``; the cluster's id.
-
-        Once they are checked, and the journal is on the disk: a folder that says so without one is refused.
-        Blocks.
+    def check(self, home: LogDirectory) -> None:
+        """DirectoryMismatch where one of the directories is another node's, or another cluster's than the
+        others.
         """
         ordered = self._from(home)
         cluster_id = _cluster_of(ordered)
-        for folder in ordered:
+        for directory in ordered:
+            directory.identity.check(directory.path, node_id=directory.node_id, cluster_id=cluster_id)
+
+    def identify(self, home: LogDirectory) -> str:
+        """Have all directories say that they are of one cluster, whose journal is in ``home``; the cluster's
+        id.
+
+        Once they are checked, and the journal is on the disk: a directory that says so without one is
+        refused. Blocks.
+        """
+        ordered = self._from(home)
+        cluster_id = _cluster_of(ordered)
+        for directory in ordered:
             try:
-                folder.identify(cluster_id or home.cluster_id, journal_id=home.directory_id)
+                directory.identify(cluster_id or home.cluster_id, journal_id=home.directory_id)
             except StorageError as error:
-                if folder is home:
+                if directory is home:
                     raise
-                self._leave_out(folder, error)
+                self._leave_out(directory, error)
         return home.cluster_id
 
     @staticmethod
     def refuse_journals(paths: Iterable[Path]) -> None:
-        """FolderMismatch where one of these folders holds a journal: its broker is by itself. Comes first:
-        a chroot that it is to be moved to must not have got a cluster's id from its start.
+        """DirectoryMismatch where one of these directories holds a journal: its broker is by itself. Comes
+        first: a chroot that it is to be moved to must not have got a cluster's id from its start.
         """
         for path in paths:
             if (path / FILE_NAME).exists():
-                raise FolderMismatch(
+                raise DirectoryMismatch(
                     path,
                     f"holds {FILE_NAME}, the metadata of a broker by itself, with which it cannot join a "
                     "cluster: move that to ZooKeeper with `millstream cluster move-to-zookeeper`, start it "
@@ -93,82 +97,82 @@ class LogDirsOpening:
                 )
 
     @staticmethod
-    def identities(paths: Iterable[Path], node_id: int) -> dict[Path, FolderIdentity]:
+    def identities(paths: Iterable[Path], node_id: int) -> dict[Path, DirectoryIdentity]:
         """Return the identities in these directories' files, where they can be read; nothing is changed.
 
-        Raises FolderMismatch if a directory is another broker's.
+        Raises DirectoryMismatch if a directory is another broker's.
         """
         found = {}
         for path in paths:
             with suppress(OSError):  # the lock reports it
-                found[path] = FolderIdentity.read(path)
+                found[path] = DirectoryIdentity.read(path)
                 found[path].check(path, node_id=node_id, cluster_id=None)
         return found
 
     def identify_in(self, cluster_id: str, zookeeper: str) -> None:
-        """Have all folders say that they are of a cluster that keeps its metadata in ZooKeeper. Blocks.
+        """Have all directories say that they are of a cluster that keeps its metadata in ZooKeeper. Blocks.
 
-        FolderMismatch where one is another node's or another cluster's.
+        DirectoryMismatch where one is another node's or another cluster's.
         """
-        for folder in self._dirs.folders:
-            folder.identity.check(folder.path, node_id=folder.node_id, cluster_id=cluster_id)
-        for folder in tuple(self._dirs.folders):
+        for directory in self._dirs.directories:
+            directory.identity.check(directory.path, node_id=directory.node_id, cluster_id=cluster_id)
+        for directory in tuple(self._dirs.directories):
             try:
-                folder.identify(cluster_id, zookeeper=zookeeper)
-            except FolderMismatch:
+                directory.identify(cluster_id, zookeeper=zookeeper)
+            except DirectoryMismatch:
                 raise
             except StorageError as error:
-                self._leave_out(folder, error)
+                self._leave_out(directory, error)
 
     def open_replicas(self, defaults: TopicConfig, now_ms: int) -> None:
         """Open every log, of topics that are not known yet: leader epochs begin when the controller says so.
-        StorageError when no folder can be used.
+        StorageError when no directory can be used.
         """
         first: StorageError | None = None
-        for folder in tuple(self._dirs.folders):
+        for directory in tuple(self._dirs.directories):
             try:
-                folder.open_logs(lambda topic: defaults, now_ms, is_replicated=True)
+                directory.open_logs(lambda topic: defaults, now_ms, is_replicated=True)
             except (StorageError, KafkaError) as error:
                 if not isinstance(error, StorageError):
-                    error = StorageError(folder.path, str(error))
+                    error = StorageError(directory.path, str(error))
                 first = first or error
-                self._dirs.folders.remove(folder)
+                self._dirs.directories.remove(directory)
                 self._dirs.leave_out(error)
-        if first is not None and not self._dirs.folders:
+        if first is not None and not self._dirs.directories:
             raise first
 
-    def _leave_out(self, folder: LogFolder, error: StorageError) -> None:
-        folder.unlock()
-        self._dirs.folders.remove(folder)
+    def _leave_out(self, directory: LogDirectory, error: StorageError) -> None:
+        directory.unlock()
+        self._dirs.directories.remove(directory)
         self._dirs.leave_out(error)
 
-    def _from(self, home: LogFolder) -> list[LogFolder]:
-        return [home, *(folder for folder in self._dirs.folders if folder is not home)]
+    def _from(self, home: LogDirectory) -> list[LogDirectory]:
+        return [home, *(directory for directory in self._dirs.directories if directory is not home)]
 
-    def open_logs(self, home: LogFolder, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
+    def open_logs(self, home: LogDirectory, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
         """Open every log, with recovery after an unclean stop. StorageError when ``home`` cannot be used."""
-        for folder in tuple(self._dirs.folders):
+        for directory in tuple(self._dirs.directories):
             try:
-                folder.open_logs(config_for, now_ms)
+                directory.open_logs(config_for, now_ms)
             except (StorageError, KafkaError) as error:
                 if not isinstance(error, StorageError):
-                    error = StorageError(folder.path, str(error))
-                if folder is home:
+                    error = StorageError(directory.path, str(error))
+                if directory is home:
                     raise error from None
-                self._dirs.folders.remove(folder)
+                self._dirs.directories.remove(directory)
                 self._dirs.leave_out(error)
 
     def delete_logs_of(self, topic_ids: Container[bytes]) -> list[Deletion]:
         """Take the logs of deleted topics out, for good: the journal may forget those topics then."""
         deletions: list[Deletion] = []
-        for folder in self._dirs.folders:
+        for directory in self._dirs.directories:
             deleted = [
-                folder.delete_log(*key)
-                for key, opened in tuple(folder.logs.items())
+                directory.delete_log(*key)
+                for key, opened in tuple(directory.logs.items())
                 if opened.topic_id is not None and opened.topic_id in topic_ids
             ]
             if deleted:
-                folder.sync()
+                directory.sync()
                 deletions += deleted
         return deletions
 
@@ -179,17 +183,17 @@ class LogDirsOpening:
 
         If a log directory does not serve, the log may be in there: the copy waits for that directory.
         """
-        known = {key for folder in self._dirs.folders for key in folder.logs}
-        for folder in self._dirs.online if self._dirs.is_complete else ():
-            for key, paths in tuple(folder.futures.items()):
+        known = {key for directory in self._dirs.directories for key in directory.logs}
+        for directory in self._dirs.online if self._dirs.is_complete else ():
+            for key, paths in tuple(directory.futures.items()):
                 topic = topics.get(key.topic)
                 topic_id = read_partition_metadata(paths[0] / PARTITION_METADATA)
                 if key not in known and topic is not None and topic_id in (None, topic.topic_id):
                     from logd.storage.future_log import promote  # after a crash only
 
-                    promote(folder, *key, paths.pop(0), config_for(key[0]), now_ms)
+                    promote(directory, *key, paths.pop(0), config_for(key[0]), now_ms)
                     known.add(key)
-                    log.info("%s-%d had moved to %s", *key, folder.path)
+                    log.info("%s-%d had moved to %s", *key, directory.path)
 
     def set_remains_aside(self, topics: Mapping[str, TopicImage]) -> None:
         """Take out what a power loss has left of logs that were never flushed, of topics that are no more.
@@ -197,13 +201,15 @@ class LogDirsOpening:
         They do not say legibly whose they are, or there is nothing in them; a log with records that does not
         say it at all is from elsewhere.
         """
-        for folder in self._dirs.online:
-            for key, found in tuple(folder.logs.items()):
+        for directory in self._dirs.online:
+            for key, found in tuple(directory.logs.items()):
                 is_nameless = key[0] not in topics and found.topic_id is None
-                if is_nameless and ((found.folder / PARTITION_METADATA).exists() or not found.log_end_offset):
-                    place = folder.set_aside(*key)
+                if is_nameless and (
+                    (found.directory / PARTITION_METADATA).exists() or not found.log_end_offset
+                ):
+                    place = directory.set_aside(*key)
                     log.error("%s-%d is of no topic that is known: it is left in %s", *key, place)
 
 
-def _cluster_of(folders: Iterable[LogFolder]) -> str | None:
-    return next((folder.cluster_id for folder in folders if folder.cluster_id), None)
+def _cluster_of(directories: Iterable[LogDirectory]) -> str | None:
+    return next((directory.cluster_id for directory in directories if directory.cluster_id), None)

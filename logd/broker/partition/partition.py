@@ -21,7 +21,7 @@ from logd.storage.producers.producer import NO_NUMBER
 
 if TYPE_CHECKING:
     from logd.broker.partition.replication_role import ReplicationRole
-    from logd.storage import AbortedTransaction, Appended, Deletion, Log, LogFolder, Producer
+    from logd.storage import AbortedTransaction, Appended, Deletion, Log, LogDirectory, Producer
     from logd.storage.log.copier import CopiedRun
 
 
@@ -86,7 +86,7 @@ class Partition:
         "_uncommitted",
         "checkpointed_high_watermark",
         "config",
-        "folder",
+        "directory",
         "followers",
         "guard",
         "high_watermark",
@@ -109,7 +109,7 @@ class Partition:
     def __init__(
         self,
         log: Log,
-        folder: LogFolder,
+        directory: LogDirectory,
         topic_id: bytes,
         config: TopicConfig,
         flusher: Durability,
@@ -121,7 +121,7 @@ class Partition:
         only this log has is not to be read.
         """
         self.log = log
-        self.folder = folder
+        self.directory = directory
         self.topic = log.topic
         self.topic_id = topic_id
         self.index = log.partition
@@ -162,8 +162,8 @@ class Partition:
 
     @property
     def is_offline(self) -> bool:
-        """Whether the partition's log folder has failed."""
-        return self.folder.failure is not None
+        """Whether the partition's log directory has failed."""
+        return self.directory.failure is not None
 
     def epoch_of(self, offset: int) -> int:
         """The leader epoch of the record at ``offset``, or of the next one; -1 if that is not known."""

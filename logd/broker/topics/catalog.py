@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from logd.metadata.decisions import Alter
     from logd.metadata.image import Change, ClusterImage, PartitionImage
     from logd.metadata.store import MetadataStore
-    from logd.storage import Log, LogFolder
+    from logd.storage import Log, LogDirectory
 
 T = TypeVar("T")
 
@@ -164,7 +164,7 @@ class TopicCatalog:
         from logd.metadata.controller.decision import Decision
 
         if not self._replicas.can_begin:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no log folder can take topic {new.name}")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no log directory can take topic {new.name}")
         changes = decisions.create_topic(
             controller.image,
             new.name,
@@ -375,12 +375,12 @@ class TopicCatalog:
             topic.configure(self._lenient_config(topic.image))
         self.version += 1
 
-    def take_offline(self, folder: LogFolder) -> list[Partition]:
+    def take_offline(self, directory: LogDirectory) -> list[Partition]:
         """Take partitions offline after their log directory failed, as after a start without it. Return them.
 
         Requests that wait for one of the partitions are answered.
         """
-        gone = self._replicas.take_offline(folder)
+        gone = self._replicas.take_offline(directory)
         for partition in gone:
             self.topics[partition.topic].partitions[partition.index] = None
             if self._assigned is not None:
@@ -391,7 +391,7 @@ class TopicCatalog:
 
     def views_changed(self) -> None:
         """Clients are told something else now, though no change was applied: a partition was begun again in
-        another folder, or another broker is the controller.
+        another directory, or another broker is the controller.
         """
         self.version += 1
 

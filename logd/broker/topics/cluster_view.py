@@ -171,7 +171,7 @@ class ClusterView:
         """
         state = self.image.partitions.get(tp)
         if self.is_embedded or (state is not None and self.node_id in state.replicas):
-            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp} is in a log folder that is offline")
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp} is in a log directory that is offline")
         if state is None:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp} yet")
         return self.not_leader(tp)

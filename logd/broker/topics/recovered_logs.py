@@ -11,7 +11,7 @@ from logd.metadata.recovered_topics import beyond, recovered_changes
 if TYPE_CHECKING:
     from kafka_client.topic_partition import TopicPartition
     from logd.metadata.image import Change, ClusterImage, TopicImage
-    from logd.storage import Log, LogFolder
+    from logd.storage import Log, LogDirectory
 
 log = logging.getLogger("logd.broker")
 
@@ -23,7 +23,7 @@ class RecoveredLogs:
         self._logs = logs
 
     @classmethod
-    def among(cls, folders: Iterable[LogFolder], topics: Mapping[str, TopicImage]) -> RecoveredLogs:
+    def among(cls, directories: Iterable[LogDirectory], topics: Mapping[str, TopicImage]) -> RecoveredLogs:
         """Return the logs in these open log directories.
 
         A partition may be found twice, if a power loss undid one of a move's renames. The log with its
@@ -31,19 +31,19 @@ class RecoveredLogs:
         log is set aside.
         """
         found: dict[str, dict[int, Log]] = {}
-        homes: dict[TopicPartition, LogFolder] = {}
-        for folder in folders:
-            for key, other in tuple(folder.logs.items()):
+        homes: dict[TopicPartition, LogDirectory] = {}
+        for directory in directories:
+            for key, other in tuple(directory.logs.items()):
                 logs = found.setdefault(key.topic, {})
                 current = logs.get(key.partition)
                 topic = topics.get(key.topic)
                 topic_id = topic.topic_id if topic is not None else None
                 if current is not None and _rank(current, topic_id) >= _rank(other, topic_id):
-                    _set_aside(folder, key, homes[key])
+                    _set_aside(directory, key, homes[key])
                     continue
                 if current is not None:
-                    _set_aside(homes[key], key, folder)
-                logs[key.partition], homes[key] = other, folder
+                    _set_aside(homes[key], key, directory)
+                logs[key.partition], homes[key] = other, directory
         return cls(found)
 
     def changes(
@@ -84,8 +84,8 @@ class RecoveredLogs:
         return found
 
 
-def _set_aside(folder: LogFolder, key: TopicPartition, other: LogFolder) -> None:
-    place = folder.set_aside(*key)
+def _set_aside(directory: LogDirectory, key: TopicPartition, other: LogDirectory) -> None:
+    place = directory.set_aside(*key)
     log.error("%s-%d was found twice: %s serves it, the other is left in %s", *key, other.path, place)
 
 

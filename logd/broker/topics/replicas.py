@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from logd.broker.partition.partition import Partition
     from logd.broker.topics.topic import Topic
     from logd.broker.topics.unassigned_logs import UnassignedLogs
-    from logd.storage import Deletion, Log, LogFolder
+    from logd.storage import Deletion, Log, LogDirectory
 
 PARTITIONS_PER_TURN = 50
 """Partitions begun or taken away before clients get their turn again."""
@@ -52,7 +52,7 @@ class Replicas:
         *,
         now_ms: Callable[[], int],
         flusher: Flusher,
-        hide: Callable[[Sequence[Deletion], Iterable[LogFolder]], Awaitable[None]],
+        hide: Callable[[Sequence[Deletion], Iterable[LogDirectory]], Awaitable[None]],
         run: Callable[[Callable[[], None]], Awaitable[None]],
         rehomed: Callable[[], None],
     ) -> None:
@@ -114,8 +114,9 @@ class Replicas:
     def open(self, topic: Topic, logs: Mapping[int, Log]) -> None:
         """Open a topic's partitions with the logs found; the ones it should have as well are created. Blocks.
 
-        A log that was not found may be in a folder that is offline, and creating it elsewhere would lose what
-        it holds: then the partition is offline until that folder is back, or is taken out of log.dirs.
+        A log that was not found may be in a directory that is offline, and creating it elsewhere would lose
+        what it holds: then the partition is offline until that directory is back, or is taken out of
+        log.dirs.
         """
         for index in range(topic.image.partitions):
             topic.partitions[index] = self._opened(topic, index, logs.get(index))
@@ -134,34 +135,34 @@ class Replicas:
             return None
         if log is None:
             log = self._created_log(topic, index)
-        return None if log is None else self._partition(topic, log, self._folder_of(log))
+        return None if log is None else self._partition(topic, log, self._directory_of(log))
 
     def _created_log(self, topic: Topic, index: int) -> Log | None:
         """Create a log in the best log directory that takes it; None if none does, and the next start tries
         again.
         """
-        for folder in self._log_dirs.for_new(topic.name, index):
+        for directory in self._log_dirs.for_new(topic.name, index):
             try:
-                log = folder.create_log(
+                log = directory.create_log(
                     topic.name, index, topic_id=topic.topic_id, config=topic.config, now_ms=self._now_ms()
                 )
                 # The topic's log was lost. A new epoch tells consumers that its offsets are used again.
-                folder.begin_epoch([log], above=self._log_dirs.announced_epoch)
+                directory.begin_epoch([log], above=self._log_dirs.announced_epoch)
                 return log
             except KafkaError as error:
                 logger.error("%s-%d not created: %s", topic.name, index, error)
         return None
 
-    def _folder_of(self, log: Log) -> LogFolder:
-        return next(folder for folder in self._log_dirs if folder.logs.get(log.tp) is log)
+    def _directory_of(self, log: Log) -> LogDirectory:
+        return next(directory for directory in self._log_dirs if directory.logs.get(log.tp) is log)
 
-    def _partition(self, topic: Topic, log: Log, folder: LogFolder) -> Partition:
+    def _partition(self, topic: Topic, log: Log, directory: LogDirectory) -> Partition:
         from logd.broker.partition.partition import Partition  # a broker is ready before there is one
 
-        checkpointed = folder.high_watermarks.get(log.tp, -1)
+        checkpointed = directory.high_watermarks.get(log.tp, -1)
         partition = Partition(
             log,
-            folder,
+            directory,
             topic.topic_id,
             topic.config,
             self._flusher,
@@ -195,7 +196,7 @@ class Replicas:
 
     @property
     def _may_be_lost(self) -> bool:
-        """Whether a log that was not found may be in a folder that does not serve."""
+        """Whether a log that was not found may be in a directory that does not serve."""
         return self._at_hand is not None and not self._is_all_known and not self._log_dirs.is_complete
 
     def _lose(self, topic: Topic, index: int) -> None:
@@ -203,10 +204,10 @@ class Replicas:
         self.lost.add(TopicPartition(topic.name, index))
 
     async def _begin_new(self, topic: Topic, indexes: Sequence[int]) -> None:
-        for folder in self._log_dirs.online:
-            job = folder.start_forgetting([TopicPartition(topic.name, index) for index in indexes])
+        for directory in self._log_dirs.online:
+            job = directory.start_forgetting([TopicPartition(topic.name, index) for index in indexes])
             if job is not None:
-                with contextlib.suppress(KafkaError):  # logged already; the folder is offline now
+                with contextlib.suppress(KafkaError):  # logged already; the directory is offline now
                     await self._run(job)
         begun: list[Partition] = []
         for number, index in enumerate(indexes, 1):
@@ -227,15 +228,15 @@ class Replicas:
         if log.topic_id is None:
             await self._run(lambda: log.identify(topic.topic_id))
         log.config = topic.config
-        return self._partition(topic, log, taken.folder)
+        return self._partition(topic, log, taken.directory)
 
     def _begun(self, topic: Topic, index: int) -> Partition | None:
-        for folder in self._log_dirs.for_new(topic.name, index):
-            with contextlib.suppress(KafkaError):  # the folder has failed meanwhile
-                log = folder.new_log(
+        for directory in self._log_dirs.for_new(topic.name, index):
+            with contextlib.suppress(KafkaError):  # the directory has failed meanwhile
+                log = directory.new_log(
                     topic.name, index, topic_id=topic.topic_id, config=topic.config, now_ms=self._now_ms()
                 )
-                return self._partition(topic, log, folder)
+                return self._partition(topic, log, directory)
         logger.error("%s-%d is offline: no log directory serves", topic.name, index)
         return None
 
@@ -246,15 +247,15 @@ class Replicas:
         In a cluster, its other replicas take over.
         """
         begun = [partition for partition in made if partition is not None]
-        by_folder: dict[LogFolder, list[Log]] = {}
+        by_directory: dict[LogDirectory, list[Log]] = {}
         for partition in begun:
-            by_folder.setdefault(partition.folder, []).append(partition.log)
-        for folder, logs in by_folder.items():
+            by_directory.setdefault(partition.directory, []).append(partition.log)
+        for directory, logs in by_directory.items():
             for start in range(0, len(logs), PLACED_AT_ONCE):
                 if topic.is_deleted:
                     return
                 try:
-                    await self._run(folder.placing(logs[start : start + PLACED_AT_ONCE]))
+                    await self._run(directory.placing(logs[start : start + PLACED_AT_ONCE]))
                 except KafkaError as error:
                     logger.error("%s: partitions not created: %s", topic.name, error)
                     break
@@ -296,26 +297,26 @@ class Replicas:
 
         Those that cannot be are deleted by the next start, which knows the topic as deleted.
         """
-        taken_out: dict[LogFolder, list[tuple[Path, Path]]] = {}
+        taken_out: dict[LogDirectory, list[tuple[Path, Path]]] = {}
         for number, partition in enumerate(held, 1):
             self._flusher.forget(partition)
-            with contextlib.suppress(KafkaError):  # its folder has failed, which is in the log
-                rename = partition.folder.take_out(partition.topic, partition.index)
-                taken_out.setdefault(partition.folder, []).append(rename)
+            with contextlib.suppress(KafkaError):  # its directory has failed, which is in the log
+                rename = partition.directory.take_out(partition.topic, partition.index)
+                taken_out.setdefault(partition.directory, []).append(rename)
             if number % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
         delay_ms = topic.config.file_delete_delay_ms
-        deletions = [folder.deletion(renames, delay_ms) for folder, renames in taken_out.items()]
+        deletions = [directory.deletion(renames, delay_ms) for directory, renames in taken_out.items()]
         try:
             await self._hide(deletions, taken_out)
         except KafkaError as error:
             logger.error("topic %s is not deleted wholly yet: %s", topic.name, error)
 
-    def take_offline(self, folder: LogFolder) -> list[Partition]:
+    def take_offline(self, directory: LogDirectory) -> list[Partition]:
         """Drop the partitions of a failed log directory, as after a start without it. Return them."""
-        gone = [partition for partition in self.partitions.values() if partition.folder is folder]
+        gone = [partition for partition in self.partitions.values() if partition.directory is directory]
         for partition in gone:
             del self.partitions[partition.tp]
         if self._at_hand is not None:
-            self.lost.update(self._at_hand.forget(folder), (partition.tp for partition in gone))
+            self.lost.update(self._at_hand.forget(directory), (partition.tp for partition in gone))
         return gone

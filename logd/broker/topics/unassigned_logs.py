@@ -17,15 +17,15 @@ from kafka_client.errors import KafkaError
 from kafka_client.topic_partition import TopicPartition
 from logd.metadata.controller.stray import why_stray
 from logd.metadata.image import ClusterImage
-from logd.storage import Log, LogFolder
+from logd.storage import Log, LogDirectory
 
 logger = logging.getLogger("logd.broker")
 
 
 class UnassignedLog(NamedTuple):
-    """An open log, and the folder it is in."""
+    """An open log, and the directory it is in."""
 
-    folder: LogFolder
+    directory: LogDirectory
     log: Log
 
     @property
@@ -37,15 +37,15 @@ class UnassignedLog(NamedTuple):
 
 
 class UnassignedLogs:
-    """All in these folders, which are open; `image` is the cluster's, as this broker is told it."""
+    """All in these directories, which are open; `image` is the cluster's, as this broker is told it."""
 
-    def __init__(self, folders: Iterable[LogFolder], image: ClusterImage, node_id: int) -> None:
+    def __init__(self, directories: Iterable[LogDirectory], image: ClusterImage, node_id: int) -> None:
         self._image = image
         self._node_id = node_id
         self._found: dict[TopicPartition, list[UnassignedLog]] = {}
-        for folder in folders:
-            for tp, log in folder.logs.items():
-                self._found.setdefault(tp, []).append(UnassignedLog(folder, log))
+        for directory in directories:
+            for tp, log in directory.logs.items():
+                self._found.setdefault(tp, []).append(UnassignedLog(directory, log))
 
     async def take(self, tp: TopicPartition) -> UnassignedLog | None:
         """Return the log of a partition that begins here, or None; other logs of that name are set aside.
@@ -59,19 +59,19 @@ class UnassignedLogs:
         taken = found.pop()
         self._keep(tp, [taken])
         for one in found:
-            await self._set_aside(one, f"it was found twice, and the one in {taken.folder.path} is served")
-        return taken if self._found.pop(tp, None) else None  # unless its folder has failed meanwhile
+            await self._set_aside(one, f"it was found twice, and the one in {taken.directory.path} is served")
+        return taken if self._found.pop(tp, None) else None  # unless its directory has failed meanwhile
 
     async def set_strays_aside(self) -> None:
         """Set all stray logs aside. Call it when every partition assigned to this broker is known."""
         for tp in tuple(self._found):
             await self._set_strays_aside(tp)
 
-    def forget(self, folder: LogFolder) -> list[TopicPartition]:
+    def forget(self, directory: LogDirectory) -> list[TopicPartition]:
         """Drop the logs of a log directory that failed. Return their partitions."""
         gone = []
         for tp, found in tuple(self._found.items()):
-            left = [one for one in found if one.folder is not folder]
+            left = [one for one in found if one.directory is not directory]
             if len(left) < len(found):
                 gone.append(tp)
                 self._keep(tp, left)
@@ -98,6 +98,6 @@ class UnassignedLogs:
     async def _set_aside(self, one: UnassignedLog, reason: str) -> None:
         tp = one.log.tp
         with contextlib.suppress(KafkaError):  # which is in the log
-            place = one.folder.set_aside(*tp)
+            place = one.directory.set_aside(*tp)
             logger.warning("%s is set aside as %s: %s", tp, place, reason)
         await asyncio.sleep(0)

@@ -160,7 +160,7 @@ def _why_ineligible(live: Liveness, tp: TopicPartition, replica: int, epoch: int
     if epoch not in (UNKNOWN_EPOCH, known.epoch):
         return f"it fetched with broker epoch {epoch}, and is registered with {known.epoch} now"
     if is_new and not live.is_online(tp, replica):
-        return "its log folder is offline"
+        return "its log directory is offline"
     if is_new and known.is_shutting_down:
         return "it is shutting down"
     return ""

@@ -1,4 +1,4 @@
-"""Brokers that come, go or lose a log folder: the partitions they hold follow.
+"""Brokers that come, go or lose a log directory: the partitions they hold follow.
 
 What a decision costs depends on what those brokers hold, never on what there is. A broker that has started
 anew, by its epoch, counts as behind: after a power loss its log may be shorter, whatever it acknowledged. It
@@ -74,7 +74,7 @@ def take_over(
 ) -> Decision[None]:
     """A new controller's first decision, on an image just loaded with the brokers that are alive.
 
-    Brokers have to say again what they hold in log folders that failed.
+    Brokers have to say again what they hold in log directories that failed.
     Brokers may have gone while there was no controller; partitions without a leader, and reassignments, are
     gone on with. ``restarted`` by broker: partitions whose state may be from before the broker registered,
     so that it may be behind. A store that keeps ``broker`` changes knows exactly: everything held by those

@@ -1,7 +1,7 @@
 """Elections somebody asks for (KIP-183, KIP-460), those of ``auto.leader.rebalance.enable``, and those that a
 topic's new settings allow.
 
-Elections that a broker's or a folder's end makes necessary come with the decisions on those.
+Elections that a broker's or a directory's end makes necessary come with the decisions on those.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _why_not(live: Liveness, tp: TopicPartition, state: PartitionImage, broker: 
     if live.broker(broker) is None:
         return "is not alive: start it"
     if not live.is_online(tp, broker):
-        return "has the replica in a log folder that is offline: mend it and restart the broker"
+        return "has the replica in a log directory that is offline: mend it and restart the broker"
     if live.is_shutting_down(broker):
         return "is shutting down: start it again"
     return "is not in sync: wait until it has caught up"

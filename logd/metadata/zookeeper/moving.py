@@ -72,7 +72,8 @@ async def standing(session: Session, move: MoveZnode) -> Standing:
     if cluster_id != move.cluster_id:
         raise ChrootTaken(
             connect,
-            f"it is of cluster {cluster_id}, and the log folders are of cluster {move.cluster_id}; {EMPTY}",
+            f"it is of cluster {cluster_id}, "
+            f"and the log directories are of cluster {move.cluster_id}; {EMPTY}",
         )
     return Standing.DONE if begun is None else Standing.BEGUN
 

@@ -20,10 +20,10 @@ A swap, and how the loader recovers from a crash in each step (with Kafka's name
 
     1  the child wrote   X.log.cleaned X.index.cleaned X.timeindex.cleaned [X.txnindex.cleaned], all synced
     2  thread: the removal offset is saved if deletions or markers go (`logd.storage.removals`); then
-               each      X.….cleaned → X.….swap, the .log first; the folder is synced
+               each      X.….cleaned → X.….swap, the .log first; the directory is synced
     3  loop:   each old segment's files of the group → ….deleted
     4  loop:   each      X.….swap → X.…, the .log first; reads go to the new segment from here on
-    5  thread: the folder is synced; the .deleted files are unlinked after file.delete.delay.ms
+    5  thread: the directory is synced; the .deleted files are unlinked after file.delete.delay.ms
 
     files at start                  means                            the loader
     ──────────────────────────────  ───────────────────────────────  ─────────────────────────────────────────
@@ -38,9 +38,9 @@ batch have no remaining records. If a crash in 3 leaves one of them, it becomes 
 unchanged: all its records are superseded or deleted elsewhere. The old segments are renamed oldest first, so
 no record comes back without the record that superseded it.
 
-The folder's sync in 2 keeps 3 from reaching the disk before 2. Between 3 and 5 a file system keeps renames
-within one folder in their order, as journals do; Kafka relies on that too. At every step, a record is in the
-old files or in the new ones. The checkpoint is written last: at worst a section is cleaned again.
+The directory's sync in 2 keeps 3 from reaching the disk before 2. Between 3 and 5 a file system keeps renames
+within one directory in their order, as journals do; Kafka relies on that too. At every step, a record is in
+the old files or in the new ones. The checkpoint is written last: at worst a section is cleaned again.
 
 3 and 4 run in the event loop, with renames for each of up to `grouping.GROUP_SEGMENTS_MAX` segments. The
 reason is that file names belong to the log's owner, as the row of segments does. A read or a flush opens a

@@ -47,7 +47,7 @@ class Cleaning:
         throttle: Throttle | None = None,
     ) -> None:
         self._task = task
-        self._folder = Path(task.folder)
+        self._directory = Path(task.directory)
         self._disk = disk
         self._report = report
         self._is_cancelled = is_cancelled
@@ -154,7 +154,7 @@ class Cleaning:
         task = self._task
         self._writing = CleanedSegment(
             self._disk,
-            self._folder,
+            self._directory,
             source.base_offset,
             index_interval=task.index_interval_bytes,
             buffer_bytes=task.buffer_bytes,
@@ -166,7 +166,7 @@ class Cleaning:
         written = group.written
         if not group.is_changed:
             written.abandon()
-            remove_cleaned(self._disk, self._folder, written.base_offset)
+            remove_cleaned(self._disk, self._directory, written.base_offset)
             return
         modified_ms = self._modified_ms(group.sources[-1])
         suffixes = written.finish(modified_ms)
@@ -203,7 +203,7 @@ class Cleaning:
         return self._path(source).stat().st_mtime_ns // 1_000_000
 
     def _path(self, source: Source) -> Path:
-        return self._folder / offset_name(source.base_offset, LOG_SUFFIX)
+        return self._directory / offset_name(source.base_offset, LOG_SUFFIX)
 
     def _read(self, size: int) -> None:
         self._bytes_read += size

@@ -40,7 +40,7 @@ class Task(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     `record_bytes_max` is the largest record to read from a compressed batch. Sizes are in bytes, times in ms.
     """
 
-    folder: str
+    directory: str
     sources: list[Source]
     first_dirty: int
     last_stable_offset: int

@@ -42,7 +42,7 @@ class Swap:
         self._segments = segments
         self._old = old
         self._cleaned = cleaned
-        self._folder = old[0][0].folder
+        self._directory = old[0][0].directory
 
     @property
     def is_possible(self) -> bool:
@@ -69,11 +69,11 @@ class Swap:
         try:
             for suffix in self._cleaned.suffixes:
                 self._disk.rename(self._path(suffix, CLEANED_SUFFIX), self._path(suffix, SWAP_SUFFIX))
-            self._disk.sync_folder(self._folder)
+            self._disk.sync_folder(self._directory)
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise self._health.fail(f"swapping in {self._folder.name}", error) from error
+            raise self._health.fail(f"swapping in {self._directory.name}", error) from error
         return True
 
     def apply(self) -> list[Path]:
@@ -85,18 +85,18 @@ class Swap:
         for suffix in self._cleaned.suffixes:
             self._disk.rename(self._path(suffix, SWAP_SUFFIX), self._path(suffix))
         cleaned = self._cleaned
-        new = Segment(self._disk, self._folder, cleaned.base_offset, cleaned.size, cleaned.modified_ms)
+        new = Segment(self._disk, self._directory, cleaned.base_offset, cleaned.size, cleaned.modified_ms)
         self._segments.row[first : first + len(self._old)] = [new]
         return paths
 
     def sync_names(self) -> None:
         """Wait until the new names are on the disk. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
         try:
-            self._disk.sync_folder(self._folder)
+            self._disk.sync_folder(self._directory)
         except FileNotFoundError:
-            logger.debug("log %s went away while it was compacted", self._folder.name)
+            logger.debug("log %s went away while it was compacted", self._directory.name)
         except OSError as error:
-            raise self._health.fail(f"swapping in {self._folder.name}", error) from error
+            raise self._health.fail(f"swapping in {self._directory.name}", error) from error
 
     def discard(self) -> None:
         """Remove the cleaned files, since the old segments have changed. Blocks."""
@@ -111,31 +111,31 @@ class Swap:
             for suffix in self._cleaned.suffixes[::-1]:
                 self._disk.unlink(self._path(suffix, CLEANED_SUFFIX))
         except OSError as error:
-            logger.warning("cannot remove what was cleaned of %s: %s", self._folder.name, error)
+            logger.warning("cannot remove what was cleaned of %s: %s", self._directory.name, error)
 
     def _path(self, suffix: str, stage: str = "") -> Path:
-        return self._folder / (offset_name(self._cleaned.base_offset, suffix) + stage)
+        return self._directory / (offset_name(self._cleaned.base_offset, suffix) + stage)
 
 
-def finish_swaps(disk: Disk, folder: Path, names: Iterable[str]) -> None:
-    """Complete or undo the swaps that a crash interrupted, from the files `names` of a log's folder.
+def finish_swaps(disk: Disk, directory: Path, names: Iterable[str]) -> None:
+    """Complete or undo the swaps that a crash interrupted, from the files `names` of a log's directory.
 
     May raise OSError.
     """
     swapped, cleaned = _staged(names, SWAP_SUFFIX), _staged(names, CLEANED_SUFFIX)
     for base in sorted({*swapped, *cleaned}):
-        name = f"{folder.name}/{offset_name(base, LOG_SUFFIX)}"
+        name = f"{directory.name}/{offset_name(base, LOG_SUFFIX)}"
         if base in cleaned:
             for suffix in swapped.get(base, ()):
-                disk.unlink(folder / (offset_name(base, suffix) + SWAP_SUFFIX))
+                disk.unlink(directory / (offset_name(base, suffix) + SWAP_SUFFIX))
             for suffix in cleaned[base]:
-                disk.unlink(folder / (offset_name(base, suffix) + CLEANED_SUFFIX))
+                disk.unlink(directory / (offset_name(base, suffix) + CLEANED_SUFFIX))
             logger.info("%s: its compaction was not finished and is thrown away", name)
             continue
         if LOG_SUFFIX in swapped[base]:
-            _remove_replaced(disk, folder, base, names)
+            _remove_replaced(disk, directory, base, names)
         for suffix in swapped[base]:
-            path = folder / offset_name(base, suffix)
+            path = directory / offset_name(base, suffix)
             disk.rename(path.with_name(path.name + SWAP_SUFFIX), path)
         logger.info("%s: compacted, its exchange is finished now", name)
 
@@ -151,9 +151,9 @@ def _staged(names: Iterable[str], stage: str) -> dict[int, list[str]]:
     return staged
 
 
-def _remove_replaced(disk: Disk, folder: Path, base: int, names: Iterable[str]) -> None:
+def _remove_replaced(disk: Disk, directory: Path, base: int, names: Iterable[str]) -> None:
     """Remove the segments that the swapped one replaces: their base offsets are within its offsets."""
-    file = disk.open(folder / (offset_name(base, LOG_SUFFIX) + SWAP_SUFFIX), create=False)
+    file = disk.open(directory / (offset_name(base, LOG_SUFFIX) + SWAP_SUFFIX), create=False)
     end = base + 1
     for _, header in scan_headers(file, 0, file.size()):
         end = header.next_offset
@@ -162,4 +162,4 @@ def _remove_replaced(disk: Disk, folder: Path, base: int, names: Iterable[str]) 
         for name in names:
             offset = parse_offset(name, suffix)
             if offset is not None and base <= offset < end:
-                disk.unlink(folder / name)
+                disk.unlink(directory / name)

@@ -32,15 +32,15 @@ def cleaned_name(base_offset: int, suffix: str) -> str:
     return offset_name(base_offset, suffix) + CLEANED_SUFFIX
 
 
-def cleaned_path(folder: Path, base_offset: int, suffix: str) -> Path:
+def cleaned_path(directory: Path, base_offset: int, suffix: str) -> Path:
     """Return the path of that file."""
-    return folder / cleaned_name(base_offset, suffix)
+    return directory / cleaned_name(base_offset, suffix)
 
 
-def remove_cleaned(disk: Disk, folder: Path, base_offset: int) -> None:
+def remove_cleaned(disk: Disk, directory: Path, base_offset: int) -> None:
     """Remove the files of an earlier attempt. May raise OSError."""
     for suffix in SEGMENT_SUFFIXES:
-        disk.unlink(cleaned_path(folder, base_offset, suffix))
+        disk.unlink(cleaned_path(directory, base_offset, suffix))
 
 
 class CleanedSegment:
@@ -49,19 +49,21 @@ class CleanedSegment:
     """
 
     def __init__(
-        self, disk: Disk, folder: Path, base_offset: int, *, index_interval: int, buffer_bytes: int
+        self, disk: Disk, directory: Path, base_offset: int, *, index_interval: int, buffer_bytes: int
     ) -> None:
-        remove_cleaned(disk, folder, base_offset)
+        remove_cleaned(disk, directory, base_offset)
         self.base_offset = base_offset
         self.size = 0
         self._index_interval = index_interval
         self._buffer_bytes = buffer_bytes
-        self._path = cleaned_path(folder, base_offset, LOG_SUFFIX)
+        self._path = cleaned_path(directory, base_offset, LOG_SUFFIX)
         self._file = disk.open(self._path)
-        self._index = OffsetIndex(disk, folder, cleaned_name(base_offset, INDEX_SUFFIX), base_offset)
-        self._time_index = TimeIndex(disk, folder, cleaned_name(base_offset, TIME_INDEX_SUFFIX), base_offset)
+        self._index = OffsetIndex(disk, directory, cleaned_name(base_offset, INDEX_SUFFIX), base_offset)
+        self._time_index = TimeIndex(
+            disk, directory, cleaned_name(base_offset, TIME_INDEX_SUFFIX), base_offset
+        )
         self._transactions = TransactionIndex(
-            disk, folder, cleaned_name(base_offset, TXN_INDEX_SUFFIX), base_offset
+            disk, directory, cleaned_name(base_offset, TXN_INDEX_SUFFIX), base_offset
         )
         self._has_transactions = False
         self._pending: list[bytes] = []

@@ -37,7 +37,7 @@ class IndexFile(ABC):
         "_saved",
         "_saving",
         "base_offset",
-        "folder",
+        "directory",
         "keys",
         "name",
         "values",
@@ -45,9 +45,9 @@ class IndexFile(ABC):
 
     ENTRY_SIZE: ClassVar[int]
 
-    def __init__(self, disk: Disk, folder: Path, name: str, base_offset: int) -> None:
+    def __init__(self, disk: Disk, directory: Path, name: str, base_offset: int) -> None:
         self._disk = disk
-        self.folder = folder
+        self.directory = directory
         self.name = name
         self.base_offset = base_offset
         self.keys, self.values = self._decode(b"")
@@ -60,7 +60,7 @@ class IndexFile(ABC):
     @property
     def path(self) -> Path:
         """The index's file. The path is built on demand, since many new partitions never need it."""
-        return self.folder / self.name
+        return self.directory / self.name
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -146,9 +146,9 @@ class IndexFile(ABC):
         """Have the next `start_save` sync the file: what `save` wrote was not synced."""
         self._is_known = False
 
-    def relocate(self, disk: Disk, folder: Path) -> None:
-        """Use the file in another folder, which has the same entries; unsaved ones will be written there."""
-        self._disk, self.folder = disk, folder
+    def relocate(self, disk: Disk, directory: Path) -> None:
+        """Use the file in another directory, which has the same entries; write unsaved ones there."""
+        self._disk, self.directory = disk, directory
         self._saving = self._is_known = False
         if self.keys:
             self._saved = max(min(self._saved, self._entries_in_file()), self._first)

@@ -48,11 +48,11 @@ class TransactionIndex:
     Methods may raise OSError, and CorruptRecordBatch for a file with invalid entries.
     """
 
-    __slots__ = ("_base_offset", "_disk", "_entries", "_is_being_rebuilt", "_unsynced", "folder", "name")
+    __slots__ = ("_base_offset", "_disk", "_entries", "_is_being_rebuilt", "_unsynced", "directory", "name")
 
-    def __init__(self, disk: Disk, folder: Path, name: str, base_offset: int) -> None:
+    def __init__(self, disk: Disk, directory: Path, name: str, base_offset: int) -> None:
         self._disk = disk
-        self.folder = folder
+        self.directory = directory
         self.name = name
         self._base_offset = base_offset
         self._entries: list[AbortedTransaction] | None = None
@@ -62,7 +62,7 @@ class TransactionIndex:
     @property
     def path(self) -> Path:
         """The index's file; see `IndexFile.path`."""
-        return self.folder / self.name
+        return self.directory / self.name
 
     @property
     def entries(self) -> list[AbortedTransaction]:
@@ -71,9 +71,9 @@ class TransactionIndex:
             self._entries = self._decode(self._read())
         return self._entries
 
-    def relocate(self, disk: Disk, folder: Path) -> None:
-        """Use the file in another folder; see `Log.relocate`."""
-        self._disk, self.folder = disk, folder
+    def relocate(self, disk: Disk, directory: Path) -> None:
+        """Use the file in another directory; see `Log.relocate`."""
+        self._disk, self.directory = disk, directory
 
     def append(self, entry: AbortedTransaction) -> None:
         """Add the entry of an abort marker at `entry.last_offset`, in the file too."""

@@ -80,7 +80,7 @@ class LogCompaction:
         ]
         producers = state.producers.producers.items()
         task = Task(
-            folder=str(state.folder),
+            directory=str(state.directory),
             sources=sources,
             first_dirty=found.first_dirty,
             last_stable_offset=found.last_stable_offset,
@@ -111,11 +111,11 @@ class LogCompaction:
             return
         try:
             state.segments.active.place()
-            state.removals.save(state.disk, state.folder)
+            state.removals.save(state.disk, state.directory)
         except FileNotFoundError:
-            logger.debug("log %s went away while it was compacted", state.folder.name)
+            logger.debug("log %s went away while it was compacted", state.directory.name)
         except OSError as error:
-            raise state.health.fail(f"writing the removal offset of {state.folder.name}", error) from error
+            raise state.health.fail(f"writing the removal offset of {state.directory.name}", error) from error
 
     def start_swap(self, compaction: Round, cleaned: Cleaned) -> Swap:
         """The exchange of one group: `prepare` it in a thread, then call `finish_swap`."""
@@ -140,6 +140,6 @@ class LogCompaction:
             raise state.failed("swapping in segments", error) from error
         except Exception as error:
             # Some files have their new names and some do not: a restart brings that to its end, nobody else.
-            raise state.health.fail(f"swapping in segments of {state.folder.name}", error) from error
+            raise state.health.fail(f"swapping in segments of {state.directory.name}", error) from error
         paths += state.snapshots.drop_between({segment.base_offset for segment in state.segments.row})
         return Deletion(state.disk, paths, state.config.file_delete_delay_ms)

@@ -48,7 +48,7 @@ class LogCopier:
         to; `batches` is not changed and not kept. Does not fsync: see `LogFlusher.needs_flush`.
 
         Raises KafkaError: CORRUPT_MESSAGE for what `check_run` does not let pass, and nothing of the run was
-        written then; KAFKA_STORAGE_ERROR (the disk failed and the folder is offline).
+        written then; KAFKA_STORAGE_ERROR (the disk failed and the directory is offline).
         """
         state = self._state
         if state.health.failure is not None:
@@ -63,7 +63,9 @@ class LogCopier:
                 may_begin_before=is_empty,
             )
         except CorruptRecordBatch as error:
-            raise error_for(ErrorCode.CORRUPT_MESSAGE, f"copying to {state.folder.name}: {error}") from None
+            raise error_for(
+                ErrorCode.CORRUPT_MESSAGE, f"copying to {state.directory.name}: {error}"
+            ) from None
         if not run.headers:
             return CopiedRun(due, due, 0, 0)
         try:

@@ -22,7 +22,7 @@ class LeaderEpochs:
 
     It need not be written at once: recovery reads epochs newer than the file out of the batches. An epoch of
     which there is no batch yet is not worth a flush of its own: it `is_begun` until the next flush writes it,
-    and the folder's `recovery_epoch` remembers that it was. `highest` is the largest epoch there ever was.
+    and the directory's `recovery_epoch` remembers that it was. `highest` is the largest epoch there ever was.
     """
 
     __slots__ = ("dirty", "entries", "highest", "is_begun", "latest")

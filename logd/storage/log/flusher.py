@@ -32,12 +32,12 @@ class LogFlusher:
     """
 
     __slots__ = (
+        "_directories_under_way",
         "_flushing",
-        "_folders_under_way",
         "_snapshot_at",
         "_state",
         "_under_way",
-        "_unsynced_folders",
+        "_unsynced_directories",
         "is_id_unsynced",
         "sync_started_to",
         "synced_offset",
@@ -54,19 +54,19 @@ class LogFlusher:
         topic they are of would be taken for those of another topic of that name.
         """
         self._snapshot_at = 0
-        self._unsynced_folders: tuple[Path, ...] = (state.folder, state.folder.parent)
+        self._unsynced_directories: tuple[Path, ...] = (state.directory, state.directory.parent)
         self._under_way = 0
-        self._folders_under_way: tuple[Path, ...] = ()
+        self._directories_under_way: tuple[Path, ...] = ()
         """Where the flushes under way sync names: one that overtakes them has to do it as well."""
         self._flushing = threading.Lock()
 
     # What the log tells it
 
     def names_changed(self) -> None:
-        """Files have come or gone in the log's folder: the next flush syncs it."""
+        """Files have come or gone in the log's directory: the next flush syncs it."""
         state = self._state
-        if state.folder not in self._unsynced_folders:
-            self._unsynced_folders += (state.folder,)
+        if state.directory not in self._unsynced_directories:
+            self._unsynced_directories += (state.directory,)
 
     def rolled(self) -> None:
         """A new segment has begun, with a producer snapshot in front of it."""
@@ -80,12 +80,12 @@ class LogFlusher:
         self._snapshot_at = 0
 
     def relocated(self) -> None:
-        """All files are in another log folder now; not while it `is_flushing`. What was not flushed yet is
+        """All files are in another log directory now; not while it `is_flushing`. What was not flushed yet is
         flushed there.
         """
         state = self._state
-        self._unsynced_folders = (state.folder, state.folder.parent)
-        self._under_way, self._folders_under_way = 0, ()
+        self._unsynced_directories = (state.directory, state.directory.parent)
+        self._under_way, self._directories_under_way = 0, ()
 
     # Flushing
 
@@ -145,7 +145,7 @@ class LogFlusher:
     def _unwritten_epochs(self) -> tuple[Path, bytes] | None:
         state = self._state
         data = state.epochs.start_write()
-        return None if data is None else (state.folder / LEADER_EPOCHS, data)
+        return None if data is None else (state.directory / LEADER_EPOCHS, data)
 
     def start_sync(self) -> Flush | None:
         """As `start_flush`, of the records alone: they outlast a power loss then, though recovery reads them.
@@ -169,7 +169,7 @@ class LogFlusher:
         if not self.is_id_unsynced:
             return []
         state = self._state
-        return [FileWrite(state.disk.open(state.folder / PARTITION_METADATA), 0, b"")]
+        return [FileWrite(state.disk.open(state.directory / PARTITION_METADATA), 0, b"")]
 
     def _flush_job(
         self,
@@ -186,8 +186,8 @@ class LogFlusher:
             self.names_changed()
         self.unflushed_since_ms = NEVER
         self.sync_started_to = state.log_end_offset
-        folders = tuple(dict.fromkeys((*self._folders_under_way, *self._unsynced_folders)))
-        self._folders_under_way, self._unsynced_folders = folders, ()
+        directories = tuple(dict.fromkeys((*self._directories_under_way, *self._unsynced_directories)))
+        self._directories_under_way, self._unsynced_directories = directories, ()
         self._under_way += 1
         return Flush(
             state.health,
@@ -195,7 +195,7 @@ class LogFlusher:
             files=files,
             writes=writes,
             snapshots=snapshots,
-            folders=folders,
+            directories=directories,
             epochs=epochs,
             end_offset=state.log_end_offset,
             turn=self._flushing,
@@ -227,11 +227,11 @@ class LogFlusher:
         """The flush was run: raise the recovery point, if the indexes were written as well."""
         state = self._state
         if not flush.is_of(state.health):
-            return  # the log has moved to another log folder meanwhile
+            return  # the log has moved to another log directory meanwhile
         self.is_id_unsynced = False
         self._under_way -= 1
         if not self._under_way:
-            self._folders_under_way = ()
+            self._directories_under_way = ()
         end = min(flush.end_offset, state.log_end_offset)
         self.synced_offset = max(self.synced_offset, end)
         state.snapshots.synced(flush.snapshots)

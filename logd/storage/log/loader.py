@@ -1,4 +1,4 @@
-"""Opening one log: what its folder holds, recovery after an unclean stop, the pieces put together."""
+"""Opening one log: what its directory holds, recovery after an unclean stop, the pieces put together."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Found:
-    """The files in a log's folder. `indexed` counts the indexes of a base offset: both are wanted.
+    """The files in a log's directory. `indexed` counts the indexes of a base offset: both are wanted.
 
     `aborted` are the base offsets with a transaction index: not every segment has one. `is_staged`: a
     compaction was not finished; `is_cut`: a truncation was not; `has_removals`: there is a removal offset.
@@ -67,7 +67,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What the folder knows of a log before it is opened; -1 where a checkpoint says nothing.
+    """What the directory knows of a log before it is opened; -1 where a checkpoint says nothing.
 
     Below `compacted_to` a segment may end before the next one begins: compaction took its last batches. What
     the cleaner's checkpoint says of the log is the `cleaner_offset`.
@@ -81,29 +81,29 @@ class Opening:
 
 
 class Opened(NamedTuple):
-    """A log, the files in its folder that are to be deleted, and whether it may lack records it once had."""
+    """A log, the files in its directory to be deleted, and whether it may lack records it once had."""
 
     log: Log
     strays: list[Path]
     has_lost: bool
 
 
-def find_files(folder: Path, disk: Disk) -> Found:
-    """List a log's folder, after bringing to an end what a crash left of a compaction in it."""
-    found = _list(folder)
+def find_files(directory: Path, disk: Disk) -> Found:
+    """List a log's directory, after bringing to an end what a crash left of a compaction in it."""
+    found = _list(directory)
     if found.is_staged:
-        finish_swaps(disk, folder, os.listdir(folder))
-        found = _list(folder)
+        finish_swaps(disk, directory, os.listdir(directory))
+        found = _list(directory)
     # A flush that was under way when its segment was deleted may have made such files.
     for base in {*found.indexed, *found.aborted} - set(found.logs):
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
-            disk.unlink(folder / offset_name(base, suffix))
+            disk.unlink(directory / offset_name(base, suffix))
     return found
 
 
-def _list(folder: Path) -> Found:
+def _list(directory: Path) -> Found:
     found = Found()
-    with os.scandir(folder) as entries:
+    with os.scandir(directory) as entries:
         for entry in entries:
             name = entry.name
             if (base := parse_offset(name, LOG_SUFFIX)) is not None:
@@ -124,12 +124,12 @@ def _list(folder: Path) -> Found:
             elif name == REMOVAL_OFFSET:
                 found.has_removals = True
             elif name.endswith((DELETED_SUFFIX, TEMPORARY_SUFFIX)):
-                found.strays.append(folder / name)
+                found.strays.append(directory / name)
     return found
 
 
 def open_log(
-    folder: Path,
+    directory: Path,
     topic: str,
     partition: int,
     config: TopicConfig,
@@ -139,28 +139,28 @@ def open_log(
     health: Health,
     now_ms: int,
 ) -> Opened:
-    """Open the log in `folder`, an empty one if there is none. One that `has_lost` has to begin a new leader
-    epoch before it serves. May raise OSError.
+    """Open the log in `directory`, an empty one if there is none. One that `has_lost` has to begin a new
+    leader epoch before it serves. May raise OSError.
     """
-    found = find_files(folder, disk)
+    found = find_files(directory, disk)
     for base in found.aborted - found.logs.keys():
         # Of a segment that was being deleted: a later one of this name must not take it for its own.
-        disk.unlink(folder / offset_name(base, TXN_INDEX_SUFFIX))
-    epochs = LeaderEpochs.read(folder / LEADER_EPOCHS)
-    row = [Segment(disk, folder, base, *facts) for base, facts in sorted(found.logs.items())]
+        disk.unlink(directory / offset_name(base, TXN_INDEX_SUFFIX))
+    epochs = LeaderEpochs.read(directory / LEADER_EPOCHS)
+    row = [Segment(disk, directory, base, *facts) for base, facts in sorted(found.logs.items())]
     recovery_point = opening.recovery_point if opening.clean else max(opening.recovery_point, 0)
     strays = found.strays + _recover(row, found, opening, recovery_point, config, epochs)
     if not row:
-        row.append(Segment.create(disk, folder, max(opening.log_start_offset, 0), now_ms))
+        row.append(Segment.create(disk, directory, max(opening.log_start_offset, 0), now_ms))
     end = _end_offset(row[-1], config, epochs)
     # After a clean stop the recovery point is where the log ended.
     has_lost = not opening.clean or end < max(opening.recovery_point, opening.log_start_offset)
     has_lost = has_lost or epochs.begin_behind(end)
     if opening.log_start_offset > end:
-        logger.warning("%s ends at %d before its start %d: emptied", folder, end, opening.log_start_offset)
+        logger.warning("%s ends at %d before its start %d: emptied", directory, end, opening.log_start_offset)
         strays += [path for segment in row for path in segment.mark_deleted()]
         end = opening.log_start_offset
-        row = [Segment.create(disk, folder, end, now_ms)]
+        row = [Segment.create(disk, directory, end, now_ms)]
     start = max(opening.log_start_offset, row[0].base_offset)
     epochs.truncate_from_end(end + 1)  # one that has begun at the end stays
     epochs.truncate_from_start(start)
@@ -168,16 +168,16 @@ def open_log(
     if found.is_cut:
         # After a power loss what was cut must not be found behind what is written now.
         row[-1].file.sync()
-        disk.sync_folder(folder)
-        disk.unlink(folder / TRUNCATION)
+        disk.sync_folder(directory)
+        disk.unlink(directory / TRUNCATION)
     if not any(segment.size for segment in row):
-        found.snapshots = _without_earlier(found.snapshots, end, folder, disk)
-    segments, snapshots = Segments(disk, folder, row), Snapshots(disk, folder, found.snapshots)
+        found.snapshots = _without_earlier(found.snapshots, end, directory, disk)
+    segments, snapshots = Segments(disk, directory, row), Snapshots(disk, directory, found.snapshots)
     recovery_point = end if opening.clean else min(recovery_point, end)
     log = Log(
         topic=topic,
         partition=partition,
-        folder=folder,
+        directory=directory,
         config=config,
         disk=disk,
         health=health,
@@ -190,34 +190,34 @@ def open_log(
         log_start_offset=start,
         log_end_offset=end,
         recovery_point=recovery_point,
-        topic_id=read_partition_metadata(folder / PARTITION_METADATA),
-        removals=_removals(folder, found, opening, end),
+        topic_id=read_partition_metadata(directory / PARTITION_METADATA),
+        removals=_removals(directory, found, opening, end),
     )
     log.release()  # opened to look at; opened again when somebody writes or reads
     return Opened(log, strays, has_lost)
 
 
-def _removals(folder: Path, found: Found, opening: Opening, end: int) -> Removals:
+def _removals(directory: Path, found: Found, opening: Opening, end: int) -> Removals:
     """Most logs were never compacted: nothing is read for them."""
     if not found.has_removals and opening.compacted_to < 0:
         return Removals()
     compacted_to = opening.cleaner_offset if found.has_removals else opening.compacted_to
-    return Removals.read(folder, compacted_to, end)
+    return Removals.read(directory, compacted_to, end)
 
 
-def _without_earlier(snapshots: list[int], start: int, folder: Path, disk: Disk) -> list[int]:
+def _without_earlier(snapshots: list[int], start: int, directory: Path, disk: Disk) -> list[int]:
     """Remove snapshots before `start`, where the records behind them are gone.
 
     Nobody would end the transactions that they know as open.
     """
     for offset in snapshots:
         if offset < start:
-            disk.unlink(folder / offset_name(offset, SNAPSHOT_SUFFIX))
+            disk.unlink(directory / offset_name(offset, SNAPSHOT_SUFFIX))
     return [offset for offset in snapshots if offset >= start]
 
 
 def new_log(
-    folder: Path,
+    directory: Path,
     topic: str,
     partition: int,
     config: TopicConfig,
@@ -227,16 +227,16 @@ def new_log(
     health: Health,
     now_ms: int,
 ) -> Log:
-    """A new, empty log that is to be in `folder`; nothing is on the disk yet (`Log.place`)."""
+    """A new, empty log that is to be in `directory`; nothing is on the disk yet (`Log.place`)."""
     log = Log(
         topic=topic,
         partition=partition,
-        folder=folder,
+        directory=directory,
         config=config,
         disk=disk,
         health=health,
-        segments=Segments(disk, folder, [Segment(disk, folder, 0, 0, now_ms)]),
-        snapshots=Snapshots(disk, folder, []),
+        segments=Segments(disk, directory, [Segment(disk, directory, 0, 0, now_ms)]),
+        snapshots=Snapshots(disk, directory, []),
         producers=ProducerState(),
         epochs=LeaderEpochs(),
         log_start_offset=0,
@@ -244,7 +244,7 @@ def new_log(
         recovery_point=0,
         topic_id=topic_id,
     )
-    log.begin_in_memory(Placement(disk, folder, topic_id))
+    log.begin_in_memory(Placement(disk, directory, topic_id))
     return log
 
 
@@ -283,7 +283,7 @@ def _recover(
             del row[index + 1 :]
             break
     if scanned and not opening.clean:
-        name = row[0].folder.name
+        name = row[0].directory.name
         logger.info("%s: recovered from offset %d on, %d bytes checked", name, recovery_point, scanned)
     return strays
 

@@ -28,13 +28,13 @@ from logd.storage.new_log import Placement
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Log(LogState):
-    """One partition's log: its state, and the parts that work on it. Made by `LogFolder`; one owner calls
+    """One partition's log: its state, and the parts that work on it. Made by `LogDirectory`; one owner calls
     everything.
 
     `config` may be replaced while running. Everything below `recovery_point` is known to be on the disk, with
     its indexes and a producer snapshot near it; the records below `flusher.synced_offset` are, recovery finds
-    them. After a failed write or fsync every call raises KafkaError(KAFKA_STORAGE_ERROR) until the folder is
-    opened again. Callers go to the part itself: a call through the log would be one more for each append.
+    them. After a failed write or fsync every call raises KafkaError(KAFKA_STORAGE_ERROR) until the directory
+    is opened again. Callers go to the part itself: a call through the log would be one more for each append.
     """
 
     flusher: LogFlusher = field(init=False)
@@ -62,7 +62,7 @@ class Log(LogState):
 
     @property
     def is_placed(self) -> bool:
-        """Whether its folder is on the disk: a new log begins in memory."""
+        """Whether its directory is on the disk: a new log begins in memory."""
         return self._placement is None or self._placement.is_done
 
     def begin_in_memory(self, placement: Placement) -> None:
@@ -79,22 +79,22 @@ class Log(LogState):
     def identify(self, topic_id: bytes) -> None:
         """Note whose log this is, left to a flush to be forced to the disk. May raise OSError."""
         data = encode_partition_metadata(topic_id)
-        write_atomically(self.disk, self.folder / PARTITION_METADATA, data, sync=False)
+        write_atomically(self.disk, self.directory / PARTITION_METADATA, data, sync=False)
         self.topic_id = topic_id
         self.flusher.is_id_unsynced = True
         self.flusher.names_changed()
 
-    def relocate(self, folder: Path, disk: Disk, health: Health, *, unsynced_snapshots: set[int]) -> None:
-        """All files are in another log folder now, byte for byte (`future`): go on there.
+    def relocate(self, directory: Path, disk: Disk, health: Health, *, unsynced_snapshots: set[int]) -> None:
+        """All files are in another log directory now, byte for byte (`future`): go on there.
 
         Not while it is flushing. What was not flushed yet is flushed there. May raise OSError: the log is
-        there all the same, and that folder has failed.
+        there all the same, and that directory has failed.
         """
-        self.folder, self.disk, self.health = folder, disk, health
+        self.directory, self.disk, self.health = directory, disk, health
         self.flusher.relocated()
         self.epochs.dirty = True
-        self.snapshots.relocate(disk, folder, unsynced_snapshots)
-        self.segments.relocate(disk, folder)
+        self.snapshots.relocate(disk, directory, unsynced_snapshots)
+        self.segments.relocate(disk, directory)
 
     # Its producers
 
@@ -126,8 +126,8 @@ class Log(LogState):
         touched, since a log of the same name may have taken its place.
         """
         self.release()
-        self.health = Health(self.folder)
-        self.health.failure = f"{self.folder.name} was deleted"
+        self.health = Health(self.directory)
+        self.health.failure = f"{self.directory.name} was deleted"
         # Its parts refer back to it: memory would be held until the next garbage collection.
         self._equip(
             LogState(**{fact.name: getattr(self, fact.name) for fact in fields(LogState) if fact.init})

@@ -23,7 +23,7 @@ class LogShortening:
     def delete_records_before(self, offset: int) -> list[Deletion]:
         """Raise the log start offset to `offset` (DeleteRecords); segments wholly below it go.
 
-        The folder's next checkpoint keeps it. The deletions are to be run (in a thread) after their delay.
+        The directory's next checkpoint keeps it. The deletions are to be run (in a thread) after their delay.
         Raises OffsetOutOfRange, KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
@@ -95,8 +95,8 @@ class LogShortening:
     def truncate_to(self, offset: int, now_ms: int) -> list[Deletion]:
         """`start_truncation` and all of it here and now. Blocks.
 
-        The folder's checkpoint may say more than is left then, for those who crash: write it before appending
-        again. The deletions are to be run (in a thread) after their delay. Raises KafkaError.
+        The directory's checkpoint may say more than is left then, for those who crash: write it before
+        appending again. The deletions are to be run (in a thread) after their delay. Raises KafkaError.
         """
         self._flusher.flush()
         truncation = self.start_truncation(offset, now_ms)

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class LogFiles(NamedTuple):
-    """What is in a log's folder, for whoever copies it while the log serves.
+    """What is in a log's directory, for whoever copies it while the log serves.
 
     Segments and their indexes grow at their end. Those from `unsaved_from` on have indexes that a flush is
     still to write; of the `snapshots`, by offset, the latest may not be written yet.
@@ -43,7 +43,7 @@ class LogState:
 
     topic: str
     partition: int
-    folder: Path
+    directory: Path
     config: TopicConfig
     disk: Disk
     health: Health
@@ -117,10 +117,10 @@ class LogState:
     # What to raise
 
     def failed(self, doing: str, error: OSError | CorruptRecordBatch) -> KafkaError:
-        """What to raise: a failing disk takes the folder offline, a damaged batch concerns this log alone."""
+        """Return the error to raise; a failing disk also takes the directory offline."""
         if isinstance(error, OSError):
-            return self.health.fail(f"{doing} {self.folder.name}", error)
-        text = f"{doing} {self.folder.name}: {error}"
+            return self.health.fail(f"{doing} {self.directory.name}", error)
+        text = f"{doing} {self.directory.name}: {error}"
         if text != self.damage:
             self.damage = text  # Readers may ask again and again.
             log.warning("%s", text)

@@ -1,7 +1,7 @@
 """Taking away a log's end, or all of it, where its leader's history is another one: a job for a thread.
 
     start   owner    all is on the disk (a flush); the log is lent: calls raise KafkaError until `finish`
-            thread   the folder's checkpoints, which must say no more than what is going to be kept
+            thread   the directory's checkpoints, which must say no more than what is going to be kept
     run     thread   files renamed away, the newest first, the last one cut; what is left is opened and synced
     finish  owner    the log goes on with what was opened
 
@@ -69,8 +69,8 @@ class Truncation:
         self._kept, self._dropped = row[:count], row[count:]
         self._left: Left | None = None
         self._health = state.health
-        self._lent = state.health = Health(state.folder)
-        self._lent.failure = f"{state.folder.name} is being truncated"
+        self._lent = state.health = Health(state.directory)
+        self._lent.failure = f"{state.directory.name} is being truncated"
         self.recovery_point = self._kept[-1].base_offset if self._kept else end_offset
         state.recovery_point = min(state.recovery_point, self.recovery_point)
         state.log_start_offset = min(state.log_start_offset, end_offset) if keeps else end_offset
@@ -78,10 +78,10 @@ class Truncation:
     # In any thread
 
     def run(self) -> None:
-        """Carry it out. Blocks. Raises KafkaError: KAFKA_STORAGE_ERROR (the disk failed and the folder is
+        """Carry it out. Blocks. Raises KafkaError: KAFKA_STORAGE_ERROR (the disk failed and the directory is
         offline), CORRUPT_MESSAGE where what is to be kept is damaged; nothing has changed then.
         """
-        name = self._state.folder.name
+        name = self._state.directory.name
         if self._health.failure is not None:
             raise self._health.error()
         try:
@@ -100,14 +100,14 @@ class Truncation:
         return self._state.health is not self._lent
 
     def _run(self) -> Left:
-        disk, folder = self._state.disk, self._state.folder
+        disk, directory = self._state.disk, self._state.directory
         row = [
-            Segment(disk, folder, segment.base_offset, segment.size, segment.created_ms)
+            Segment(disk, directory, segment.base_offset, segment.size, segment.created_ms)
             for segment in self._kept
         ]
         found = row[-1].locate(self._end_offset) if row else None
         self._state.segments.active.place()
-        mark = disk.open(folder / TRUNCATION)
+        mark = disk.open(directory / TRUNCATION)
         renamed = self._rename_dropped()
         if row:
             active = row[-1]
@@ -115,19 +115,19 @@ class Truncation:
                 active.truncate(found[0], self._end_offset)
             end_offset = active.next_offset()
         else:
-            active = Segment.create(disk, folder, self._end_offset, self._now_ms)
+            active = Segment.create(disk, directory, self._end_offset, self._now_ms)
             row.append(active)
             end_offset = self._end_offset
-        segments = Segments(disk, folder, row)
-        snapshots = Snapshots(disk, folder, list(self._state.snapshots.offsets))
+        segments = Segments(disk, directory, row)
+        snapshots = Snapshots(disk, directory, list(self._state.snapshots.offsets))
         producers = self._producers(segments, snapshots, end_offset)
         epochs = self._state.epochs.before(end_offset if self._keeps else 0)
         for file in active.save():
             file.sync()
-        write_atomically(disk, folder / LEADER_EPOCHS, epochs.encode())
-        disk.sync_folder(folder)
+        write_atomically(disk, directory / LEADER_EPOCHS, epochs.encode())
+        disk.sync_folder(directory)
         mark.close()
-        disk.unlink(folder / TRUNCATION)
+        disk.unlink(directory / TRUNCATION)
         active.expect_appends()
         return Left(
             segments=segments,

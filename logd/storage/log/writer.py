@@ -59,7 +59,7 @@ class LogWriter:
         idempotent producer has to come alone; without `from_client` it is a coordinator's, whose sequence
         does not count. Does not fsync: see `LogFlusher.needs_flush`. Raises KafkaError:
         OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, RECORD_LIST_TOO_LARGE,
-        INVALID_RECORD, KAFKA_STORAGE_ERROR (the disk failed and the folder is offline).
+        INVALID_RECORD, KAFKA_STORAGE_ERROR (the disk failed and the directory is offline).
         """
         state = self._state
         if state.health.failure is not None:

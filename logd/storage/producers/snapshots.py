@@ -47,11 +47,11 @@ class Snapshots:
     their file yet stay in `_unwritten`.
     """
 
-    __slots__ = ("_disk", "_unwritten", "folder", "offsets", "unsynced")
+    __slots__ = ("_disk", "_unwritten", "directory", "offsets", "unsynced")
 
-    def __init__(self, disk: Disk, folder: Path, offsets: list[int]) -> None:
+    def __init__(self, disk: Disk, directory: Path, offsets: list[int]) -> None:
         self._disk = disk
-        self.folder = folder
+        self.directory = directory
         self.offsets = sorted(offsets)
         self.unsynced: set[int] = set()
         self._unwritten: dict[int, Sequence[bytes]] = {}
@@ -63,11 +63,11 @@ class Snapshots:
 
     def path(self, offset: int) -> Path:
         """Return the path of the snapshot at `offset`."""
-        return self.folder / offset_name(offset, SNAPSHOT_SUFFIX)
+        return self.directory / offset_name(offset, SNAPSHOT_SUFFIX)
 
-    def relocate(self, disk: Disk, folder: Path, unsynced: set[int]) -> None:
-        """Use the files in another folder; see `Log.relocate`."""
-        self._disk, self.folder, self.unsynced = disk, folder, {*unsynced, *self._unwritten}
+    def relocate(self, disk: Disk, directory: Path, unsynced: set[int]) -> None:
+        """Use the files in another directory; see `Log.relocate`."""
+        self._disk, self.directory, self.unsynced = disk, directory, {*unsynced, *self._unwritten}
 
     def take(self, offset: int, state: ProducerState) -> None:
         """Take a snapshot of the state before `offset`; the next flush writes it."""

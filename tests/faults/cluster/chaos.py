@@ -278,7 +278,7 @@ class Chaos:
         broker = self._cluster.brokers[victim]
         limit_files(broker.pid, largest_file(broker.folder) + ROOM)
         wait_for(lambda: not broker.is_running)
-        assert f"log folder {broker.overrides['log.dirs']} is offline" in broker.log, broker.log
+        assert f"log directory {broker.overrides['log.dirs']} is offline" in broker.log, broker.log
         self._cluster.start(victim)
 
     def set_a_clock(self) -> None:

@@ -18,7 +18,7 @@ pytestmark = depth.deep
 
 
 def is_offline(cluster: Cluster, victim: int, folder: Path) -> bool:
-    return f"log folder {folder} is offline" in cluster.brokers[victim].log
+    return f"log directory {folder} is offline" in cluster.brokers[victim].log
 
 
 @pytest.mark.parametrize("who", ["controller", "another"])

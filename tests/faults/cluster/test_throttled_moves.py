@@ -150,7 +150,7 @@ class Moving:
         words = [f"kafka-{tool}", "--bootstrap-server", self._place.bootstrap, *map(str, arguments)]
         done = self._player.run(words, "")
         stdout, stderr = (text.replace(f"{self._name}-", "") for text in (done.stdout, done.stderr))
-        return done.status, re.sub(r'"/[^"]+"', '"/data"', stdout), stderr  # the brokers' log folders
+        return done.status, re.sub(r'"/[^"]+"', '"/data"', stdout), stderr  # the brokers' log directories
 
     def play(self) -> list[Told]:
         """What comes of each step."""

@@ -168,7 +168,7 @@ class BrokerHost:
         life.kept.append(self.embedded)
         loop.network.ended(life, silently=silently)
         if self.embedded is not None:
-            for folder in self.embedded.broker.folders:
+            for folder in self.embedded.broker.directories:
                 for log in folder.logs.values():
                     log.release()
                 folder._lock.release()

@@ -1,4 +1,4 @@
-"""A broker with several log folders, and what its clients see of them."""
+"""A broker with several log directories, and what its clients see of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = {"log.segment.delete.delay.ms": "10", "log.flush.offset.checkpoint.inter
 def logd_in(
     tmp_path: Path, *names: str, settings: Mapping[str, object] | None = None, python: tuple[str, ...] = ()
 ) -> LogdProcess:
-    """A broker, not started yet, with a log folder of each name."""
+    """A broker, not started yet, with a log directory of each name."""
     folders = ",".join(str(tmp_path / name) for name in names)
     return LogdProcess(tmp_path, {"log.dirs": folders, **QUICK, **(settings or {})}, python=python)
 

@@ -14,7 +14,7 @@ from logd.broker.partition.partition import Partition
 from logd.broker.partition.replication_role import ReplicationRole
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
-from logd.storage import Appended, LogFolder
+from logd.storage import Appended, LogDirectory
 from logd.storage.disk import read_slice
 
 NOW = 1_700_000_000_000
@@ -75,7 +75,9 @@ class Waiter:
 class Bench:
     """One partition; the thread pool's jobs wait in `started` if it is `slow`."""
 
-    def __init__(self, folder: LogFolder, role: ReplicationRole | None, slow: bool, **configs: str) -> None:
+    def __init__(
+        self, folder: LogDirectory, role: ReplicationRole | None, slow: bool, **configs: str
+    ) -> None:
         self.folder = folder
         self.started: list[asyncio.Event] = []
         self._slow = slow
@@ -125,7 +127,7 @@ async def turns() -> None:
 def opened(
     path: Path, role: ReplicationRole | None = None, *, slow: bool = False, **configs: str
 ) -> Iterator[Bench]:
-    folder = LogFolder.open(
+    folder = LogDirectory.open(
         path,
         node_id=1,
         cluster_id="c",

@@ -224,12 +224,12 @@ def alter(life: Life) -> None:
 
 def move(life: Life) -> None:
     partition = life.broker.catalog.partitions["plain", 0]
-    there = life.folder / ("b" if partition.folder.path.name == "a" else "a")
+    there = life.folder / ("b" if partition.directory.path.name == "a" else "a")
     topic = AlterReplicaLogDirTopic(name="plain", partitions=[0])
     request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(there), topics=[topic])])
     answer = life.client.request(request, 2)
     assert answer.results[0].partitions[0].error_code == 0
-    wait_for(lambda: partition.folder.path == there and not life.broker.moves.futures)
+    wait_for(lambda: partition.directory.path == there and not life.broker.moves.futures)
 
 
 # What goes on by the clock

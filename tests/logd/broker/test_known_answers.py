@@ -102,10 +102,10 @@ def test_a_change_is_told_at_once(
 
 
 def fail(bench: Bench) -> None:
-    """The only log folder goes offline."""
+    """The only log directory goes offline."""
 
     async def go() -> None:
-        bench.broker.folders[0]._health.fail("test", OSError(5, "Input/output error"))
+        bench.broker.directories[0]._health.fail("test", OSError(5, "Input/output error"))
         await asyncio.sleep(0)
 
     bench.runner.run(go())

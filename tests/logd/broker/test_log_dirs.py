@@ -1,4 +1,5 @@
-"""Several log folders: where partitions go, one folder failing while the others serve, and its coming back.
+"""Several log directories: where partitions go, one folder failing while the others serve, and its coming
+back.
 
 A folder is broken for the next start by putting a file in its place, which stops root as well. The kernel's
 limit of file sizes plays the disk that fills up.
@@ -119,7 +120,7 @@ def test_a_folder_that_is_gone_at_the_start_keeps_its_partitions(tmp_path: Path)
                 assert elected(client, 0, None) == [("t", 1, NO_PREFERRED)]
                 fill(client, "t", range(3, 5), partition=0)
             assert not (tmp_path / "a" / "t-1").exists()
-            assert f"log folder {tmp_path / 'b'}" in logd.log
+            assert f"log directory {tmp_path / 'b'}" in logd.log
             logd.stop()
         logd.start()
         with RawClient(logd.port) as client:
@@ -318,7 +319,7 @@ def test_the_first_folder_holds_the_metadata_and_is_needed(tmp_path: Path) -> No
         with away(tmp_path / "a"):
             logd.spawn()
             assert logd.wait() == 1
-            assert logd.log.count(f"log folder {tmp_path / 'a'}: ") == 1
+            assert logd.log.count(f"log directory {tmp_path / 'a'}: ") == 1
         logd.start()
 
 

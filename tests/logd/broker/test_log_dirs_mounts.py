@@ -1,4 +1,6 @@
-"""Log folders on file systems that are really read-only, or really full. Mounting takes a privileged user."""
+"""Log directories on file systems that are really read-only, or really full. Mounting takes a privileged
+user.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions moving between log folders while they serve; crashes, failures and changes of mind."""
+"""Partitions moving between log directories while they serve; crashes, failures and changes of mind."""
 
 from __future__ import annotations
 

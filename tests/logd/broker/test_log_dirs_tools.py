@@ -1,4 +1,4 @@
-"""Log folders as foreign admin clients see and change them: kafka-python, and Kafka's own tools.
+"""Log directories as foreign admin clients see and change them: kafka-python, and Kafka's own tools.
 
 KAFKA_LIBS is the folder of Kafka's jars.
 """

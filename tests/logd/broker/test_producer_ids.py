@@ -183,7 +183,7 @@ def test_ids_in_a_folder_that_is_away_are_not_given(tmp_path: Path) -> None:
         with RawClient(both.port) as client:
             assert send(client, mine, b"second") == 1
             assert given(client) > mine
-        assert f"stands in what could not be read: log folder {tmp_path / 'b'}" in both.log
+        assert f"stands in what could not be read: log directory {tmp_path / 'b'}" in both.log
 
 
 @deep

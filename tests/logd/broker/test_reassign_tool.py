@@ -1,4 +1,7 @@
-"""Kafka's kafka-reassign-partitions moves partitions between log folders. KAFKA_LIBS names Kafka's jars."""
+"""Kafka's kafka-reassign-partitions moves partitions between log directories.
+
+KAFKA_LIBS is the folder of Kafka's jars.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def batch(value: bytes) -> memoryview:
 @pytest.mark.parametrize("change", ["create", "grow", "delete"])
 def test_the_event_loop_has_its_turn_in_between(change: str, tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:
-        (folder,) = broker.folders
+        (folder,) = broker.directories
         if change != "create":
             await broker.catalog.create("t", 1000 if change == "delete" else 1, {})
         if change == "create":
@@ -192,7 +192,7 @@ def test_partitions_whose_folder_fails_begin_in_another(
     def fail(placement: Placement) -> None:
         if threading.current_thread() is not threading.main_thread():
             assert may_place.wait(30)
-            if placement._folder.parent == bad and not placement.is_done:
+            if placement._directory.parent == bad and not placement.is_done:
                 raise OSError(errno.EIO, "the disk is broken")
         carry_out(placement)
 
@@ -200,7 +200,7 @@ def test_partitions_whose_folder_fails_begin_in_another(
 
     async def work(broker: Broker) -> None:
         topic = await broker.catalog.create("t", 4, {})
-        kept = next(one for one in topic.partitions if one is not None and one.folder.path == bad)
+        kept = next(one for one in topic.partitions if one is not None and one.directory.path == bad)
         assert kept.produce(batch(b"kept"), NOW, 1).base_offset == 0
         may_place.set()
         await broker.catalog.disk_work_ended()
@@ -210,7 +210,7 @@ def test_partitions_whose_folder_fails_begin_in_another(
                     topic.partition(index)
             else:
                 assert topic.partition(index).produce(batch(b"new"), NOW, 1).base_offset == 0
-                assert topic.partition(index).folder.path == tmp_path / "b"
+                assert topic.partition(index).directory.path == tmp_path / "b"
 
     async def look(broker: Broker) -> None:
         ends = [broker.catalog.topics["t"].partition(index).log_end_offset for index in range(4)]

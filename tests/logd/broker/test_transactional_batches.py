@@ -15,7 +15,7 @@ from logd.broker.partition.admission import NotYetAdmitted
 from logd.broker.partition.batch_rules import BatchRules
 from logd.broker.partition.partition import Partition
 from logd.config.topic import TopicConfig
-from logd.storage import LogFolder
+from logd.storage import LogDirectory
 from logd.storage.disk import read_slice
 
 NOW = 1_700_000_000_000
@@ -47,7 +47,7 @@ def guard() -> Guard:
 def partition(tmp_path: Path, guard: Guard) -> Iterator[Partition]:
     config = TopicConfig()
     path = tmp_path / "data"
-    folder = LogFolder.open(path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=NOW)
+    folder = LogDirectory.open(path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=NOW)
     log = folder.create_log("t", 0, topic_id=bytes(range(16)), config=config, now_ms=NOW)
     flusher = cast(Any, SimpleNamespace(appended=lambda *_: None, touched=lambda *_: None))
     partition = Partition(log, folder, bytes(range(16)), config, flusher)
@@ -223,10 +223,10 @@ def test_a_partition_opened_again_has_nothing_unstable_that_has_ended(partition:
     partition.produce(transactional(0), NOW, -1, transactional_id="id")
     partition.append_marker(PID, 0, True, 0, NOW)
     partition.produce(transactional(0, pid=5), NOW, -1, transactional_id="id")
-    partition.folder._lock.release()
+    partition.directory._lock.release()
     config = partition.config
-    folder = LogFolder.open(
-        partition.folder.path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=NOW
+    folder = LogDirectory.open(
+        partition.directory.path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=NOW
     )
     flusher = cast(Any, SimpleNamespace(appended=lambda *_: None, touched=lambda *_: None))
     again = Partition(folder.logs["t", 0], folder, bytes(16), config, flusher)

@@ -92,7 +92,7 @@ def found(partition: Partition) -> list[int]:
 
 
 def on_disk(partition: Partition, name: str) -> int | None:
-    return read_offsets(partition.folder.path / name).get(partition.tp)
+    return read_offsets(partition.directory.path / name).get(partition.tp)
 
 
 def test_what_is_truncated_is_gone_and_what_comes_then_stays(tmp_path: Path) -> None:
@@ -229,20 +229,20 @@ async def test_a_move_is_under_way(tmp_path: Path) -> None:
     async with running(tmp_path, **{"log.dirs": folders, **slowly}) as broker:
         partition = (await broker.catalog.create("t", 1, {})).partition(0)
         fill(partition, 60)
-        before = partition.folder
-        (target,) = [folder for folder in broker.folders if folder is not before]
+        before = partition.directory
+        (target,) = [folder for folder in broker.directories if folder is not before]
         await broker.moves.alter(partition, target)
         future = broker.moves.futures[partition.tp]
         await until(lambda: future.size)
         await broker.truncations.truncate(partition, 25)
-        assert partition.folder is before and found(partition) == list(range(25))
+        assert partition.directory is before and found(partition) == list(range(25))
         again = broker.moves.futures[partition.tp]
         assert again is not future and again.target is target
         fill(partition, 5, first=200)
         await broker.change_configs(
             "", lambda configs: {**configs, **dict.fromkeys(slowly, "1000000000")}, validate_only=False
         )
-        await until(lambda: partition.folder is target)
+        await until(lambda: partition.directory is target)
         assert found(partition) == [*range(25), *range(200, 205)]
         await until(lambda: not list(before.path.glob("t-0*")))
 
@@ -260,7 +260,7 @@ async def test_the_topic_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytes
         gate.open()
         await truncating
         assert found(partition) == list(range(50, 70))
-        assert not broker.folders[0].failure
+        assert not broker.directories[0].failure
 
 
 def test_the_disk_fails(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_the_disk_fails(tmp_path: Path) -> None:
             with pytest.raises(KafkaError) as caught:
                 await broker.truncations.truncate(partition, 8)
             assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-            assert partition.is_offline and "truncating t-0" in (partition.folder.failure or "")
+            assert partition.is_offline and "truncating t-0" in (partition.directory.failure or "")
             disk.failing = set()
 
     async def again() -> None:

@@ -20,7 +20,7 @@ from logd.broker.partition.partition import Partition
 from logd.broker.work import pool as pools
 from logd.broker.work.pool import VALIDATING_BYTES_MAX, VALIDATING_MAX, Validator
 from logd.config.topic import TopicConfig
-from logd.storage import LogFolder
+from logd.storage import LogDirectory
 
 NOW = 1_700_000_000_000
 ROWS = LOOP_DECOMPRESSED_MAX // 50
@@ -158,7 +158,7 @@ class AtOnce(Executor):
 def partition(tmp_path: Path) -> Iterator[Partition]:
     config = TopicConfig()
     path = tmp_path / "data"
-    folder = LogFolder.open(path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=NOW)
+    folder = LogDirectory.open(path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=NOW)
     log = folder.create_log("t", 0, topic_id=bytes(range(16)), config=config, now_ms=NOW)
     flusher = cast(Any, SimpleNamespace(appended=lambda *_: None, touched=lambda *_: None))
     yield Partition(log, folder, bytes(range(16)), config, flusher)

@@ -17,7 +17,7 @@ from kafka_client.records import build_batch, decode_records
 from logd.broker.background.flusher import Flusher
 from logd.broker.partition.partition import Partition
 from logd.config.topic import TopicConfig
-from logd.storage import Appended, LogFolder
+from logd.storage import Appended, LogDirectory
 from logd.storage.disk import read_slice
 from logd.storage.testing import FaultyDisk
 
@@ -28,7 +28,7 @@ PRODUCER = 9
 class Bench:
     """A partition, `woken` how often its waiters were told, `started` the jobs that wait."""
 
-    def __init__(self, folder: LogFolder, disk: FaultyDisk, **configs: str) -> None:
+    def __init__(self, folder: LogDirectory, disk: FaultyDisk, **configs: str) -> None:
         self.disk = disk
         self.woken = 0
         self.started: list[asyncio.Event] = []
@@ -98,7 +98,7 @@ async def turns() -> None:
 @contextmanager
 def opened(path: Path, **configs: str) -> Iterator[Bench]:
     disk = FaultyDisk()
-    folder = LogFolder.open(
+    folder = LogDirectory.open(
         path, node_id=1, cluster_id="c", config_for=lambda topic: TopicConfig(), now_ms=NOW, disk=disk
     )
     try:

@@ -26,7 +26,7 @@ from logd.broker.fetching.delayed import Delayed
 from logd.config.listeners import Endpoint
 from logd.config.load import from_properties
 from logd.config.topic import TopicConfig
-from logd.storage import LogFolder, NotResident
+from logd.storage import LogDirectory, NotResident
 from logd.storage.disk import read_slice
 from logd.storage.log.reader import LogReader
 from tests.support.waiting import until
@@ -259,7 +259,7 @@ def test_a_log_is_read_in_before_it_is_replayed(
     tmp_path: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = TopicConfig(segment_bytes=400_000)
-    folder = LogFolder.open(tmp_path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=0)
+    folder = LogDirectory.open(tmp_path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=0)
     log = folder.create_log("t", 0, topic_id=bytes(16), config=config, now_ms=0)
     for _ in range(100):
         log.writer.append(build_batch([(0, None, os.urandom(10_000), ())]), 0, 0)

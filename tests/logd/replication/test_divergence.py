@@ -12,7 +12,7 @@ from kafka_client.errors import OffsetOutOfRange
 from kafka_client.records import build_batch
 from logd.config.topic import TopicConfig
 from logd.replication import Fetch, Follower, Truncate, find_divergence
-from logd.storage import LogFolder
+from logd.storage import LogDirectory
 from tests.faults.replication.memory_log import Batch, MemoryLog
 
 LEADER_EPOCH = 20
@@ -72,7 +72,7 @@ def test_epochs_nobody_knows() -> None:
 
 def test_the_real_log(tmp_path: Path) -> None:
     """`logd.storage.log.Log` is what both sides look at."""
-    folder = LogFolder.open(
+    folder = LogDirectory.open(
         tmp_path,
         node_id=1,
         cluster_id="cluster",

@@ -64,7 +64,7 @@ def test_a_broker_without_a_folder_stops_and_comes_back(tmp_path: Path) -> None:
             acknowledged, error = fill(client, 0)
             assert error == ErrorCode.KAFKA_STORAGE_ERROR
         assert logd.wait() == 1
-        assert "no log folder is left" in logd.log
+        assert "no log directory is left" in logd.log
         assert not (tmp_path / "data" / ".kafka_cleanshutdown").exists()
         logd.start()
         with RawClient(logd.port) as client:

@@ -1,4 +1,4 @@
-"""Fixtures for the storage tests: batches, and a log folder that can be closed, killed and opened again."""
+"""Fixtures for the storage tests: batches, and a log directory that can be closed, killed and reopened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from kafka_client.records import Record, build_batch, decode_records, iter_batches
 from logd.config.topic import TopicConfig
-from logd.storage import Log, LogFolder
+from logd.storage import Log, LogDirectory
 from logd.storage.disk import Disk, read_slice
 
 NOW = 1_700_000_000_000
@@ -18,14 +18,14 @@ TOPIC_ID = bytes(range(16))
 
 
 class Store:
-    """One log folder in a temporary place; `log` is partition 0 of topic `t`."""
+    """One log directory in a temporary place; `log` is partition 0 of topic `t`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.now = NOW
         self.config = TopicConfig()
         self.disk: Disk | None = None
-        self.folder: LogFolder | None = None
+        self.folder: LogDirectory | None = None
         self.offline: list[str] = []
 
     @property
@@ -44,7 +44,7 @@ class Store:
 
     def open(self) -> Log:
         """Open the folder, and make the log if it is new."""
-        self.folder = LogFolder.open(
+        self.folder = LogDirectory.open(
             self.path,
             node_id=1,
             cluster_id="cluster",
@@ -124,7 +124,7 @@ def batch() -> Callable[..., bytes]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """An open log folder with an empty log."""
+    """An open log directory with an empty log."""
     store = Store(tmp_path / "data")
     store.open()
     yield store

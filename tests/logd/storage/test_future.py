@@ -12,10 +12,10 @@ import pytest
 from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.records import build_batch, decode_records, iter_batches
 from logd.config.topic import TopicConfig
-from logd.storage import Log, LogFolder
+from logd.storage import Log, LogDirectory
 from logd.storage.errors import NoRoom
 from logd.storage.future_log import FutureLog, discard_future, promote
-from logd.storage.names import parse_future_folder
+from logd.storage.names import parse_future_directory
 from logd.storage.testing import FaultyDisk
 from tests.support.depth import deep
 
@@ -38,8 +38,8 @@ class Two:
     def open(self) -> None:
         self.source, self.target = (self.folder(name) for name in "ab")
 
-    def folder(self, name: str) -> LogFolder:
-        return LogFolder.open(
+    def folder(self, name: str) -> LogDirectory:
+        return LogDirectory.open(
             self.path / name,
             node_id=1,
             cluster_id="cluster",
@@ -120,7 +120,7 @@ def test_a_log_moves_and_goes_on(two: Two) -> None:
     two.move()
     assert two.source.logs == {}
     assert two.target.logs == {("t", 0): two.log}
-    assert two.log.folder == two.path / "b" / "t-0"
+    assert two.log.directory == two.path / "b" / "t-0"
     end = two.log.log_end_offset
     assert values(two.log) == list(range(end))
     two.fill(30)
@@ -149,7 +149,7 @@ def test_what_goes_meanwhile_goes_in_the_copy(two: Two) -> None:
     assert {path.name for path in two.future.path.glob("*.log")} < copied
     assert two.future.finish() is not None
     assert values(two.log) == list(range(20, 40))
-    files = {path.name for path in two.log.folder.glob("*.log")}
+    files = {path.name for path in two.log.directory.glob("*.log")}
     assert files == {f"{segment.base_offset:020}.log" for segment in two.log.segments.row}
     assert two.future.size == two.log.size
 
@@ -287,7 +287,7 @@ def test_any_operation_failing_loses_nothing(tmp_path: Path, disk: int, error: i
     ],
 )
 def test_names_of_future_folders(name: str, key: Any) -> None:
-    assert parse_future_folder(name) == key
+    assert parse_future_directory(name) == key
 
 
 def test_a_topics_name_may_be_too_long(two: Two) -> None:

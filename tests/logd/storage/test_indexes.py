@@ -96,7 +96,7 @@ def test_a_partial_entry_at_the_end_is_not_read(offsets: OffsetIndex) -> None:
     offsets.save().close()
     with offsets.path.open("ab") as file:
         file.write(b"\x00\x00\x00")
-    again = OffsetIndex(PosixDisk(), offsets.folder, offsets.name, BASE)
+    again = OffsetIndex(PosixDisk(), offsets.directory, offsets.name, BASE)
     assert (again.last_position(), len(again)) == (9000, 3)
 
 

@@ -1,4 +1,4 @@
-"""A log folder that Apache Kafka wrote opens here, and one of ours opens there.
+"""A log directory that Apache Kafka wrote opens here, and one of ours opens there.
 
 The folder kept in tests/golden/kafka is Kafka's; where KAFKA_LIBS is set, a fresh one is made as well.
 """
@@ -13,7 +13,7 @@ import pytest
 
 from kafka_client.records import Record, decode_records, iter_batches
 from logd.config.topic import TopicConfig
-from logd.storage import Log, LogFolder
+from logd.storage import Log, LogDirectory
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.java import needs_kafka
 from tests.support.kafka_folder import ABORTED, CODECS, COMMITTED, FOLDER, OPEN, PLAIN, SETTINGS, fill
@@ -38,8 +38,8 @@ def kafka_data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return target
 
 
-def open_folder(path: Path) -> LogFolder:
-    return LogFolder.open(
+def open_folder(path: Path) -> LogDirectory:
+    return LogDirectory.open(
         path,
         node_id=1,
         cluster_id="4L6g3nShT-eMCtK--X86sw",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from logd.config.topic import TopicConfig
-from logd.storage import LogFolder
+from logd.storage import LogDirectory
 from logd.storage.open_files import OPEN_FILES, OpenFiles
 from tests.support.descriptors import open_below
 
@@ -59,7 +59,7 @@ def test_many_logs_in_use_need_few_descriptors(
 ) -> None:
     monkeypatch.setattr(OPEN_FILES, "limit", 20)
     config = TopicConfig()
-    folder = LogFolder.open(tmp_path, node_id=1, cluster_id=None, config_for=lambda _: config, now_ms=0)
+    folder = LogDirectory.open(tmp_path, node_id=1, cluster_id=None, config_for=lambda _: config, now_ms=0)
     before = len(open_below(tmp_path))
     logs = [folder.create_log("t", index, topic_id=None, config=config, now_ms=0) for index in range(100)]
     for value in ("a", "b"):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from logd.storage import LogFolder
+from logd.storage import LogDirectory
 from logd.storage.future_log import promote
 from logd.storage.testing import FaultyDisk
 
@@ -169,7 +169,7 @@ def test_a_log_that_had_moved_begins_one(store: Any, tmp_path: Path) -> None:
     store.kill()
     path = store.path / f"t-0.{'0' * 32}-future"
     shutil.move(store.log_path, path)
-    folder = LogFolder.open(
+    folder = LogDirectory.open(
         store.path, node_id=1, cluster_id="cluster", config_for=lambda topic: store.config, now_ms=store.now
     )
     try:

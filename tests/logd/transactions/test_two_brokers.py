@@ -26,7 +26,7 @@ from logd.broker.topics.topic import TRANSACTION_STATE
 from logd.broker.transactions.transactions import Transactions
 from logd.config.broker import BrokerConfig
 from logd.config.topic import TopicConfig
-from logd.storage import LogFolder
+from logd.storage import LogDirectory
 from logd.transactions import ProducerIdentity, TransactionState
 from tests.logd.broker.replicated_partition import ReplicatedPartition
 from tests.logd.transactions.test_leadership import Controller
@@ -151,7 +151,7 @@ class TwoBrokers:
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[Partition]:
     config = TopicConfig()
-    folder = LogFolder.open(
+    folder = LogDirectory.open(
         tmp_path / "data", node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=0
     )
     log = folder.create_log("t", 0, topic_id=TOPIC_ID, config=config, now_ms=0)

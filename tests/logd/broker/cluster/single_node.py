@@ -81,7 +81,7 @@ def single(folder: Path, disk: Disk | None = None) -> SingleNode:
 
 
 def alone(folder: Path) -> EmbeddedBroker:
-    """The broker by itself, in two log folders."""
+    """The broker by itself, in two log directories."""
     return EmbeddedBroker(_config(folder))
 
 

@@ -1,5 +1,5 @@
 """What a broker, or a client, of a cluster is refused: in words that name the thing, its value and what
-helps, and with nothing changed, neither in ZooKeeper nor in a log folder.
+helps, and with nothing changed, neither in ZooKeeper nor in a log directory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from logd.metadata.zookeeper.znodes import paths, znodes
 from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
-from logd.storage import FolderMismatch
+from logd.storage import DirectoryMismatch
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
 
@@ -113,34 +113,34 @@ REFUSED = {
     ),
     "a foreign cluster id in the folder": Refused(
         _foreign_folder,
-        FolderMismatch,
-        f"log folder {{folder}}: belongs to cluster {OTHER_CLUSTER}, and cluster {{cluster}} is at "
+        DirectoryMismatch,
+        f"log directory {{folder}}: belongs to cluster {OTHER_CLUSTER}, and cluster {{cluster}} is at "
         "zookeeper.connect={zookeeper}: give this broker other log.dirs",
     ),
     "a missing chroot": Refused(
         _wrong_chroot,
-        FolderMismatch,
-        f"log folder {{folder}}: belongs to cluster {OTHER_CLUSTER}, and there is none at "
+        DirectoryMismatch,
+        f"log directory {{folder}}: belongs to cluster {OTHER_CLUSTER}, and there is none at "
         "zookeeper.connect={zookeeper}-mistyped: correct zookeeper.connect, which was {zookeeper} at its "
         "last start, or give this broker other log.dirs",
     ),
     "another node's folder": Refused(
         _foreign_node,
-        FolderMismatch,
-        "log folder {folder}: belongs to node 7, not to node 2: correct node.id, or give this broker other "
-        "log.dirs",
+        DirectoryMismatch,
+        "log directory {folder}: belongs to node 7, not to node 2: correct node.id, or give this broker "
+        "other log.dirs",
     ),
     "the folder of a broker by itself": Refused(
         _journal,
-        FolderMismatch,
-        "log folder {folder}: holds metadata.journal, the metadata of a broker by itself, with which it "
+        DirectoryMismatch,
+        "log directory {folder}: holds metadata.journal, the metadata of a broker by itself, with which it "
         "cannot join a cluster: move that to ZooKeeper with `millstream cluster move-to-zookeeper`, start it "
         "without zookeeper.connect, or give it other log.dirs",
     ),
     "one folder of a broker by itself": Refused(
         _folder_without_journal,
-        FolderMismatch,
-        f"log folder {{folder}}: belongs to cluster {OTHER_CLUSTER}, and cluster {{cluster}} is at "
+        DirectoryMismatch,
+        f"log directory {{folder}}: belongs to cluster {OTHER_CLUSTER}, and cluster {{cluster}} is at "
         "zookeeper.connect={zookeeper}: it is of a broker by itself, whose metadata.journal is in a folder "
         "that log.dirs lacks: add that and move it to ZooKeeper with `millstream cluster move-to-zookeeper`, "
         "start the broker without zookeeper.connect, or give it other log.dirs",

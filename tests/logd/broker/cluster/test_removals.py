@@ -163,13 +163,13 @@ def test_the_offset_is_on_the_disk_before_what_it_is_for(
     def checked_prepare(swap: Swap) -> bool:
         if swap._cleaned.removal_offset:
             seen.append("exchanged")
-            assert saved(swap._folder) >= swap._cleaned.removal_offset
+            assert saved(swap._directory) >= swap._cleaned.removal_offset
         return prepare(swap)
 
     def checked_copy(partition: Partition, *arguments: Any) -> Any:
         if partition.log.removal_offset:
             seen.append("copied")
-            assert saved(partition.log.folder) == partition.log.removal_offset
+            assert saved(partition.log.directory) == partition.log.removal_offset
         return copy(partition, *arguments)
 
     async def test() -> None:
@@ -183,7 +183,7 @@ def test_the_offset_is_on_the_disk_before_what_it_is_for(
             offset = nodes.leader.partition.log.removal_offset
             await nodes.nodes[2].start()
             await in_sync(nodes, 3)
-            assert saved(nodes.nodes[2].partition.log.folder) >= offset > 0
+            assert saved(nodes.nodes[2].partition.log.directory) >= offset > 0
 
     def saved(folder: Path) -> int:
         return Removals.read(folder, -1, 0).offset

@@ -199,7 +199,7 @@ async def test_a_log_that_says_no_topic_is_taken_by_name_where_nobody_else_has_i
 async def test_of_two_logs_the_topics_own_is_served(
     zookeeper: str, tmp_path: Path, said: Callable[[str], list[str]]
 ) -> None:
-    """A log folder was away while a topic was deleted and made anew; it comes back with more records."""
+    """A log directory was away while a topic was deleted and made anew; it comes back with more records."""
     folders = [tmp_path / f"1-{n}" for n in range(2)]
     async with Brokers(zookeeper, tmp_path, 1, folders=2) as brokers:
         await create(brokers, [1], "t")

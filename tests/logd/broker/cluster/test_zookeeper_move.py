@@ -19,7 +19,7 @@ from logd.metadata.zookeeper.znodes import paths
 from logd.metadata.zookeeper.znodes.znodes import MoveZnode, encode_controller
 from logd.storage import StorageError
 from logd.storage.disk import PosixDisk
-from logd.storage.identity import FolderIdentity
+from logd.storage.identity import DirectoryIdentity
 from logd.storage.names import CLEAN_SHUTDOWN, LEADER_EPOCHS, PARTITION_METADATA
 from tests.logd.broker.cluster.single_node import (
     NODE,
@@ -46,7 +46,7 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A broker's log folders, stopped cleanly; not to be changed."""
+    """A broker's log directories, stopped cleanly; not to be changed."""
     folder = tmp_path_factory.mktemp("single")
     asyncio.run(fill(folder))
     return folder
@@ -75,7 +75,7 @@ def assert_done(folder: Path, there: ClusterImage, wanted: ClusterImage) -> None
     assert not list(folder.glob(f"*/{FILE_NAME}"))
     assert len(list(folder.glob(f"*/{MOVED_NAME}"))) == 1
     for name in ("a", "b"):
-        identity = FolderIdentity.read(folder / name)
+        identity = DirectoryIdentity.read(folder / name)
         assert identity.zookeeper is not None and identity.journal_id is None
 
 

@@ -4,7 +4,7 @@
     gone 1                      their registrations are gone
     restarted 1                 one registers anew before anybody saw it go
     shutdown 1                  it asks to be relieved
-    fail 1 /d1 t-0              a log folder fails, and with it these replicas
+    fail 1 /d1 t-0              a log directory fails, and with it these replicas
     create t partitions=2 factor=2 assign=1,2;2,1 start=0 shift=0 KEY=VALUE
     grow t 4 assign=1,2;2,1
     delete t

@@ -1,7 +1,8 @@
 """Histories of a cluster: whatever happens to brokers, topics and partitions, what must hold does.
 
-Brokers register, restart, shut down, lose log folders and go, seen by a controller or by none; leaders alter
-ISRs by epochs that are right, stale or another's; topics and reassignments come and go. Held after each step:
+Brokers register, restart, shut down, lose log directories and go, seen by a controller or by none; leaders
+alter ISRs by epochs that are right, stale or another's; topics and reassignments come and go. Held after each
+step:
 
     - a leader is in the ISR and online; the ISR is within the replicas and never empty;
     - a partition has a leader where somebody in the ISR can lead, and every state is settled: to look at all

@@ -103,7 +103,7 @@ STEPS: list[tuple[str, Decide, int]] = [
     ("unclean, all", lambda c: c.elect_leaders(ElectionType.UNCLEAN, None), 0),
     ("rebalance", lambda c: c.rebalance_leaders(), HERE // 3),
     ("restarted", lambda c: c.change_brokers(came=[broker(2, 3)]), HERE),
-    ("log folder", lambda c: c.fail_log_dirs(3, 1, log_dirs=["/d"], partitions=[FIRST]), 1),
+    ("log directory", lambda c: c.fail_log_dirs(3, 1, log_dirs=["/d"], partitions=[FIRST]), 1),
     ("reassign", lambda c: c.alter_reassignments({TopicPartition(FEW, 1): [1, 11]}), 1),
     ("take over", lambda c: c.take_over({1: [FIRST]}), HERE),
     ("all gone", lambda c: c.change_brokers(gone=[1, 2, 3]), HERE),

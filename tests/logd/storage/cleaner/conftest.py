@@ -13,7 +13,7 @@ from kafka_client.records import Codec, Record, build_batch, decode_records, ite
 from kafka_client.records.header import BatchHeader
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
-from logd.storage import Log, LogFolder
+from logd.storage import Log, LogDirectory
 from logd.storage.cleaner.cleaning import Cleaning
 from logd.storage.cleaner.messages import Cleaned, Done
 from logd.storage.disk import Disk, PosixDisk
@@ -35,7 +35,7 @@ class Keyed:
             cleanup_policy=("compact",), segment_bytes=1_000_000, delete_retention_ms=1000
         )
         self.disk: Disk = PosixDisk()
-        self.folder: LogFolder | None = None
+        self.folder: LogDirectory | None = None
         self.first_dirty = -1
         self.removable_to = LONG_MAX
         self.limits = CleanerLimits(map_bytes=24 * 1024)
@@ -55,7 +55,7 @@ class Keyed:
         return self.path / "t-0"
 
     def open(self) -> Log:
-        self.folder = LogFolder.open(
+        self.folder = LogDirectory.open(
             self.path,
             node_id=1,
             cluster_id="cluster",

@@ -10,12 +10,12 @@ import pytest
 
 from kafka_client.errors import CorruptRecordBatch
 from kafka_client.records import Codec
-from logd.storage import LogFolder
+from logd.storage import LogDirectory
 from logd.storage.disk import read_slice
 from logd.storage.future_log import promote
 from logd.storage.log.compaction import CleanerLimits
 from logd.storage.log.rolling import roll
-from logd.storage.names import future_folder
+from logd.storage.names import future_directory
 
 
 def test_the_last_record_of_each_key_stays_at_its_offset(keyed: Any) -> None:
@@ -441,9 +441,9 @@ def test_a_copy_put_in_place_after_a_crash_keeps_its_short_segments(keyed: Any) 
     keyed.log.removals.raise_to(1)
     keyed.log.compaction.save_removals()
     keyed.kill()
-    future = keyed.path / future_folder("t", 0)
+    future = keyed.path / future_directory("t", 0)
     keyed.log_path.rename(future)
-    folder = LogFolder.open(
+    folder = LogDirectory.open(
         keyed.path, node_id=1, cluster_id="cluster", config_for=lambda topic: keyed.config, now_ms=keyed.now
     )
     keyed.folder = folder

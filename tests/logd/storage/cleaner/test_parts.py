@@ -38,7 +38,7 @@ RECORDS = st.lists(
 )
 
 TASK = Task(
-    folder="",
+    directory="",
     sources=[],
     first_dirty=5,
     last_stable_offset=5,
@@ -204,7 +204,7 @@ def test_the_rate_is_kept() -> None:
 
 
 def test_the_process_speaks_frames_and_ends_with_its_stdin(tmp_path: Any) -> None:
-    task = msgspec.structs.replace(TASK, folder=str(tmp_path))
+    task = msgspec.structs.replace(TASK, directory=str(tmp_path))
     gone = msgspec.structs.replace(task, sources=[Source(0, 100, 10)], first_dirty=0)
     sent = b"".join(map(frame, (task, Cancel(), gone)))
     with subprocess.Popen(

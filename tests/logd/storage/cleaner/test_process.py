@@ -26,7 +26,7 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
 
 def task(folder: Path) -> Task:
     return Task(
-        folder=str(folder),
+        directory=str(folder),
         sources=[],
         first_dirty=0,
         last_stable_offset=0,

@@ -1,4 +1,4 @@
-"""Log folders of brokers among others that fail, and that are not there at a start."""
+"""Log directories of brokers among others that fail, and that are not there at a start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_client import Admin, BatchProducer, Client, NewTopic
 from kafka_client.topic_partition import TopicPartition
 from kafka_client.wire import Message
 from kafka_client.wire.private.broker_report import BrokerReportResponse
-from logd.broker.cluster.failed_log_dirs import FailedFolders
+from logd.broker.cluster.failed_log_dirs import FailedLogDirs
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
 
@@ -33,8 +33,8 @@ async def test_others_lead_what_was_in_a_folder_that_failed(
                 for tp in TPS:
                     await (await producer.send(tp.topic, tp.partition, [(1, None, b"1", ())]))
             broker = brokers.up[1].broker
-            bad = Path(broker.folders[0].path)
-            lost = {tp for tp, held in broker.catalog.partitions.items() if held.folder.path == bad}
+            bad = Path(broker.directories[0].path)
+            lost = {tp for tp, held in broker.catalog.partitions.items() if held.directory.path == bad}
             assert 0 < len(lost) < PARTITIONS
             if restarted:
                 await brokers.stop(1)
@@ -43,7 +43,7 @@ async def test_others_lead_what_was_in_a_folder_that_failed(
                 await brokers.start(1)
                 broker = brokers.up[1].broker
             else:
-                broker.folders[0]._health.fail("a test takes it away", OSError(5, "gone"))
+                broker.directories[0]._health.fail("a test takes it away", OSError(5, "gone"))
             await brokers.until(lambda: _in_sync(brokers, set(TPS) - lost))
             await brokers.until(lambda: all(_led_by(brokers, tp, 2) for tp in lost))
             assert not lost & broker.catalog.partitions.keys()
@@ -73,7 +73,7 @@ def test_a_mistake_is_reported_and_tried_again(caplog: pytest.LogCaptureFixture)
             asked.set()
             return BrokerReportResponse()
 
-        folders = FailedFolders(ask, own=lambda: (1, 1), failed=lambda: ["/gone"], lost=lambda: TPS)
+        folders = FailedLogDirs(ask, own=lambda: (1, 1), failed=lambda: ["/gone"], lost=lambda: TPS)
         try:
             folders.report()
             async with asyncio.timeout(60):

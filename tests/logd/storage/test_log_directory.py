@@ -1,4 +1,4 @@
-"""A log folder: its lock, its identity, its checkpoints, making and deleting logs."""
+"""A log directory: its lock, its identity, its checkpoints, making and deleting logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from kafka_client.errors import KafkaError
 from logd.config.topic import TopicConfig
-from logd.storage import FolderLocked, FolderMismatch, Log, LogFolder, StorageError
+from logd.storage import DirectoryLocked, DirectoryMismatch, Log, LogDirectory, StorageError
 from logd.storage.checkpoints import encode_uuid, read_offsets
 from logd.storage.log.state import LogState
 from tests.support.descriptors import open_below
@@ -22,18 +22,18 @@ from tests.support.descriptors import open_below
 TOPIC_ID = bytes(range(16))
 
 
-def open_folder(path: Path, *, node_id: int = 1, cluster_id: str | None = "cluster") -> LogFolder:
-    return LogFolder.open(
+def open_folder(path: Path, *, node_id: int = 1, cluster_id: str | None = "cluster") -> LogDirectory:
+    return LogDirectory.open(
         path, node_id=node_id, cluster_id=cluster_id, config_for=lambda topic: TopicConfig(), now_ms=0
     )
 
 
 def test_a_second_process_is_kept_out(store: Any) -> None:
     program = (
-        "import sys; from pathlib import Path; from logd.storage.lock import FolderLock\n"
-        "from logd.storage import FolderLocked\n"
-        "try: FolderLock(Path(sys.argv[1]))\n"
-        "except FolderLocked as error: print(error)\n"
+        "import sys; from pathlib import Path; from logd.storage.lock import DirectoryLock\n"
+        "from logd.storage import DirectoryLocked\n"
+        "try: DirectoryLock(Path(sys.argv[1]))\n"
+        "except DirectoryLocked as error: print(error)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(store.path)],
@@ -42,11 +42,11 @@ def test_a_second_process_is_kept_out(store: Any) -> None:
         timeout=60,
         check=True,
     )
-    assert done.stdout.strip() == f"log folder {store.path}: in use by process {os.getpid()}"
+    assert done.stdout.strip() == f"log directory {store.path}: in use by process {os.getpid()}"
 
 
 def test_a_second_opening_in_this_process_is_kept_out(store: Any) -> None:
-    with pytest.raises(FolderLocked, match=str(store.path)):
+    with pytest.raises(DirectoryLocked, match=str(store.path)):
         open_folder(store.path)
     store.close()
     open_folder(store.path).close()
@@ -62,9 +62,9 @@ def test_the_folder_knows_whose_it_is(tmp_path: Path) -> None:
         "node.id=3",
         f"directory.id={encode_uuid(directory)}",
     ]
-    with pytest.raises(FolderMismatch, match="belongs to node 3, not to node 4"):
+    with pytest.raises(DirectoryMismatch, match="belongs to node 3, not to node 4"):
         open_folder(tmp_path, node_id=4, cluster_id=None)
-    with pytest.raises(FolderMismatch, match=f"belongs to cluster {cluster}, not to cluster other"):
+    with pytest.raises(DirectoryMismatch, match=f"belongs to cluster {cluster}, not to cluster other"):
         open_folder(tmp_path, node_id=3, cluster_id="other")
     again = open_folder(tmp_path, node_id=3, cluster_id=None)
     assert (again.cluster_id, again.directory_id) == (cluster, directory)
@@ -236,10 +236,10 @@ def test_a_deleted_log_waits_for_no_garbage_collection(store: Any) -> None:
     gc.disable()
     try:
         store.folder.delete_log("t", 0).run()
-        folders = {held.folder for held in gc.get_objects() if type(held) in (Log, LogState)}
+        folders = {held.directory for held in gc.get_objects() if type(held) in (Log, LogState)}
     finally:
         gc.enable()
-    assert kept.folder in folders
+    assert kept.directory in folders
     assert store.log_path not in folders
 
 

@@ -91,7 +91,7 @@ def test_folders_of_a_cluster_without_its_journal_are_left_alone(tmp_path: Path)
         logd.stop()
         with_dirs(logd, tmp_path, "b")
         said = refused(logd)
-        assert f"log folder {tmp_path / 'b'}: belongs to cluster " in said
+        assert f"log directory {tmp_path / 'b'}: belongs to cluster " in said
         directory = (tmp_path / "a" / "meta.properties").read_text().partition("directory.id=")[2].split()[0]
         assert f"directory.id={directory}" in said
         assert "--override millstream.adopt.log.dirs=true" in said
@@ -117,7 +117,7 @@ def test_a_folder_that_may_hold_the_journal_is_waited_for(tmp_path: Path) -> Non
         (tmp_path / "a").rename(tmp_path / "elsewhere")
         (tmp_path / "a").touch()
         with_dirs(logd, tmp_path, "new", "a")
-        assert f"log folder {tmp_path / 'a'}: cannot be used" in (said := refused(logd))
+        assert f"log directory {tmp_path / 'a'}: cannot be used" in (said := refused(logd))
         assert "metadata.journal" in said
         (tmp_path / "a").unlink()
         (tmp_path / "elsewhere").rename(tmp_path / "a")

@@ -20,21 +20,21 @@ from logd.storage.checkpoints import (
 from logd.storage.disk import PosixDisk, remove_folder, write_atomically
 from logd.storage.errors import StorageError
 from logd.storage.health import Health
-from logd.storage.identity import FolderIdentity
+from logd.storage.identity import DirectoryIdentity
 from logd.storage.jobs import Deletion
-from logd.storage.lock import FolderLock
+from logd.storage.lock import DirectoryLock
 from logd.storage.names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
-    DELETED_FOLDER_SUFFIX,
+    DELETED_DIRECTORY_SUFFIX,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
-    deleted_folder,
-    parse_future_folder,
-    parse_partition_folder,
-    partition_folder,
-    stray_folder,
+    deleted_directory,
+    parse_future_directory,
+    parse_partition_directory,
+    partition_directory,
+    stray_directory,
 )
 from logd.storage.read_ahead import read_ahead
 from logd.storage.recovery_epoch import RecoveryEpoch
@@ -53,21 +53,21 @@ METADATA_TOPIC = "__cluster_metadata"
 """The log of a Java controller, which is not one of our partitions."""
 
 
-class LogFolder:
-    """A log directory: open it with `LogFolder.open`, end with `close`. One owner makes all calls.
+class LogDirectory:
+    """A log directory: open it with `LogDirectory.open`, end with `close`. One owner makes all calls.
 
     `high_watermarks`, `cleaner_offsets` and `start_offsets` are those of the last checkpoint. `deletions` are
-    leftovers from before the start, to be run in a thread. `futures` are folders in it for logs that were
+    leftovers from before the start, to be run in a thread. `futures` are directories in it for logs that were
     being moved here from other directories (`future`). `arriving` are logs that are being moved here now.
     """
 
     def __init__(
         self,
         path: Path,
-        lock: FolderLock,
+        lock: DirectoryLock,
         disk: Disk,
         on_offline: Callable[[str], None] | None,
-        identity: FolderIdentity,
+        identity: DirectoryIdentity,
     ) -> None:
         self.path = path
         self.identity = identity
@@ -133,22 +133,22 @@ class LogFolder:
         on_offline: Callable[[str], None] | None = None,
         disk: Disk | None = None,
         is_replicated: bool = False,
-    ) -> LogFolder:
+    ) -> LogDirectory:
         """Lock the directory, create it if missing, and open every log in it, with recovery after an unclean
         stop.
 
         `cluster_id` None uses the one in `meta.properties`, or creates one. `config_for` returns a topic's
         settings. `on_offline` is called once with the reason, in any thread, after a disk error. Blocks.
-        Raises FolderLocked, FolderMismatch and StorageError.
+        Raises DirectoryLocked, DirectoryMismatch and StorageError.
         """
-        folder = cls.lock(path, node_id=node_id, on_offline=on_offline, disk=disk)
+        directory = cls.lock(path, node_id=node_id, on_offline=on_offline, disk=disk)
         try:
-            folder.identify(cluster_id)
+            directory.identify(cluster_id)
         except BaseException:
-            folder.unlock()
+            directory.unlock()
             raise
-        folder.open_logs(config_for, now_ms, is_replicated=is_replicated)
-        return folder
+        directory.open_logs(config_for, now_ms, is_replicated=is_replicated)
+        return directory
 
     @classmethod
     def lock(
@@ -158,19 +158,19 @@ class LogFolder:
         node_id: int,
         on_offline: Callable[[str], None] | None = None,
         disk: Disk | None = None,
-    ) -> LogFolder:
+    ) -> LogDirectory:
         """Lock the directory, create it if missing, and read its identity; call `identify` next, then
         `open_logs`.
 
-        Raises FolderLocked, FolderMismatch and StorageError.
+        Raises DirectoryLocked, DirectoryMismatch and StorageError.
         """
         try:
             path.mkdir(parents=True, exist_ok=True)
-            lock = FolderLock(path)
+            lock = DirectoryLock(path)
         except OSError as error:
             raise StorageError(path, f"cannot be used: {error.strerror}") from error
         try:
-            identity = FolderIdentity.read(path)
+            identity = DirectoryIdentity.read(path)
             identity.check(path, node_id=node_id, cluster_id=None)
         except OSError as error:
             lock.release()
@@ -186,7 +186,7 @@ class LogFolder:
         """Write the directory's identity: its cluster, and where the cluster's metadata is.
 
         The metadata is in the directory `journal_id`, or in ZooKeeper at `zookeeper` (`zookeeper.connect`).
-        Without a `cluster_id` the known one is used, or one is created. Blocks. Raises FolderMismatch and
+        Without a `cluster_id` the known one is used, or one is created. Blocks. Raises DirectoryMismatch and
         StorageError.
         """
         before = self.identity
@@ -241,7 +241,7 @@ class LogFolder:
             raise self._health.error()
         if (job := self.start_forgetting([TopicPartition(topic, partition)])) is not None:
             job()
-        if (self.path / partition_folder(topic, partition)).exists():
+        if (self.path / partition_directory(topic, partition)).exists():
             error = FileExistsError("its folder exists already")
             raise self._health.fail(f"creating {topic}-{partition}", error) from error
         log = self.new_log(topic, partition, topic_id=topic_id, config=config, now_ms=now_ms)
@@ -249,7 +249,7 @@ class LogFolder:
             self.placing([log])()
         except KafkaError:
             del self.logs[log.tp]
-            remove_folder(log.folder, ignore_errors=True)  # the caller tries the next directory
+            remove_folder(log.directory, ignore_errors=True)  # the caller tries the next directory
             raise
         return log
 
@@ -266,10 +266,10 @@ class LogFolder:
         assert (topic, partition) not in self.logs, f"{topic}-{partition} exists"
         from logd.storage.log.loader import new_log  # a broker without logs starts without this module
 
-        folder = self.path / partition_folder(topic, partition)
+        directory = self.path / partition_directory(topic, partition)
         disk, health = self._disk, self._health
         log = new_log(
-            folder, topic, partition, config, topic_id=topic_id, disk=disk, health=health, now_ms=now_ms
+            directory, topic, partition, config, topic_id=topic_id, disk=disk, health=health, now_ms=now_ms
         )
         self.logs[log.tp] = log
         return log
@@ -297,7 +297,7 @@ class LogFolder:
             try:
                 log.place()
             except OSError as error:
-                raise self._health.fail(f"creating {log.folder.name}", error) from error
+                raise self._health.fail(f"creating {log.directory.name}", error) from error
 
     @property
     def announced_epoch(self) -> int:
@@ -319,7 +319,8 @@ class LogFolder:
             raise self._health.fail("beginning a leader epoch", error) from error
 
     def delete_log(self, topic: str, partition: int) -> Deletion:
-        """Remove a log and rename its folder away; run the returned deletion (in a thread) after its delay.
+        """Remove a log and rename its directory away; run the returned deletion (in a thread) after its
+        delay.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
@@ -328,7 +329,7 @@ class LogFolder:
         return deletion
 
     def start_delete(self, topic: str, partition: int) -> Deletion:
-        """Remove a log, but leave its folder in place until the deletion's `hide` is run (in a thread).
+        """Remove a log, but leave its directory in place until the deletion's `hide` is run (in a thread).
 
         Before that no log of the same name can be created. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
@@ -336,7 +337,7 @@ class LogFolder:
         return self.deletion([self.take_out(topic, partition)], delay_ms)
 
     def take_out(self, topic: str, partition: int) -> tuple[Path, Path]:
-        """Remove a log; return the current path of its folder and the one to rename it to.
+        """Remove a log; return the current path of its directory and the one to rename it to.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
@@ -344,10 +345,10 @@ class LogFolder:
             raise self._health.error()
         log = self.logs.pop(TopicPartition(topic, partition))
         log.retire()
-        return log.folder, self.path / deleted_folder(topic, partition)
+        return log.directory, self.path / deleted_directory(topic, partition)
 
     def deletion(self, taken_out: Sequence[tuple[Path, Path]], delay_ms: int) -> Deletion:
-        """Return the deletion of removed logs; their folders stay until its `hide` is run."""
+        """Return the deletion of removed logs; their directories stay until its `hide` is run."""
         return Deletion(self._disk, [], delay_ms, renames=taken_out, health=self._health)
 
     def set_aside(self, topic: str, partition: int) -> Path:
@@ -357,11 +358,11 @@ class LogFolder:
         """
         log = self.logs.pop(TopicPartition(topic, partition))
         log.retire()
-        target = self.path / stray_folder(topic, partition)
+        target = self.path / stray_directory(topic, partition)
         try:
-            self._disk.rename(log.folder, target)
+            self._disk.rename(log.directory, target)
         except OSError as error:
-            raise self._health.fail(f"setting {log.folder.name} aside", error) from error
+            raise self._health.fail(f"setting {log.directory.name} aside", error) from error
         return target
 
     def start_checkpoint(
@@ -431,7 +432,9 @@ class LogFolder:
             self.start_checkpoint(high_watermarks)()
             self._write(CLEAN_SHUTDOWN, CLEAN_SHUTDOWN_CONTENT)
         except KafkaError as error:
-            logger.error("log folder %s is not closed cleanly, its next start recovers: %s", self.path, error)
+            logger.error(
+                "log directory %s is not closed cleanly, its next start recovers: %s", self.path, error
+            )
             for log in self.logs.values():
                 log.release()
         finally:
@@ -454,10 +457,10 @@ class LogFolder:
         leftovers: list[Path] = []
         losers: list[Log] = []
         for entry in read_ahead(sorted(path for path in self.path.iterdir() if path.is_dir())):
-            key = parse_partition_folder(entry.name)
-            if entry.name.endswith(DELETED_FOLDER_SUFFIX):
+            key = parse_partition_directory(entry.name)
+            if entry.name.endswith(DELETED_DIRECTORY_SUFFIX):
                 leftovers.append(entry)
-            elif (moved := parse_future_folder(entry.name)) is not None:
+            elif (moved := parse_future_directory(entry.name)) is not None:
                 self.futures.setdefault(moved, []).append(entry)
             if key is None or key.topic == METADATA_TOPIC:
                 continue

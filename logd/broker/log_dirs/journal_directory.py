@@ -1,10 +1,10 @@
 """The log directory that keeps the journal of the cluster's metadata.
 
-It is found wherever it is: the order of log.dirs decides nothing. A folder of ours names the folder with the
-journal in its ``meta.properties`` (``logd.storage.identity``), one that Apache Kafka wrote does not. So where
-no journal is found, a new one is begun only over folders that never had one; else every topic would be taken
-in with the default settings, and a topic meant to be kept for good would lose its records to the default
-retention. The same goes for folders of a broker whose metadata is in ZooKeeper: they say so.
+It is found wherever it is: the order of log.dirs decides nothing. A directory of ours names the directory
+with the journal in its ``meta.properties`` (``logd.storage.identity``), one that Apache Kafka wrote does not.
+So where no journal is found, a new one is begun only over directories that never had one; else every topic
+would be taken in with the default settings, and a topic meant to be kept for good would lose its records to
+the default retention. The same goes for directories of a broker whose metadata is in ZooKeeper: they say so.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ from logd.storage import StorageError
 from logd.storage.checkpoints import encode_uuid
 
 if TYPE_CHECKING:
-    from logd.storage import LogFolder
+    from logd.storage import LogDirectory
 
 ADOPT = "millstream.adopt.log.dirs"
 
 
-def journal_folder(
-    folders: Sequence[LogFolder], unusable: Sequence[StorageError], *, adopt: bool = False
-) -> LogFolder:
+def journal_directory(
+    directories: Sequence[LogDirectory], unusable: Sequence[StorageError], *, adopt: bool = False
+) -> LogDirectory:
     """Return the log directory whose journal counts, or is to be begun. Raises StorageError if that is
     unclear.
 
-    ``unusable`` says why the other folders of log.dirs cannot be looked into. ``adopt`` begins a new one
-    though the folders had one: the operator has been asked.
+    ``unusable`` says why the other directories of log.dirs cannot be looked into. ``adopt`` begins a new one
+    though the directories had one: the operator has been asked.
     """
-    holders = [folder for folder in folders if (folder.path / FILE_NAME).exists()]
+    holders = [directory for directory in directories if (directory.path / FILE_NAME).exists()]
     if len(holders) > 1:
         raise StorageError(holders[1].path, _two(holders))
     if holders:
         return holders[0]
-    shared = next((folder for folder in folders if folder.identity.zookeeper is not None), None)
+    shared = next((directory for directory in directories if directory.identity.zookeeper is not None), None)
     if shared is not None and not adopt:
         raise StorageError(shared.path, _elsewhere(shared))
     if unusable:
         first = unusable[0]
         raise StorageError(
-            first.folder,
+            first.directory,
             f"{first.reason}. {FILE_NAME}, without which no broker starts, may be in there: none of the "
             "other folders has it. Mend the folder, or take it out of log.dirs",
         )
-    orphan = next((folder for folder in folders if folder.identity.journal_id is not None), None)
+    orphan = next((directory for directory in directories if directory.identity.journal_id is not None), None)
     if orphan is not None and not adopt:
         raise StorageError(orphan.path, _missing(orphan))
-    return folders[0]
+    return directories[0]
 
 
-def _two(holders: Sequence[LogFolder]) -> str:
-    places = ", ".join(_described(folder.path) for folder in holders)
+def _two(holders: Sequence[LogDirectory]) -> str:
+    places = ", ".join(_described(directory.path) for directory in holders)
     return (
         f"{FILE_NAME} is in more than one of log.dirs: {places}. Only one is this cluster's: "
         "rename the others, or take their folders out of log.dirs"
@@ -73,8 +73,8 @@ def _time(ns: int) -> str:
     return written.isoformat(" ", "seconds")
 
 
-def _elsewhere(folder: LogFolder) -> str:
-    identity = folder.identity
+def _elsewhere(directory: LogDirectory) -> str:
+    identity = directory.identity
     return (
         f"belongs to cluster {identity.cluster_id}, whose metadata is in ZooKeeper: start the broker with "
         f"zookeeper.connect={identity.zookeeper}. If that is lost, start once with --override {ADOPT}=true: "
@@ -82,8 +82,8 @@ def _elsewhere(folder: LogFolder) -> str:
     )
 
 
-def _missing(folder: LogFolder) -> str:
-    identity = folder.identity
+def _missing(directory: LogDirectory) -> str:
+    identity = directory.identity
     assert identity.journal_id is not None
     where = (
         "was in here"
