@@ -19,8 +19,8 @@ import typer
 if TYPE_CHECKING:
     from kafka_client.errors import ConfigError, MillstreamError
     from logd.broker.broker import Broker
+    from logd.broker_server import BrokerServer
     from logd.config.load import Loaded
-    from logd.embedded import EmbeddedBroker
 
 app = typer.Typer(add_completion=False, help="The log daemon: a broker every Kafka client can talk to.")
 
@@ -124,7 +124,7 @@ async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
     """
     from kafka_client.errors import ConfigError, MillstreamError
     from logd.ahead import import_ahead
-    from logd.embedded import EmbeddedBroker, membership_of
+    from logd.broker_server import BrokerServer, membership_of
 
     import_ahead()
     gc.set_threshold(*COLLECTED_AFTER)
@@ -151,12 +151,10 @@ async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
         membership = membership_of(loaded.config, failed)
         # The end of one among several on a host is the end of all: that is not what an operator asks for.
         on_shutdown = stop.set if parent is None else None
-        embedded = EmbeddedBroker(
-            loaded.config, on_dead=on_dead, on_shutdown=on_shutdown, membership=membership
-        )
+        server = BrokerServer(loaded.config, on_dead=on_dead, on_shutdown=on_shutdown, membership=membership)
         if membership is None:
-            await embedded.start()
-        elif not await _started(embedded, stop):
+            await server.start()
+        elif not await _started(server, stop):
             log.info("stopped before it had joined the cluster")
             return 1 if dead else 0
     except ConfigError as error:
@@ -166,10 +164,10 @@ async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
         return 1
     try:
         with suppress(BrokenPipeError):  # who is told is gone
-            print(_ready_line(embedded.broker, started), flush=True)
+            print(_ready_line(server.broker, started), flush=True)
         await stop.wait()
     finally:
-        await embedded.stop()
+        await server.stop()
     log.info("stopped")
     return 1 if dead else 0
 
@@ -180,9 +178,9 @@ def _orphaned(loop: asyncio.AbstractEventLoop, parent: int, stop: asyncio.Event)
     stop.set()
 
 
-async def _started(embedded: EmbeddedBroker, stop: asyncio.Event) -> bool:
+async def _started(server: BrokerServer, stop: asyncio.Event) -> bool:
     """Start the broker. Return False if a stop signal came while it waited to join the cluster."""
-    starting = asyncio.ensure_future(embedded.start())
+    starting = asyncio.ensure_future(server.start())
     stopping = asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)

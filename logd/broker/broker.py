@@ -35,8 +35,8 @@ from logd.broker.transactions.transactions import Transactions
 from logd.broker.work.pool import JobPool, Validator, to_its_end
 from logd.broker.work.timeouts import Timeouts
 from logd.broker.work.wakeups import Wakeups
-from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import ClusterImage
+from logd.metadata.journal_store import JournalStore
 from logd.storage import StorageError
 from logd.storage.disk import PosixDisk
 
@@ -70,7 +70,7 @@ class Broker:
     ``start`` opens everything and returns; the server may listen then. ``stop`` closes it cleanly.
 
     Attributes: ``config``, ``now_ms``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions),
-    ``cluster`` (who the brokers are, who leads what), ``controller_link`` (None on an embedded node),
+    ``cluster`` (who the brokers are, who leads what), ``controller_link`` (None on a standalone broker),
     ``producer_ids``, ``groups`` and ``transactions`` (the coordinators' shells), ``fetch_sessions``,
     ``cold_reads`` (reads that would wait for the disk), ``validator`` (batches validated in threads),
     ``wakeups`` (requests that wait and have news), ``timeouts`` (those that wait for a limited time),
@@ -231,7 +231,7 @@ class Broker:
 
     def _load_metadata(self, home: LogDirectory) -> None:
         """Read the journal, and go by the settings in it from now on."""
-        self._store = EmbeddedStore(home.path, self._disk, self._executor)
+        self._store = JournalStore(home.path, self._disk, self._executor)
         try:
             self.image = self._store.load()
         except OSError as error:

@@ -1,1 +1,1 @@
-"""Cluster metadata and the seam to where it is kept: embedded (files), later ZooKeeper."""
+"""Cluster metadata and its stores: a standalone broker's journal, or ZooKeeper."""

@@ -22,7 +22,7 @@ logger = logging.getLogger("logd.metadata")
 
 
 class ChangeStore(Protocol):
-    """Where changes are kept: the embedded journal, or a shared engine that fences by controller epoch."""
+    """A store of changes: a standalone broker's journal, or ZooKeeper, which fences by controller epoch."""
 
     async def write(self, changes: list[Change]) -> None:
         """Store changes in their order; they are durable on return.

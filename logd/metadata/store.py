@@ -1,4 +1,4 @@
-"""The seam to where cluster metadata is kept: one broker's files (``embedded``), or a shared engine."""
+"""The interface of the stores of cluster metadata: one broker's journal, or ZooKeeper."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of th
 
 
 class Requests:
-    """The interceptor of requests; `wrap` goes into the broker (`EmbeddedBroker.intercept`).
+    """The interceptor of requests; `wrap` goes into the broker (`BrokerServer.intercept`).
 
     `coordinator_found` is called when a client has sent FindCoordinator.
     """

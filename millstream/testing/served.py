@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from logd.broker_server import BrokerServer, membership_of
 from logd.config.load import from_properties
-from logd.embedded import EmbeddedBroker, membership_of
 from logd.server.errors import CannotListen
 from logd.storage.disk import remove_folder
 from millstream.free_ports import candidates
@@ -40,7 +40,7 @@ class Served:
         self._config = config
         self._disk = TroubledDisk()
         self._requests = Requests(loop.now_ms)
-        self._broker: EmbeddedBroker | None = None
+        self._broker: BrokerServer | None = None
         self._why_died = "it was not started"
         self._ending: asyncio.Task[None] | None = None
         self.port = 0
@@ -62,10 +62,10 @@ class Served:
                 break
         return self.port
 
-    async def _started(self, port: int) -> EmbeddedBroker:
+    async def _started(self, port: int) -> BrokerServer:
         config = from_properties(broker_settings(self._config, self._folder / "data", port)).config
         membership = membership_of(config, lambda error: self._died(broker, str(error)))
-        broker = EmbeddedBroker(
+        broker = BrokerServer(
             config,
             on_dead=lambda: self._died(broker, FOLDER_FAILED),
             now_ms=self._loop.now_ms,
@@ -88,7 +88,7 @@ class Served:
             await self._ending
             self._ending = None
 
-    def _died(self, broker: EmbeddedBroker, why: str) -> None:
+    def _died(self, broker: BrokerServer, why: str) -> None:
         if broker is self._broker:  # otherwise it is being stopped
             self._broker, self._why_died = None, why
             self._ending = self._loop.create_task(broker.stop())
@@ -101,7 +101,7 @@ class Served:
         return await getattr(self, f"do_{command}")(**arguments)
 
     @property
-    def _running(self) -> EmbeddedBroker:
+    def _running(self) -> BrokerServer:
         if self._broker is None:
             raise BrokerError(f"the broker has stopped, since {self._why_died}: restart() brings it back")
         return self._broker

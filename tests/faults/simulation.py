@@ -271,7 +271,7 @@ def repeatable(seed: int, deaths: Sequence[str] = ()) -> Iterator[None]:
         mock.patch("logd.broker.broker.new_topic_id", topic_id),
         mock.patch("logd.storage.log_directory.CLOSED_AT_ONCE", 1 << 30),
         mock.patch("logd.storage.log_directory.read_ahead", lambda folders: folders),
-        mock.patch("logd.metadata.embedded.COMPACT_AT_LINES", 12),
+        mock.patch("logd.metadata.journal_store.COMPACT_AT_LINES", 12),
     ):
         try:
             yield

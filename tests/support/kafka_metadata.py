@@ -15,8 +15,8 @@ from typing import ClassVar
 from kafka_client.records import NewRecord, build_batch
 from kafka_client.wire import Message, encode
 from kafka_client.wire.message import Int8, Int16, Int32, Int64, String, Uuid
-from logd.metadata.embedded import FILE_NAME
 from logd.metadata.image import ClusterImage, TopicImage
+from logd.metadata.journal_store import FILE_NAME
 
 FEATURES = {"metadata.version": 33, "group.version": 1, "transaction.version": 2}
 """What of an Apache Kafka 4.4 is needed here, at the levels it formats a folder with; 33 is 4.4-IV2."""

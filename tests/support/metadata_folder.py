@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from logd.metadata.embedded import FILE_NAME
+from logd.metadata.journal_store import FILE_NAME
 from logd.storage.identity import JOURNAL_KEY
 
 ADOPT = {"millstream.adopt.log.dirs": "true"}

@@ -28,7 +28,7 @@ async def handle(
     request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
     """Answer partition by partition: whether the reassignment has begun, or why not."""
-    if context.broker.cluster.is_embedded:
+    if context.broker.cluster.is_standalone:
         return _reassigned_here(request, context)
     targets = {
         TopicPartition(topic.name, asked.partition_index): asked.replicas

@@ -47,7 +47,7 @@ async def _grow(broker: Broker, asked: CreatePartitionsTopic, validate_only: boo
     assignments = None
     if asked.assignments is not None:
         assignments = [row.broker_ids for row in asked.assignments]
-    if broker.cluster.is_embedded:
+    if broker.cluster.is_standalone:
         _check_growth_here(broker, asked.name, asked.count, assignments)
         if validate_only:
             return

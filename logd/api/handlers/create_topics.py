@@ -64,7 +64,7 @@ async def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) ->
         configs[config.name] = config.value
     new = (
         _placed_here(broker, topic, configs)
-        if broker.cluster.is_embedded
+        if broker.cluster.is_standalone
         else _placed(broker, topic, configs)
     )
     created = await broker.catalog.add(new, validate_only=validate_only)

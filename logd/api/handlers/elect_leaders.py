@@ -31,7 +31,7 @@ NO_LEADER = {
 
 async def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     """Answer partition by partition. Asked for all, those that need an election."""
-    if context.broker.cluster.is_embedded:
+    if context.broker.cluster.is_standalone:
         return _elected_here(request, context)
     if request.election_type not in NO_LEADER:
         return refused(request, ErrorCode.INVALID_REQUEST)

@@ -102,7 +102,7 @@ async def alter_resource(
 
         await broker.catalog.configure(topic, alter_topic, validate_only=validate_only)
         return
-    if broker.cluster.is_embedded:
+    if broker.cluster.is_standalone:
         check_broker_resource(broker, resource_type, name)
     else:
         _check_is_alive(broker, resource_type, name)

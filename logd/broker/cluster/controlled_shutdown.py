@@ -62,7 +62,9 @@ class ControlledShutdown:
                 len(self._leading.led),
             )
         except MillstreamError as error:
-            log.warning("broker %d stops without handing over: %s", self._member.node_id, error)
+            log.warning(
+                "broker %d stops without handing over its partitions: %s", self._member.node_id, error
+            )
         except Exception as error:
             report("handing over", error)  # the logs are to be closed all the same
 
@@ -86,11 +88,14 @@ class ControlledShutdown:
                     return
                 log.info("broker %d alone can lead %s", member.node_id, ", ".join(map(str, remaining)))
             pause = backoff.next()
-            missed_since = self._stand_for_want_of_another(missed_since)
+            missed_since = self._stand_if_none_elected(missed_since)
             await asyncio.sleep(pause if missed_since is None else min(pause, NOBODY_S))
 
-    def _stand_for_want_of_another(self, missed_since: float | None) -> float | None:
-        """Since when there has been no controller, None while there is one: nobody else may want to be it."""
+    def _stand_if_none_elected(self, missed_since: float | None) -> float | None:
+        """Stand for election if there has been no controller for `NOBODY_S`.
+
+        Return the time since which there has been none, or None while there is one.
+        """
         now = asyncio.get_running_loop().time()
         if self._member.controller_id >= 0:
             return None

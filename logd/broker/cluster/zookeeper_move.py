@@ -25,8 +25,8 @@ from kafka_client.topic_partition import TopicPartition
 from logd.broker.log_dirs.journal_directory import journal_directory
 from logd.broker.log_dirs.log_dirs import LogDirs
 from logd.broker.log_dirs.opening import LogDirsOpening
-from logd.metadata.embedded import FILE_NAME, MOVED_NAME, EmbeddedStore
 from logd.metadata.image import ClusterImage, PartitionImage, TopicImage
+from logd.metadata.journal_store import FILE_NAME, MOVED_NAME, JournalStore
 from logd.metadata.zookeeper import moving
 from logd.metadata.zookeeper.moving import Standing
 from logd.metadata.zookeeper.session.session import Session
@@ -126,7 +126,7 @@ class SingleNode:
         for directory in self._dirs:
             if not (directory.path / CLEAN_SHUTDOWN).exists():
                 raise StorageError(directory.path, f"was not closed cleanly: {START_ONCE}")
-        store = EmbeddedStore(home.path, self._disk)
+        store = JournalStore(home.path, self._disk)
         try:
             image = store.load()
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Where blocks of producer ids come from: the embedded metadata store, or a cluster's controller."""
+"""Sources of blocks of producer ids: a standalone broker's metadata journal, or a cluster's controller."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ProducerIdBlocks(Protocol):
 
 
 class StoredBlocks:
-    """From the embedded store.
+    """A source of blocks in a standalone broker's metadata journal.
 
     It may not know of all ids: Apache Kafka, if it ran over these directories, gave ids too, which stand in
     the logs and in ``__transaction_state``. `met` notes those, and no block is given before `all_met`.

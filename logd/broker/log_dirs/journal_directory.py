@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from logd.metadata.embedded import FILE_NAME
+from logd.metadata.journal_store import FILE_NAME
 from logd.storage import StorageError
 from logd.storage.checkpoints import encode_uuid
 

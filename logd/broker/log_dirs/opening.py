@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_client.errors import KafkaError
-from logd.metadata.embedded import FILE_NAME
+from logd.metadata.journal_store import FILE_NAME
 from logd.storage import DirectoryLocked, DirectoryMismatch, LogDirectory, StorageError
 from logd.storage.checkpoints import read_partition_metadata
 from logd.storage.identity import DirectoryIdentity

@@ -153,9 +153,10 @@ class Partition:
         self.max_message_bytes = config.max_message_bytes
         self.min_insync_replicas = config.min_insync_replicas
         self._rules = BatchRules(str(self), config)
-        self._look_whether_to_hold_back()
+        self._update_holds_back()
 
-    def _look_whether_to_hold_back(self) -> None:
+    def _update_holds_back(self) -> None:
+        """Set `holds_back` from the settings, the flushes that are due, and the role."""
         config = self.config
         is_to_be_flushed = config.flush_messages != LONG_MAX or config.flush_ms != LONG_MAX
         self.holds_back = is_to_be_flushed or bool(self._owed) or self.role is not None
@@ -354,7 +355,7 @@ class Partition:
         self._owed = tuple(base for base in self._owed if base >= log.flusher.synced_offset)
         self.advance_high_watermark()
         if not self._owed:
-            self._look_whether_to_hold_back()
+            self._update_holds_back()
 
     def advance_high_watermark(self) -> None:
         """Have it where the disk and the ``role`` let it be: to be called when the role's has moved."""
@@ -406,14 +407,17 @@ class Partition:
         something of the role before is told. The leader epoch is the caller's to set.
         """
         self.role = role
-        self._look_whether_to_hold_back()
-        self.let_go()
+        self._update_holds_back()
+        self.release_waiters()
         self.advance_high_watermark()
 
-    def let_go(self) -> None:
-        """Tell whoever waits: the partition is not held here any more, or in another role."""
+    def release_waiters(self) -> None:
+        """Wake all requests that wait for this partition, since it is offline, removed or in another role.
+
+        Produce requests that wait for the high watermark fail with NOT_LEADER_OR_FOLLOWER.
+        """
         if self._uncommitted is not None:
-            self._uncommitted.give_up(f"{self} is not led here any more")
+            self._uncommitted.fail_all(f"{self} is not led here any more")
             self._uncommitted = None
         self.wake_followers()
         self.wake_waiters()
@@ -433,7 +437,7 @@ class Partition:
         """
         log = self.log
         self._owed = ()
-        self._look_whether_to_hold_back()
+        self._update_holds_back()
         self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
         log.replicated_to(self.high_watermark)
         self.wake_followers()

@@ -59,8 +59,10 @@ class Commit:
 
 
 class Uncommitted:
-    """One partition's. Each is a request that waits, so connections bound them; a cancelled one is forgotten
-    with those before it.
+    """The commits of a partition's produce requests that wait for the high watermark.
+
+    Each belongs to a request that waits, so the connections bound their number. A cancelled one is dropped
+    together with the commits of smaller offsets.
     """
 
     __slots__ = ("_count", "_waiting")
@@ -74,7 +76,7 @@ class Uncommitted:
         return len(self._waiting)
 
     def wait_for(self, last_offset: int) -> Commit:
-        """Return what is done once the high watermark has passed `last_offset`, or after `give_up`."""
+        """Return a commit that ends when the high watermark passes `last_offset`, or by `fail_all`."""
         waiting = self._waiting
         while waiting and waiting[0][2].is_done:
             heapq.heappop(waiting)
@@ -84,16 +86,16 @@ class Uncommitted:
         return commit
 
     def committed_to(self, high_watermark: int) -> None:
-        """The high watermark has moved there."""
+        """End the commits below the high watermark."""
         waiting = self._waiting
         while waiting and waiting[0][0] < high_watermark:
             heapq.heappop(waiting)[2].end()
 
-    def give_up(self, message: str) -> None:
-        """Nobody here is going to know.
+    def fail_all(self, message: str) -> None:
+        """Fail all commits with NOT_LEADER_OR_FOLLOWER and `message`, in the event loop's next turn.
 
-        Whoever waits hears of it in the event loop's next turn: the partition's role is just changing, and
-        the answer is to name the new leader.
+        They fail then and not at once because the partition's role is just changing, and the response is to
+        name the new leader.
         """
         error = error_for(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
         waiting, self._waiting = self._waiting, []

@@ -385,7 +385,7 @@ class TopicCatalog:
             self.topics[partition.topic].partitions[partition.index] = None
             if self._assigned is not None:
                 self._assigned.unassign(partition)
-            partition.let_go()
+            partition.release_waiters()
         self.version += 1
         return gone
 

@@ -70,22 +70,22 @@ class ClusterView:
         self._rack = rack
 
     @property
-    def is_embedded(self) -> bool:
-        """Whether this broker is all there is."""
+    def is_standalone(self) -> bool:
+        """Whether this broker is standalone: it leads every partition and has no peers."""
         return not self.image.brokers and not self.image.partitions
 
     # Brokers
 
     def nodes(self, asked_on: Endpoint) -> list[Node]:
         """Return the brokers that are alive and have the listener that the client used."""
-        if self.is_embedded:
+        if self.is_standalone:
             return [self._itself(asked_on)]
         found = (_node(broker, asked_on.listener) for broker in self.image.brokers.values())
         return sorted(node for node in found if node is not None)
 
     def node(self, broker_id: int, asked_on: Endpoint) -> Node | None:
         """Return the broker if it is alive and has the listener that the client used, else None."""
-        if self.is_embedded:
+        if self.is_standalone:
             return self._itself(asked_on) if broker_id == self.node_id else None
         broker = self.image.brokers.get(broker_id)
         return None if broker is None else _node(broker, asked_on.listener)
@@ -96,7 +96,7 @@ class ClusterView:
     @property
     def controller(self) -> int:
         """The controller's id if it is alive, as Kafka with ZooKeeper says it; otherwise -1."""
-        if self.is_embedded:
+        if self.is_standalone:
             return self.node_id
         return self.controller_id if self.controller_id in self.image.brokers else NO_CONTROLLER
 
@@ -108,7 +108,7 @@ class ClusterView:
 
     def partitions(self, topic: Topic, indexes: range, asked_on: Endpoint) -> list[PartitionView]:
         """Return the views of a range of a topic's partitions. They share lists: do not change them."""
-        if self.is_embedded:
+        if self.is_standalone:
             return self._own(topic, indexes)
         reachable = {node.id for node in self.nodes(asked_on)}
         return [self._known(TopicPartition(topic.name, index), reachable) for index in indexes]
@@ -170,7 +170,7 @@ class ClusterView:
         is on other brokers, and UNKNOWN_TOPIC_OR_PARTITION if it is not in the image.
         """
         state = self.image.partitions.get(tp)
-        if self.is_embedded or (state is not None and self.node_id in state.replicas):
+        if self.is_standalone or (state is not None and self.node_id in state.replicas):
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp} is in a log directory that is offline")
         if state is None:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp} yet")

@@ -289,7 +289,7 @@ class Replicas:
     def _end(self, topic: Topic, held: Sequence[Partition]) -> None:
         for partition in held:
             del self.partitions[partition.tp]
-            partition.let_go()  # now: what the disk still does for the topic may take a while
+            partition.release_waiters()  # now: what the disk still does for the topic may take a while
         self._disk_work.begin(topic.name, self._take_away(topic, held))
 
     async def _take_away(self, topic: Topic, held: Sequence[Partition]) -> None:

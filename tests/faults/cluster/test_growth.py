@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from logd.metadata.embedded import FILE_NAME
+from logd.metadata.journal_store import FILE_NAME
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from logd.metadata.zookeeper.znodes import paths

@@ -1,6 +1,6 @@
 """The machines that brokers run on: started, killed, without power, standing still.
 
-What runs there is the product's `EmbeddedBroker` with all that it has, on files in memory
+What runs there is the product's `BrokerServer` with all that it has, on files in memory
 (`tests.support.power_loss` says what a power loss leaves of them).
 """
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from kafka_client.errors import MillstreamError
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.membership import ClusterMembership
+from logd.broker_server import BrokerServer
 from logd.config.broker import BrokerConfig
-from logd.embedded import EmbeddedBroker
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from tests.faults.cluster_simulation.machine import Life
 from tests.support.power_loss import PowerLossDisk
@@ -60,13 +60,13 @@ SETTINGS: Mapping[str, str] = {
 
 
 class BrokerHost:
-    """Machine `id`; `embedded` is what runs there, None while nothing does."""
+    """Machine `id`; `server` is what runs there, None while nothing does."""
 
     def __init__(self, simulation: Simulation, id: int, folder: Path) -> None:
         self.id = id
         self.place = f"broker-{id}"
         self.life: Life | None = None
-        self.embedded: EmbeddedBroker | None = None
+        self.server: BrokerServer | None = None
         self.is_up = False
         self.is_paused = False
         self.is_stopping = False
@@ -96,7 +96,7 @@ class BrokerHost:
     @property
     def member(self) -> Member | None:
         """It, as one of several; None while it is not that far."""
-        membership = None if self.embedded is None else self.embedded.broker.membership
+        membership = None if self.server is None else self.server.broker.membership
         return None if membership is None else membership._member
 
     def start(self) -> None:
@@ -116,14 +116,14 @@ class BrokerHost:
         membership = ClusterMembership(
             self._settings, failed=lambda error: self._failed(life, error), clock=loop.time
         )
-        embedded = self.embedded = EmbeddedBroker(
+        server = self.server = BrokerServer(
             self.config,
             now_ms=lambda: began_ms + int(loop.time() * 1000),
             disk=self.disk,
             membership=membership,
         )
         try:
-            await embedded.start()
+            await server.start()
             self.has_joined = True
         except MillstreamError as error:
             self._failed(life, error)
@@ -137,9 +137,9 @@ class BrokerHost:
 
     def shown(self) -> str:
         """What it has, for a message."""
-        if self.embedded is None or not self.has_joined:
+        if self.server is None or not self.has_joined:
             return "starting" if self.is_up else "down"
-        broker = self.embedded.broker
+        broker = self.server.broker
         return ", ".join(
             f"{tp} {each.log_end_offset} hw {each.high_watermark} {broker.image.partitions.get(tp)}"
             for tp, each in broker.catalog.partitions.items()
@@ -165,14 +165,14 @@ class BrokerHost:
         life.end()
         loop = self._simulation.loop
         loop.keep(life)
-        life.kept.append(self.embedded)
+        life.kept.append(self.server)
         loop.network.ended(life, silently=silently)
-        if self.embedded is not None:
-            for folder in self.embedded.broker.directories:
+        if self.server is not None:
+            for folder in self.server.broker.directories:
                 for log in folder.logs.values():
                     log.release()
                 folder._lock.release()
-        self.embedded = None
+        self.server = None
         self.is_up = self.is_paused = self.has_joined = False
 
     def pause(self) -> None:
@@ -190,18 +190,18 @@ class BrokerHost:
     def shut_down(self) -> None:
         """SIGTERM: it hands over, and ends by itself."""
         assert self.life is not None
-        if self.embedded is not None and not self.is_stopping:
+        if self.server is not None and not self.is_stopping:
             self.is_stopping = True
             context = self.life.context()
-            task = self._simulation.loop.create_task(self._stop(self.life, self.embedded), context=context)
+            task = self._simulation.loop.create_task(self._stop(self.life, self.server), context=context)
             task.add_done_callback(self._simulation.look_at)
 
-    async def _stop(self, life: Life, embedded: EmbeddedBroker) -> None:
-        await embedded.stop()
+    async def _stop(self, life: Life, server: BrokerServer) -> None:
+        await server.stop()
         self._simulation.say(f"broker {self.id} has stopped")
         if self.life is life:
             self.is_up = self.has_joined = False
-            self.embedded = None
+            self.server = None
             life.end()
             loop = self._simulation.loop
             loop.keep(life)

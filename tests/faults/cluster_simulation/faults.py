@@ -83,7 +83,7 @@ class Faults:
 
     def _shut_down(self) -> str:
         host = self._any_up()
-        if host is None or host.embedded is None or host.is_stopping or not host.has_joined:
+        if host is None or host.server is None or host.is_stopping or not host.has_joined:
             return ""
         host.shut_down()
         self._simulation.start_later(host, 4 * self._how_long())

@@ -1,6 +1,6 @@
 """Random histories of a cluster, in one thread and by one number: `Simulation(seed, folder).run()`.
 
-What is real: three or four whole brokers (`logd.embedded`), with the controller, replication, the
+What is real: three or four whole brokers (`logd.broker_server`), with the controller, replication, the
 coordinators of groups and of transactions, logs, recovery and checkpoints as they are; their sessions with
 ZooKeeper down to the wall around kazoo (leases, elections, watches, the controller's writes); and
 `kafka_client`: a producer with and one without idempotence, transactional producers of which two may have one
@@ -262,7 +262,7 @@ class Simulation:
 
     def _has_formed(self) -> bool:
         return all(
-            host.embedded is not None and len(host.embedded.alive) == len(self.hosts)
+            host.server is not None and len(host.server.alive) == len(self.hosts)
             for host in self.hosts.values()
         )
 
@@ -325,8 +325,8 @@ class Simulation:
         return {
             tp: partition.high_watermark
             for host in self.hosts.values()
-            if host.embedded is not None
-            for tp, partition in host.embedded.broker.catalog.partitions.items()
+            if host.server is not None
+            for tp, partition in host.server.broker.catalog.partitions.items()
             if tp.topic == TOPIC
         }
 
@@ -335,9 +335,9 @@ class Simulation:
         for host in self.hosts.values():
             self.start(host)  # which may have been told to stop before
         for host in self.hosts.values():
-            if host.embedded is None or not host.has_joined or host.is_stopping:
+            if host.server is None or not host.has_joined or host.is_stopping:
                 return False
-            broker = host.embedded.broker
+            broker = host.server.broker
             if len(broker.image.brokers) < len(self.hosts) or not broker.image.partitions:
                 return False
             if any(
@@ -393,8 +393,8 @@ class Simulation:
     def _audit(self) -> None:
         logs: dict[TopicPartition, dict[int, bytes]] = {}
         for id, host in self.hosts.items():
-            assert host.embedded is not None
-            for tp, partition in host.embedded.broker.catalog.partitions.items():
+            assert host.server is not None
+            for tp, partition in host.server.broker.catalog.partitions.items():
                 logs.setdefault(tp, {})[id] = b"".join(partition.read_all())
         self.checker.audit(logs)
 

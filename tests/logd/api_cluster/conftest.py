@@ -119,7 +119,7 @@ class Cluster:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Cluster]:
-    """An embedded node."""
+    """A standalone broker."""
     started = Cluster(tmp_path)
     yield started
     started.stop()

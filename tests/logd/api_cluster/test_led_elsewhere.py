@@ -133,7 +133,7 @@ def test_a_follower_checks_the_leader_epoch_first(standing: Cluster, known: int,
     assert epoch_ends(standing, known=known)[1] == code
 
 
-def test_an_embedded_node_tells_no_leaders(node: Cluster) -> None:
+def test_a_standalone_broker_tells_no_leaders(node: Cluster) -> None:
     node.run(node.broker.catalog.create(TOPIC, 1, {}))
     answer = fetch(node, 17, 0, known=9)
     assert leaders(answer.responses[0].partitions) == [(-1, -1)]

@@ -102,7 +102,7 @@ class Bench:
             await go.wait()
         job()
 
-    async def let_go(self) -> None:
+    async def release(self) -> None:
         """Have the pool do what it was given first."""
         self.started.pop(0).set()
         await turns()

@@ -95,7 +95,7 @@ class Pool:
         self.waiting -= 1
         job()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self._go.set()
 
     def hold(self) -> None:
@@ -131,7 +131,7 @@ async def test_a_few_logs_are_flushed_at_a_time_and_all_in_the_end() -> None:
     flushing = asyncio.create_task(flusher.flush_all())
     await turns()
     assert pool.waiting == FLUSHES_AT_ONCE
-    pool.let_go()
+    pool.release()
     assert await flushing == 19
     assert pool.waiting_max == FLUSHES_AT_ONCE
     assert all(partition.log.flusher.is_flushed for partition in partitions)
@@ -145,7 +145,7 @@ async def test_a_log_is_never_flushed_twice_at_once_and_what_came_meanwhile_is_f
     partition.log.end = 2
     flusher.appended(partition, 1)
     assert await flusher.flush_all() == 0
-    pool.let_go()
+    pool.release()
     assert await flushing == 1
     assert partition.log.flushed == 1
     assert await flusher.flush_all() == 1
@@ -154,7 +154,7 @@ async def test_a_log_is_never_flushed_twice_at_once_and_what_came_meanwhile_is_f
 
 async def test_what_is_idle_is_not_looked_at() -> None:
     flusher, partitions, pool = flusher_of(3)
-    pool.let_go()
+    pool.release()
     assert await flusher.flush_all() == 3
     for partition in partitions:
         partition.log = None  # any look would be an error
@@ -170,7 +170,7 @@ async def test_so_many_bytes_do_not_wait_for_their_time() -> None:
     assert not full.done()
     flusher.appended(partitions[1], 1)
     await full
-    pool.let_go()
+    pool.release()
     assert await flusher.flush_all() == 2
     full = asyncio.create_task(flusher.full())
     flusher.appended(partitions[0], 99)
@@ -217,7 +217,7 @@ async def test_a_log_that_is_deleted_while_it_waits_for_its_turn_is_left_alone()
     (deleted,) = (partition for partition in partitions if partition in flusher._dirty)
     flusher.forget(deleted)
     deleted.log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-    pool.let_go()
+    pool.release()
     assert await flushing == FLUSHES_AT_ONCE
 
 
@@ -226,7 +226,7 @@ def test_what_fails_or_is_offline_keeps_nobody_from_being_flushed(caplog: pytest
         flusher, partitions, pool = flusher_of(6)
         partitions[0].log.failure = KafkaError(ErrorCode.CORRUPT_MESSAGE, "a damaged batch")
         partitions[1].is_offline = True
-        pool.let_go()
+        pool.release()
         assert await flusher.flush_all() == 4
 
     asyncio.run(run())
@@ -250,7 +250,7 @@ async def test_all_that_comes_during_one_sync_shares_the_next() -> None:
         await turns()
     assert len(set(map(id, later))) == 1
     assert log.started == [1], "one at a time"
-    pool.let_go()
+    pool.release()
     await first
     await later[0]
     assert log.started == [1, 4] and log.synced == 4
@@ -268,7 +268,7 @@ async def test_who_waits_for_an_offset_waits_for_no_more_syncs_than_it_takes() -
     second = flusher.sync(partition)
     assert flusher.synced(partition, 0) is first
     assert flusher.synced(partition, 1) is flusher.synced(partition, 2) is second
-    pool.let_go()
+    pool.release()
     await second
     assert partition.log.started == [1, 3] and partition.flushes_ended == 2
     await turns()
@@ -283,7 +283,7 @@ async def test_no_sync_begins_while_a_log_is_held_whatever_it_waited_for_before(
     last = partitions[-1]
     last.log.flusher.is_flushing = False
     async with flusher.held(last):
-        pool.let_go()
+        pool.release()
         await asyncio.gather(*waiting[:-1])
         await turns()
         assert not last.log.started and not waiting[-1].done()
@@ -297,7 +297,7 @@ async def test_who_waits_for_a_sync_that_fails_is_told_and_the_next_one_is_tried
     await turns()
     second = flusher.sync(partition)
     partition.log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "gone")
-    pool.let_go()
+    pool.release()
     for waiting in (first, second):
         with pytest.raises(KafkaError, match="gone"):
             await waiting
@@ -312,7 +312,7 @@ async def test_a_few_logs_are_synced_at_a_time_and_stopping_waits_for_them() -> 
     stopping = asyncio.create_task(flusher.stop())
     await turns()
     assert not stopping.done()
-    pool.let_go()
+    pool.release()
     await stopping
     assert all(future.done() for future in waiting)
     assert pool.waiting_max == SYNCS_AT_ONCE

@@ -19,7 +19,7 @@ from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
 from kafka_client.wire.messages.init_producer_id import InitProducerIdRequest
 from logd.broker.coordinators import producer_id_blocks
 from logd.broker.coordinators.producer_ids import ProducerIds
-from logd.metadata.embedded import EmbeddedStore
+from logd.metadata.journal_store import JournalStore
 from logd.metadata.recovered_topics import PRODUCER_ID_LEAP, beyond
 from logd.storage.checkpoints import read_properties
 from logd.storage.disk import PosixDisk
@@ -208,7 +208,7 @@ def test_ids_of_transactional_ids_that_cannot_be_loaded_are_not_given(tmp_path: 
 
 async def test_a_block_that_holds_an_id_met_late_is_left(tmp_path: Path) -> None:
     """A partition that could not be read at the start is, when somebody asks for it again."""
-    store = EmbeddedStore(tmp_path, PosixDisk())
+    store = JournalStore(tmp_path, PosixDisk())
     ids = ProducerIds.stored(store, store.load())
     ids.all_met()
     assert [await ids.take(), await ids.take()] == [0, 1]
@@ -248,7 +248,7 @@ def test_what_follows_the_ids_found(following: int, found: list[int], expected: 
 
 async def test_no_id_is_given_before_all_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producer_id_blocks, "WAIT_S", 0.01)
-    store = EmbeddedStore(tmp_path, PosixDisk())
+    store = JournalStore(tmp_path, PosixDisk())
     ids = ProducerIds.stored(store, store.load())
     with pytest.raises(KafkaError) as refused:
         await ids.take()

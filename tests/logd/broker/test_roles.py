@@ -63,7 +63,7 @@ def test_the_disk_and_the_role_have_both_to_let_it_through(tmp_path: Path, disk_
             for step in (disk_first, not disk_first):
                 assert partition.high_watermark == 0 and not task.done()
                 if step:
-                    await bench.let_go()
+                    await bench.release()
                 else:
                     role.high_watermark = 1
                     partition.advance_high_watermark()
@@ -108,7 +108,7 @@ def test_acks_1_waits_for_the_disk_alone(tmp_path: Path) -> None:
             waiting = bench.partition.flushed(bench.produce(acks=1), 1)
             assert waiting is not None
             await turns()
-            await bench.let_go()
+            await bench.release()
             await waiting
             assert bench.partition.high_watermark == 0
 
@@ -169,7 +169,7 @@ def test_a_follower(tmp_path: Path) -> None:
             assert partition.log_end_offset == 4 and partition.high_watermark == 2, "owed a flush"
             assert bench.flusher.statistics()["unflushed_bytes"] == 2 * len(sent(0))
             await turns()
-            await bench.let_go()
+            await bench.release()
             assert partition.high_watermark == 4 and role.ends == [2, 4]
             partition.copy(b"", NOW)
             with pytest.raises(KafkaError):

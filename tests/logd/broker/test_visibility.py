@@ -51,7 +51,7 @@ class Bench:
         await go.wait()
         job()
 
-    async def let_go(self, index: int = 0) -> None:
+    async def release(self, index: int = 0) -> None:
         """Have the pool do what it was given first."""
         self.started.pop(index).set()
         await turns()
@@ -123,11 +123,11 @@ def test_an_append_is_read_once_it_is_on_the_disk(tmp_path: Path) -> None:
             assert waiting is not None
             await turns()
             bench.produce()
-            await bench.let_go()
+            await bench.release()
             await waiting
             assert bench.partition.flushed(appended) is None
             assert bench.bounds == (1, 1) and bench.offsets() == [0] and bench.woken == 1
-            await bench.let_go()
+            await bench.release()
             assert bench.bounds == (2, 2) and bench.woken == 2
             assert not bench.started
 
@@ -155,7 +155,7 @@ def test_what_is_below_the_limit_is_read_at_once_unless_it_stands_behind_what_is
             assert bench.bounds == (2, 2)
             waiting = bench.partition.flushed(fourth)
             assert waiting is not None, "else its producer would not find it"
-            await bench.let_go()
+            await bench.release()
             await waiting
             assert bench.partition.flushed(third) is None
             assert bench.bounds == (4, 4) and not bench.started, "one flush is enough"
@@ -164,7 +164,7 @@ def test_what_is_below_the_limit_is_read_at_once_unless_it_stands_behind_what_is
             bench.produce()
             assert bench.bounds == (5, 5)
             await turns()
-            await bench.let_go()
+            await bench.release()
             assert bench.bounds == (6, 6)
 
     run(work)
@@ -183,15 +183,15 @@ def test_flushes_beside_each_other_let_go_of_what_each_has_taken_along(tmp_path:
                 await turns()
                 bench.produce()
                 assert len(bench.started) == 2 and bench.bounds == (0, 0)
-                await bench.let_go(first)
+                await bench.release(first)
                 assert bench.bounds == ((1, 1) if first == 0 else (2, 2))
-                await bench.let_go()
+                await bench.release()
                 assert bench.bounds == (2, 2)
                 await background
-                await bench.let_go()
+                await bench.release()
                 assert bench.bounds == (3, 3)
                 while bench.started:
-                    await bench.let_go()
+                    await bench.release()
 
     run(work)
 
@@ -202,7 +202,7 @@ def test_a_transaction_is_stable_once_its_marker_is_on_the_disk(tmp_path: Path) 
             bench.produce(transactional=True)
             assert bench.bounds == (0, 0), "not the transaction holds readers back, but the disk"
             await turns()
-            await bench.let_go()
+            await bench.release()
             assert bench.bounds == (0, 1)
             marker = bench.mark()
             assert bench.bounds == (0, 1)
@@ -211,14 +211,14 @@ def test_a_transaction_is_stable_once_its_marker_is_on_the_disk(tmp_path: Path) 
             assert waiting is not None
             await turns()
             bench.produce(transactional=True)
-            await bench.let_go()
+            await bench.release()
             await waiting
             assert bench.bounds == (2, 2) and bench.woken == woken + 1
-            await bench.let_go()
+            await bench.release()
             assert bench.bounds == (2, 3), "the next one has begun"
             bench.mark(commit=False)
             await turns()
-            await bench.let_go()
+            await bench.release()
             assert bench.bounds == (4, 4)
 
     run(work)
@@ -232,13 +232,13 @@ def test_flush_ms_holds_back_what_waits_for_it(tmp_path: Path) -> None:
             late = bench.produce(NOW + 100)
             assert bench.bounds == (1, 1) and bench.partition.flushed(late) is not None
             await turns()
-            await bench.let_go()
+            await bench.release()
             assert bench.bounds == (2, 2)
             bench.produce(NOW + 110)
             bench.flusher.sync_due(NOW + 210)
             await turns()
             assert bench.bounds == (3, 3) and len(bench.started) == 1, "by the clock: nobody waits"
-            await bench.let_go()
+            await bench.release()
 
     run(work)
 
@@ -251,7 +251,7 @@ def test_settings_that_change_meanwhile_let_nothing_through_and_leave_nothing_be
             bench.partition.configure(TopicConfig())
             bench.produce()
             assert bench.bounds == (0, 0), "what stands behind cannot be read before"
-            await bench.let_go()
+            await bench.release()
             assert bench.bounds == (2, 2)
             assert not bench.partition.holds_back, "no more to look at"
             bench.produce()
@@ -261,7 +261,7 @@ def test_settings_that_change_meanwhile_let_nothing_through_and_leave_nothing_be
             bench.produce()
             assert bench.bounds == (3, 3)
             await turns()
-            await bench.let_go()
+            await bench.release()
             assert bench.bounds == (4, 4)
 
     run(work)
@@ -275,7 +275,7 @@ def test_a_flush_that_fails_lets_nothing_through(tmp_path: Path) -> None:
             await turns()
             behind = bench.produce()
             bench.disk.failing = {"sync"}
-            await bench.let_go()
+            await bench.release()
             with pytest.raises(KafkaError):
                 await waiting
             later = bench.partition.flushed(behind)
@@ -294,7 +294,7 @@ def test_coordinators_read_what_they_have_written(tmp_path: Path) -> None:
             bench.produce()
             assert len(list(bench.partition.read_all())) == 1
             await turns()
-            await bench.let_go()
+            await bench.release()
 
     run(work)
 
@@ -307,7 +307,7 @@ def test_retention_leaves_what_nobody_could_read_yet(tmp_path: Path) -> None:
             later = NOW + 10_000
             assert log.shortening.apply_retention(later, upper_bound=partition.high_watermark) == []
             await turns()
-            await bench.let_go()
+            await bench.release()
             assert log.shortening.apply_retention(later, upper_bound=partition.high_watermark)
             assert log.log_start_offset == 1
 

@@ -9,9 +9,9 @@ import pytest
 
 from kafka_client.errors import ConfigError
 from logd.broker.cluster.zookeeper_settings import zookeeper_settings
+from logd.broker_server import membership_of
 from logd.config.load import from_properties
 from logd.config.zookeeper import ZooKeeperConfig
-from logd.embedded import membership_of
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from tests.support.certificates import Authority
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.metadata.embedded import FILE_NAME, EmbeddedStore
 from logd.metadata.image import Change, ClusterImage, TopicImage
+from logd.metadata.journal_store import FILE_NAME, JournalStore
 from logd.storage.disk import PosixDisk
 
 
@@ -16,7 +16,7 @@ def topic(name: str, number: int) -> TopicImage:
 
 def write(folder: Path, *writes: list[Change]) -> None:
     async def run() -> None:
-        store = EmbeddedStore(folder, PosixDisk())
+        store = JournalStore(folder, PosixDisk())
         store.load()
         for changes in writes:
             await store.write(changes)
@@ -26,7 +26,7 @@ def write(folder: Path, *writes: list[Change]) -> None:
 
 
 def load(folder: Path) -> ClusterImage:
-    store = EmbeddedStore(folder, PosixDisk())
+    store = JournalStore(folder, PosixDisk())
     image = store.load()
     store.close()
     return image
@@ -60,7 +60,7 @@ def test_a_long_journal_is_rewritten_to_what_it_adds_up_to(tmp_path: Path) -> No
     changes = [topic("same", number % 100 + 1).as_change() for number in range(300)]
     write(tmp_path, *[[change] for change in changes])
     before = (tmp_path / FILE_NAME).stat().st_size
-    store = EmbeddedStore(tmp_path, PosixDisk())
+    store = JournalStore(tmp_path, PosixDisk())
     image = store.load()
     store.compact(image)
     store.close()
@@ -82,7 +82,7 @@ def test_a_write_that_fails_leaves_the_journal_as_it_was(
         raise OSError(28, "No space left on device")
 
     async def run() -> None:
-        store = EmbeddedStore(tmp_path, PosixDisk())
+        store = JournalStore(tmp_path, PosixDisk())
         store.load()
         await store.write([topic("one", 1).as_change()])
         with monkeypatch.context() as patched:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from kafka_client.topic_partition import TopicPartition
 from logd.metadata.broker_index import BrokerIndex
-from logd.metadata.embedded import FILE_NAME, EmbeddedStore
 from logd.metadata.image import (
     BrokerImage,
     Change,
@@ -24,6 +23,7 @@ from logd.metadata.image import (
     broker_gone,
     replicas_offline,
 )
+from logd.metadata.journal_store import FILE_NAME, JournalStore
 from logd.storage.disk import PosixDisk
 
 BROKERS = range(1, 5)
@@ -154,11 +154,11 @@ def test_a_replica_that_is_taken_away_is_not_offline_any_more() -> None:
     assert not image.offline_of(2)
 
 
-def test_an_embedded_nodes_journal_has_nothing_of_this(tmp_path: Path) -> None:
+def test_a_standalone_brokers_journal_has_nothing_of_this(tmp_path: Path) -> None:
     """Of a journal written before there were partitions the image says none; rewritten it is as it was."""
     encoded = b'[{"type":"topic","name":"t","id":"%b","partitions":3,"configs":{}}]' % (b"01" * 16)
     (tmp_path / FILE_NAME).write_bytes(b"%08x %b\n" % (crc32(encoded), encoded))
-    store = EmbeddedStore(tmp_path, PosixDisk())
+    store = JournalStore(tmp_path, PosixDisk())
     image = store.load()
     store.close()
     assert image.topics == {"t": TopicImage(name="t", topic_id=b"\1" * 16, partitions=3)}

@@ -14,8 +14,8 @@ from kafka_client.errors import ErrorCode, Fenced, KafkaError
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.placement import Start
 from logd.metadata.controller.topics import NewTopic
-from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import BrokerImage, Change, ClusterImage
+from logd.metadata.journal_store import JournalStore
 from logd.metadata.serving import ServingController
 from logd.storage.disk import PosixDisk
 
@@ -142,8 +142,8 @@ async def test_who_stops_waiting_stops_nothing() -> None:
 
 
 @in_loop
-async def test_the_embedded_journal_serves_as_a_store(tmp_path: Path) -> None:
-    store = EmbeddedStore(tmp_path, PosixDisk())
+async def test_the_journal_serves_as_a_store(tmp_path: Path) -> None:
+    store = JournalStore(tmp_path, PosixDisk())
     image = store.load()
     serving = ServingController(
         Controller(image, epoch=1), store, publish=lambda _: None, resigned=lambda: None
@@ -152,6 +152,6 @@ async def test_the_embedded_journal_serves_as_a_store(tmp_path: Path) -> None:
     new = NewTopic(name="t", topic_id=b"t" * 16, start=Start(0, 0), partitions=2)
     await serving.do(lambda c: c.create_topic(new))
     store.close()
-    again = EmbeddedStore(tmp_path, PosixDisk())
+    again = JournalStore(tmp_path, PosixDisk())
     assert again.load().as_changes() == image.as_changes()
     again.close()

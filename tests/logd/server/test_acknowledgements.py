@@ -11,8 +11,8 @@ import pytest
 from kafka_client.wire.api_keys import ApiKey
 from logd.api.dispatch.dispatch import Outcome, Serving
 from logd.api.request.context import RequestContext
+from logd.broker_server import BrokerServer
 from logd.config.load import from_properties
-from logd.embedded import EmbeddedBroker
 from logd.server.connection import HELD_MAX
 
 SECONDS = 100
@@ -68,7 +68,7 @@ def answer(number: int) -> bytes:
 def played(tmp_path: Path, story: Callable[[Stage], Awaitable[None]]) -> None:
     async def run() -> None:
         config = from_properties({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}).config
-        broker = EmbeddedBroker(config)
+        broker = BrokerServer(config)
         await broker.start()
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", broker.broker.endpoint.port)

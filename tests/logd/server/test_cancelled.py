@@ -12,8 +12,8 @@ from kafka_client.errors import ConnectionClosed
 from kafka_client.wire.messages.list_groups import ListGroupsRequest
 from logd.api.dispatch.dispatch import Outcome, Serving
 from logd.api.request.context import RequestContext
+from logd.broker_server import BrokerServer
 from logd.config.load import from_properties
-from logd.embedded import EmbeddedBroker
 
 
 def giving_up(serving: Serving) -> Serving:
@@ -29,7 +29,7 @@ def giving_up(serving: Serving) -> Serving:
 
 async def test_its_connection_ends(tmp_path: Path) -> None:
     config = from_properties({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}).config
-    broker = EmbeddedBroker(config)
+    broker = BrokerServer(config)
     await broker.start()
     try:
         async with Client(f"127.0.0.1:{broker.broker.endpoint.port}") as client:

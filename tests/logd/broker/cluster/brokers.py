@@ -13,9 +13,9 @@ from logd.broker.cluster.member import Member
 from logd.broker.cluster.membership import ClusterMembership
 from logd.broker.cluster.zookeeper_settings import zookeeper_settings
 from logd.broker.partition.partition import Partition
+from logd.broker_server import BrokerServer
 from logd.config.load import from_properties
 from logd.config.zookeeper import ZooKeeperConfig
-from logd.embedded import EmbeddedBroker
 from logd.metadata.image import PartitionImage
 from logd.metadata.zookeeper.session.clock import boottime
 
@@ -36,7 +36,7 @@ class Brokers:
         """What leases of brokers go by that are started from now on."""
         self.wall_clock_ms: Callable[[], int] = wall_clock_ms
         """What all of them take the time of day from."""
-        self.up: dict[int, EmbeddedBroker] = {}
+        self.up: dict[int, BrokerServer] = {}
         self._ids = range(1, count + 1)
 
     async def __aenter__(self) -> Self:
@@ -62,7 +62,7 @@ class Brokers:
         zookeeper: str | None = None,
         connection_timeout_ms: int | None = None,
         **other: str,
-    ) -> EmbeddedBroker:
+    ) -> BrokerServer:
         """A broker that is not started, of another ZooKeeper or with other settings if they are given."""
         config = from_properties(
             {
@@ -85,7 +85,7 @@ class Brokers:
         membership = ClusterMembership(
             zookeeper_settings(ZooKeeperConfig.of(config.explicit)), clock=self.clock
         )
-        return EmbeddedBroker(config, membership=membership, now_ms=lambda: self.wall_clock_ms())
+        return BrokerServer(config, membership=membership, now_ms=lambda: self.wall_clock_ms())
 
     def member(self, id_: int) -> Member:
         membership = self.up[id_].broker.membership
@@ -100,7 +100,7 @@ class Brokers:
         return ",".join(f"127.0.0.1:{each.broker.endpoint.port}" for each in self.up.values())
 
     @property
-    def controller(self) -> EmbeddedBroker:
+    def controller(self) -> BrokerServer:
         (found,) = [each for each in self.up.values() if each.broker.catalog.controller is not None]
         return found
 

@@ -11,7 +11,7 @@ from typing import Any
 from kafka_client.wire import ApiKey
 from logd.api.dispatch.dispatch import Outcome, Serving
 from logd.api.request.context import RequestContext
-from logd.embedded import EmbeddedBroker
+from logd.broker_server import BrokerServer
 
 _KEY = struct.Struct(">h")
 
@@ -39,7 +39,7 @@ async def _never() -> Any:
 
 
 @contextmanager
-def hanging(broker: EmbeddedBroker) -> Iterator[Hanging]:
+def hanging(broker: BrokerServer) -> Iterator[Hanging]:
     """In the end it serves again, on other connections."""
     state = Hanging()
     broker.intercept(state.wrap)

@@ -26,8 +26,8 @@ from logd.broker.cluster.replication.led_partitions import LedPartitions
 from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
 from logd.broker.cluster.replication.replica_fetchers import ReplicaFetchers
 from logd.broker.partition.partition import Partition
+from logd.broker_server import BrokerServer
 from logd.config.load import from_properties
-from logd.embedded import EmbeddedBroker
 from logd.metadata.controller.alter_partition import NewIsr
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
@@ -63,9 +63,9 @@ class Node:
                 **self.cluster.settings,
             }
         )
-        self.embedded = EmbeddedBroker(config.config)
-        await self.embedded.start()
-        broker = self.embedded.broker
+        self.server = BrokerServer(config.config)
+        await self.server.start()
+        broker = self.server.broker
         self.epoch = self.cluster.next_epoch()
         self.peers = PeerConnections(self.id, lambda: self.cluster.image.brokers, LISTENER)
         own = self.own
@@ -104,13 +104,13 @@ class Node:
         return self.id, self.epoch
 
     def registration(self) -> BrokerImage:
-        port = self.embedded.broker.endpoint.port
+        port = self.server.broker.endpoint.port
         endpoint = Endpoint(LISTENER, "127.0.0.1", port, LISTENER)
         return BrokerImage(id=self.id, epoch=self.epoch, endpoints=(endpoint,))
 
     @property
     def partition(self) -> Partition:
-        return self.embedded.broker.catalog.partitions[TP]
+        return self.server.broker.catalog.partitions[TP]
 
     async def stop(self) -> None:
         """The others hear of it; what was acknowledged stays."""
@@ -119,12 +119,12 @@ class Node:
         self.is_up = False
         await self.assignment.stop()
         await self.peers.close()
-        await self.embedded.stop()
+        await self.server.stop()
         self.cluster.decide(lambda controller: controller.change_brokers(gone=[self.id]))
 
     async def own_topic(self, configs: dict[str, str]) -> None:
         new = NewTopic(name=TOPIC, topic_id=TOPIC_ID, partitions=1, configs=configs, start=Start(0, 0))
-        await self.embedded.broker.catalog.add(new)
+        await self.server.broker.catalog.add(new)
 
 
 class Nodes:
@@ -194,7 +194,7 @@ class Nodes:
         for node in self.nodes.values():
             if not (node.is_up and node.hears):
                 continue
-            if state is not None and TP in node.embedded.broker.catalog.partitions:
+            if state is not None and TP in node.server.broker.catalog.partitions:
                 node.assignment.assign(node.partition, state)
                 node.leading.heard(changes)
 

@@ -9,9 +9,9 @@ from typing import Any
 from kafka_client.records import build_batch
 from logd.broker.cluster.membership import ClusterMembership
 from logd.broker.cluster.zookeeper_move import SingleNode, move_in
+from logd.broker_server import BrokerServer
 from logd.config.broker import BrokerConfig
 from logd.config.load import from_properties
-from logd.embedded import EmbeddedBroker
 from logd.metadata.image import ClusterImage
 from logd.metadata.zookeeper.moving import Standing
 from logd.metadata.zookeeper.session.session import Session
@@ -80,15 +80,15 @@ def single(folder: Path, disk: Disk | None = None) -> SingleNode:
     return SingleNode((str(folder / "a"), str(folder / "b")), NODE, disk=disk)
 
 
-def alone(folder: Path) -> EmbeddedBroker:
+def alone(folder: Path) -> BrokerServer:
     """The broker by itself, in two log directories."""
-    return EmbeddedBroker(_config(folder))
+    return BrokerServer(_config(folder))
 
 
-def among_others(folder: Path, zookeeper: str, **identity: Any) -> EmbeddedBroker:
+def among_others(folder: Path, zookeeper: str, **identity: Any) -> BrokerServer:
     """The same in a cluster."""
     config = _config(folder, **{"zookeeper.connect": zookeeper})
-    return EmbeddedBroker(config, membership=ClusterMembership(settings(zookeeper, **identity)))
+    return BrokerServer(config, membership=ClusterMembership(settings(zookeeper, **identity)))
 
 
 def _config(folder: Path, **more: str) -> BrokerConfig:

@@ -36,7 +36,7 @@ async def delete(node: Node, offset: int, timeout_ms: int = LONG_MS) -> DeleteRe
     request = DeleteRecordsRequest(
         topics=[DeleteRecordsTopic(name=TOPIC, partitions=[partition])], timeout_ms=timeout_ms
     )
-    async with Client(f"127.0.0.1:{node.embedded.broker.endpoint.port}") as client:
+    async with Client(f"127.0.0.1:{node.server.broker.endpoint.port}") as client:
         response = await client.request(request)
     ((result,),) = (topic.partitions for topic in response.topics)
     found: DeleteRecordsPartitionResult = result

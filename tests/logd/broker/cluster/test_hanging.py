@@ -16,8 +16,8 @@ from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopic
 from kafka_client.wire.messages.list_offsets import ListOffsetsRequest
 from logd.broker.cluster import member as members
 from logd.broker.cluster.peer_connections import PeerConnections
+from logd.broker_server import BrokerServer
 from logd.config.load import from_properties
-from logd.embedded import EmbeddedBroker
 from logd.metadata.image import BrokerImage, Endpoint
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.logd.broker.cluster.hanging import hanging
@@ -93,7 +93,7 @@ async def test_nobody_waits_for_a_broker_that_is_gone(zookeeper: str, tmp_path: 
 
 async def test_connections_are_to_one_registration(tmp_path: Path) -> None:
     config = from_properties({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}).config
-    broker = EmbeddedBroker(config)
+    broker = BrokerServer(config)
     await broker.start()
     port = broker.broker.endpoint.port
     endpoints = (Endpoint("PLAINTEXT", "127.0.0.1", port, "PLAINTEXT"),)

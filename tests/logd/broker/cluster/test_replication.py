@@ -84,7 +84,7 @@ async def test_a_client_waits_for_the_others_as_long_as_it_says(tmp_path: Path) 
                 )
             ],
         )
-        async with Client(f"127.0.0.1:{nodes.leader.embedded.broker.endpoint.port}") as client:
+        async with Client(f"127.0.0.1:{nodes.leader.server.broker.endpoint.port}") as client:
             response = await client.request(request)
         ((answer,),) = (topic.partition_responses for topic in response.responses)
         assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
@@ -260,7 +260,7 @@ async def test_one_that_lacks_what_the_leader_has_deleted_begins_afresh(tmp_path
         for n in range(4):
             await acknowledged(nodes.leader, f"gone-{n}", count=2)
         leader = nodes.leader.partition
-        nodes.leader.embedded.broker.housekeeping.discard(leader.delete_records_before(9))
+        nodes.leader.server.broker.housekeeping.discard(leader.delete_records_before(9))
         await nodes.until(lambda: nodes.nodes[2].partition.log_start_offset == 9)  # told with the next answer
         await nodes.nodes[3].start()
         await nodes.until(lambda: set(nodes.state.isr) == {1, 2, 3})
@@ -273,7 +273,7 @@ async def test_a_client_produces_through_elections(tmp_path: Path) -> None:
     """The image has each leader in turn; every record that was acknowledged is there once, in order."""
     async with Nodes(tmp_path, count=2) as nodes:
         await nodes.create_topic()
-        port = nodes.leader.embedded.broker.endpoint.port
+        port = nodes.leader.server.broker.endpoint.port
         async with Client(f"127.0.0.1:{port}") as client, BatchProducer(client) as producer:
             for n in range(50):
                 await (await producer.send(TOPIC, 0, [(n, None, b"%d" % n, ())]))
@@ -302,7 +302,7 @@ async def test_the_latest_offset_is_not_told_before_it_is_known_again(tmp_path: 
             leader.partition.produce(memoryview(build_batch([(2000, None, value, ())])), 2000, 1)
         elected = dataclasses.replace(nodes.state, leader_epoch=1, partition_epoch=1)
         leader.assignment.assign(leader.partition, elected)
-        port = leader.embedded.broker.endpoint.port
+        port = leader.server.broker.endpoint.port
 
         async def found(timestamp: int, version: int = 7, **by: int) -> tuple[int, int]:
             return await asyncio.to_thread(ask, port, timestamp, version, **by)

@@ -12,8 +12,8 @@ import pytest
 
 from kafka_client import Admin, BatchProducer, Client, NewTopic
 from kafka_client.topic_partition import TopicPartition
+from logd.broker_server import BrokerServer
 from logd.config.load import from_properties
-from logd.embedded import EmbeddedBroker
 from logd.storage.names import PARTITION_METADATA
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.support.depth import deep
@@ -148,7 +148,7 @@ async def read_by_itself(stray: Path, name: str) -> int:
     if not (log / PARTITION_METADATA).read_bytes():
         (log / PARTITION_METADATA).unlink()
     settings = {"log.dirs": str(alone), "listeners": "PLAINTEXT://127.0.0.1:0"}
-    broker = EmbeddedBroker(from_properties(settings).config)
+    broker = BrokerServer(from_properties(settings).config)
     await broker.start()
     try:
         ((topic, index, start, end, _),) = broker.ends()

@@ -10,8 +10,8 @@ import pytest
 
 from kafka_client.topic_partition import TopicPartition
 from logd.broker.cluster.zookeeper_move import look
-from logd.metadata.embedded import FILE_NAME, MOVED_NAME, EmbeddedStore
 from logd.metadata.image import Change, ClusterImage
+from logd.metadata.journal_store import FILE_NAME, MOVED_NAME, JournalStore
 from logd.metadata.zookeeper import batches, moving
 from logd.metadata.zookeeper.errors import ChrootTaken, UnfinishedMove
 from logd.metadata.zookeeper.moving import Standing, begin, steps
@@ -63,7 +63,7 @@ def journal_of(folder: Path) -> list[Change] | None:
     (home,) = [each.parent for each in folder.glob("*/metadata.journal*")]
     if not (home / FILE_NAME).exists():
         return None
-    store = EmbeddedStore(home, PosixDisk())
+    store = JournalStore(home, PosixDisk())
     try:
         return store.load().as_changes()
     finally:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kafka_client.wire import ApiKey
-from logd.metadata.embedded import FILE_NAME
+from logd.metadata.journal_store import FILE_NAME
 from millstream.commands.cluster.cli import app
 from millstream.terminal.status import Status
 from tests.support.depth import deep

@@ -63,7 +63,7 @@ class JournalDisk(Protocol):
         """Wait until the names in a directory are on the disk."""
 
 
-class EmbeddedStore:
+class JournalStore:
     """A ``MetadataStore`` in the directory given; fsync runs in ``executor``."""
 
     def __init__(self, directory: Path, disk: JournalDisk, executor: Executor | None = None) -> None:

@@ -62,7 +62,7 @@ def membership_of(
     return ClusterMembership(zookeeper_settings(ZooKeeperConfig.of(config.explicit)), failed=failed)
 
 
-class EmbeddedBroker:
+class BrokerServer:
     """Call `start`, in the end `stop`, both in the loop; everything else is for in between.
 
     `on_dead` is called when the last log directory has failed: `stop` then; `on_shutdown` when an operator
