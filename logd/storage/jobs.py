@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -54,56 +55,59 @@ class Saved(Protocol):
         """Drop the indexes from memory."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushContents:
+    """The files of one log that a flush writes and syncs.
+
+    `files` are synced, and `writes` and `snapshots` made and synced. `epochs` is the leader epoch checkpoint
+    to write, in one of the log's directories; None if the file is current. `segments` are those whose indexes
+    are in `writes`; without segments the records are safe, but recovery has to read them. `obsolete` files
+    are unlinked at the end.
+    """
+
+    files: Sequence[File]
+    writes: Sequence[DiskWrite] = ()
+    snapshots: Sequence[SnapshotWrite] = ()
+    epochs: tuple[Path, bytes] | None = None
+    segments: Sequence[Saved] = ()
+    obsolete: Sequence[Path] = ()
+
+
 class Flush:
     """The fsyncs of one log up to `end_offset`. Run it, then pass it to `LogFlusher.finish_flush`.
 
-    `files` are synced, and `writes` made and synced; then `directories` are synced, if names have changed.
-    `epochs` is the leader epoch checkpoint to write, in one of the directories; None if the file is current.
-    `turn` is the log's lock: a flush relies on the results of the previous one. `segments` are those whose
-    indexes are in `writes`; without segments the records are safe, but recovery has to read them. `obsolete`
-    files are unlinked at the end.
+    `directories` are those whose names have changed. `turn` is the log's lock: a flush relies on the results
+    of the previous one.
     """
 
-    __slots__ = (
-        "_directories",
-        "_disk",
-        "_epochs",
-        "_files",
-        "_health",
-        "_obsolete",
-        "_turn",
-        "_writes",
-        "end_offset",
-        "segments",
-        "snapshots",
-    )
+    __slots__ = ("_contents", "_directories", "_disk", "_health", "_turn", "end_offset")
 
     def __init__(
         self,
         health: Health,
         disk: Disk,
+        contents: FlushContents,
         *,
-        files: Sequence[File],
-        writes: Sequence[DiskWrite] = (),
-        snapshots: Sequence[SnapshotWrite] = (),
         directories: Sequence[Path],
-        epochs: tuple[Path, bytes] | None = None,
         end_offset: int,
         turn: threading.Lock,
-        segments: Sequence[Saved] = (),
-        obsolete: Sequence[Path] = (),
     ) -> None:
         self._health = health
         self._disk = disk
-        self._files = files
-        self._writes = (*writes, *snapshots)
-        self.snapshots = snapshots
+        self._contents = contents
         self._directories = directories
-        self._epochs = epochs
         self.end_offset = end_offset
         self._turn = turn
-        self.segments = segments
-        self._obsolete = obsolete
+
+    @property
+    def segments(self) -> Sequence[Saved]:
+        """The segments whose indexes this flush writes."""
+        return self._contents.segments
+
+    @property
+    def snapshots(self) -> Sequence[SnapshotWrite]:
+        """The producer snapshots that this flush writes."""
+        return self._contents.snapshots
 
     def is_of(self, health: Health) -> bool:
         """Return True if this flush is for a log in the directory of `health`."""
@@ -120,16 +124,17 @@ class Flush:
     def _run(self) -> None:
         if self._health.failure is not None:
             raise self._health.error()
+        contents = self._contents
         try:
-            for file in self._files:
+            for file in contents.files:
                 file.sync()
-            for write in self._writes:
+            for write in (*contents.writes, *contents.snapshots):
                 write.run()
-            if self._epochs is not None:
-                write_atomically(self._disk, *self._epochs, sync_name=False)
+            if contents.epochs is not None:
+                write_atomically(self._disk, *contents.epochs, sync_name=False)
             for directory in self._directories:
                 self._disk.sync_folder(directory)
-            for path in self._obsolete:
+            for path in contents.obsolete:
                 self._disk.unlink(path)
         except FileNotFoundError:
             # The whole log was deleted meanwhile and its directory renamed: nothing is left to sync.

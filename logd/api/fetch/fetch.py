@@ -50,9 +50,9 @@ def serve(
         from logd.api.fetch.follower_fetch import note_follower_offsets, refuse
 
         if broker.leading is None:
-            read.refused = refuse(request, session)
+            read.refuse(refuse(request, session))
         else:
-            read.refused = note_follower_offsets(broker, broker.leading, request, version)
+            read.refuse(note_follower_offsets(broker, broker.leading, request, version))
     outcome = read(request.max_wait_ms <= 0)
     if outcome is None or isinstance(outcome, NeedsColdRead):
         return Delayed(broker.loop, broker.cold_reads, broker.wakeups, request.max_wait_ms, read, outcome)

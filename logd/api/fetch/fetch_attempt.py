@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.wire.fetch import PartitionFetched
-from logd.api.current_leaders import Find
 from logd.broker.cluster.replica_selector import ReadElsewhere
 from logd.broker.partition.fencing import LogDiverged, check_last_fetched, check_leader_epoch
 from logd.storage import NotResident, is_resident, warm
@@ -18,12 +17,9 @@ from logd.storage.disk import CACHED_ONLY
 
 if TYPE_CHECKING:
     from kafka_client.records.slice import FileSlice
-    from kafka_client.wire.fetch import FetchPartition, ReceivedFetch, Topic
-    from logd.api.fetch.follower_fetch import Refused
-    from logd.broker.cluster.replica_selector import RackReplicas
-    from logd.broker.cluster.replication.led_partitions import LedPartitions
-    from logd.broker.cluster.replication.replication_quota import ThrottledFetch
-    from logd.broker.fetching.cold_reads import ColdReadRounds, Job
+    from kafka_client.wire.fetch import FetchPartition, Topic
+    from logd.api.fetch.fetch_reader import FetchReader
+    from logd.broker.fetching.cold_reads import Job
     from logd.broker.fetching.fetch_session import SessionPartition
     from logd.broker.partition.partition import Partition
 
@@ -45,31 +41,16 @@ RECORD_ROUNDS_MAX = 2
 
 
 class FetchAttempt:
-    """`read` each partition, then `look`. What has come of it so far:
+    """An attempt to answer `reader`: call `read` for each partition, then `look`.
 
-    ``size`` bytes of records; ``found``, the partitions that are there and may have news; how many are
-    ``missing``; ``has_failed``, so that the answer does not wait, nor with ``has_news``, where a follower is
-    to hear from where on, or how far if ``is_prompt``, a partition reaches; ``jobs`` that have to be run
-    before these partitions can be read; ``looks``, what `look` has to look at.
-
-    ``any_replica``: the reader may be answered by a follower (KIP-392); ``replica_selector``: chooses
-    the replica to read from instead of this leader; ``leading``: what a follower's fetch is checked by.
+    `found` are the partitions that exist and may have news, and `missing` is the number of the others. `jobs`
+    have to be run before a partition can be read. `looks` is the input of `look`. The response does not wait
+    if `has_failed`, nor if `has_news`: a follower has to hear of a new log start offset or high watermark.
     """
 
     __slots__ = (
-        "_any_replica",
         "_bytes_max",
-        "_closest",
-        "_find",
-        "_is_committed",
-        "_is_follower",
-        "_is_plain",
-        "_is_prompt",
-        "_leading",
-        "_refused",
-        "_request",
-        "_rounds",
-        "_throttle",
+        "_reader",
         "found",
         "has_failed",
         "has_news",
@@ -79,34 +60,11 @@ class FetchAttempt:
         "size",
     )
 
-    def __init__(
-        self,
-        request: ReceivedFetch,
-        is_committed: bool,
-        find: Find,
-        bytes_max: int,
-        rounds: ColdReadRounds,
-        refused: Refused,
-        any_replica: bool,
-        replica_selector: RackReplicas | None,
-        is_prompt: bool,
-        throttle: ThrottledFetch | None,
-        leading: LedPartitions | None,
-    ) -> None:
-        self._request = request
-        self._is_committed = is_committed
-        self._is_follower = request.replica_id >= 0
-        self._is_plain = not (is_committed or self._is_follower)
-        self._find = find
+    def __init__(self, reader: FetchReader, bytes_max: int) -> None:
+        self._reader = reader
         self._bytes_max = bytes_max
-        self._rounds = rounds
-        self._refused = refused
-        self._any_replica = any_replica
-        self._closest = replica_selector
-        self._is_prompt = is_prompt
-        self._throttle = throttle
-        self._leading = leading
         self.size = self.missing = 0
+        """Bytes of records so far, and missing partitions."""
         self.has_failed = self.has_news = False
         self.found: list[Partition] = []
         self.jobs: list[Job] = []
@@ -119,8 +77,9 @@ class FetchAttempt:
         partition = self._partition_of(name, asked, fetched)
         if partition is None:
             return
-        is_committed = self._is_committed
-        bound = partition.high_watermark if self._is_plain else self._bound(partition)
+        reader = self._reader
+        is_committed = reader.is_committed
+        bound = partition.high_watermark if reader.is_plain else self._bound(partition)
         piece, is_recent = None, True
         try:
             piece, is_recent = self._piece(partition, asked, bound)
@@ -130,8 +89,8 @@ class FetchAttempt:
             return
         except NotResident as need:
             self.jobs.append(need.job)
-        if piece is not None and self._throttle is not None:
-            piece = self._throttle.let_through(partition, piece)
+        if piece is not None and reader.throttle is not None:
+            piece = reader.throttle.let_through(partition, piece)
         if piece is not None:
             self.size += piece.length
             if is_committed or not is_recent:
@@ -142,8 +101,8 @@ class FetchAttempt:
             else:
                 self.found.append(partition)
             return
-        elif held is not None and self._is_follower:
-            self.has_news |= self._is_prompt or held.log_start_offset != partition.log_start_offset
+        elif held is not None and reader.is_follower:
+            self.has_news |= reader.is_prompt or held.log_start_offset != partition.log_start_offset
         self.found.append(partition)
         fetched.append(
             PartitionFetched(
@@ -154,17 +113,18 @@ class FetchAttempt:
                 partition.log_start_offset,
                 b"" if piece is None else piece,
                 () if is_committed else None,
-                removal_offset=-1 if self._leading is None else _removal_offset(partition, asked),
+                removal_offset=-1 if reader.leading is None else _removal_offset(partition, asked),
             )
         )
 
     def _partition_of(self, name: Topic, asked: FetchPartition, fetched: Fetched) -> Partition | None:
         """Return the partition to read. None if the error that refuses it was added to ``fetched``."""
+        reader = self._reader
         try:
-            topic = self._find(name)
+            topic = reader.find(name)
             if topic is None:
                 raise _unknown(name)
-            if self._any_replica:
+            if reader.any_replica:
                 partition = topic.readable(asked.partition)
             else:
                 partition = topic.partition(asked.partition, asked.current_leader_epoch)
@@ -175,7 +135,7 @@ class FetchAttempt:
                 self.missing += 1
             fetched.append(PartitionFetched(asked.partition, error.code))
             return None
-        if self._refused and (code := self._refused.get((name, asked.partition))):
+        if reader.refused and (code := reader.refused.get((name, asked.partition))):
             self.has_failed = True
             fetched.append(PartitionFetched(asked.partition, code))
             return None
@@ -189,13 +149,13 @@ class FetchAttempt:
             return _without_records(partition)._replace(preferred_read_replica=reason.replica)
         if isinstance(reason, LogDiverged):
             response = _diverged(partition, reason)
-            if self._leading is None:
+            if self._reader.leading is None:
                 return response
             return response._replace(removal_offset=_removal_offset(partition, asked))
         return PartitionFetched(asked.partition, _code_of(reason, partition, asked.fetch_offset))
 
     def _bound(self, partition: Partition) -> int:
-        return partition.readable_to(committed=self._is_committed, follower=self._is_follower)
+        return partition.readable_to(committed=self._reader.is_committed, follower=self._reader.is_follower)
 
     def _piece(
         self, partition: Partition, asked: FetchPartition, bound: int
@@ -204,13 +164,14 @@ class FetchAttempt:
 
         Raises KafkaError, NotResident, LogDiverged, ReadElsewhere.
         """
+        reader = self._reader
         if asked.current_leader_epoch >= 0:
             check_leader_epoch(partition, asked.current_leader_epoch)
         offset = asked.fetch_offset
-        if self._leading is not None and offset < partition.log.removal_offset:
-            self._leading.check_removals(partition, self._request.replica_id, offset)
-        if self._closest is not None and partition.is_leader:
-            self._closest.check(partition, offset)
+        if reader.leading is not None and offset < partition.log.removal_offset:
+            reader.leading.check_removals(partition, reader.request.replica_id, offset)
+        if reader.replica_selector is not None and partition.is_leader:
+            reader.replica_selector.check(partition, offset)
         if asked.last_fetched_epoch >= 0:
             check_last_fetched(partition, asked.last_fetched_epoch, offset)
         if offset == bound and not partition.is_offline:
@@ -228,13 +189,13 @@ class FetchAttempt:
             return partition.read(
                 offset,
                 limit,
-                committed=self._is_committed,
-                follower=self._is_follower,
+                committed=reader.is_committed,
+                follower=reader.is_follower,
                 min_one_batch=first,
-                wants_records=not self._is_follower,
+                wants_records=not reader.is_follower,
             ), False
         except NotResident:
-            self._rounds.check(partition)
+            self._reader.rounds.check(partition)
             raise
 
     def look(self) -> list[Job]:
@@ -245,7 +206,7 @@ class FetchAttempt:
         for fetched, place, partition, asked, piece in self.looks:
             try:
                 self._check_resident(partition, asked, piece)
-                if self._is_committed:
+                if self._reader.is_committed:
                     aborted = self._aborted(partition, asked.fetch_offset, piece)
                     fetched[place] = fetched[place]._replace(aborted=aborted)
             except KafkaError as error:
@@ -253,16 +214,16 @@ class FetchAttempt:
             except NotResident as need:
                 jobs.append(need.job)
         if jobs:
-            self._rounds.of_records += 1
+            self._reader.rounds.of_records += 1
         return jobs
 
     def _check_resident(self, partition: Partition, asked: FetchPartition, piece: FileSlice) -> None:
         """Raise NotResident where sending would wait for the disk; the end of the log is not looked at."""
         if partition.log.reader.is_recent(asked.fetch_offset) or is_resident(piece):
             return
-        if self._rounds.failure is not None:
-            self._rounds.check(partition)
-        if self._rounds.of_records < RECORD_ROUNDS_MAX:
+        if self._reader.rounds.failure is not None:
+            self._reader.rounds.check(partition)
+        if self._reader.rounds.of_records < RECORD_ROUNDS_MAX:
             raise NotResident(partial(warm, piece))
 
     def _aborted(self, partition: Partition, start: int, piece: FileSlice) -> list[tuple[int, int]]:
@@ -272,7 +233,7 @@ class FetchAttempt:
                 end = partition.log.reader.end_of(piece, start)
             return [(entry.producer_id, entry.first_offset) for entry in partition.aborted(start, end)]
         except NotResident:
-            self._rounds.check(partition)
+            self._reader.rounds.check(partition)
             raise
 
 

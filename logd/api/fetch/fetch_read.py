@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kafka_client.errors import ErrorCode
 from kafka_client.records.slice import FileSlice
-from kafka_client.wire.fetch import NODES, RACKS, TOPIC_IDS, PartitionFetched, encode_fetch_response
-from logd.api.current_leaders import Find, tell_leaders
+from kafka_client.wire.fetch import NODES, TOPIC_IDS, PartitionFetched, encode_fetch_response
+from logd.api.current_leaders import tell_leaders
 from logd.api.fetch.fetch_attempt import FetchAttempt
-from logd.broker.fetching.cold_reads import ColdReadRounds
+from logd.api.fetch.fetch_reader import FetchReader
 from logd.broker.fetching.delayed import NeedsColdRead
 from logd.broker.fetching.fetch_session import NO_SESSION, OPENING_EPOCH, FetchSession
 
@@ -40,25 +40,17 @@ class FetchRead:
     """
 
     __slots__ = (
-        "_any_replica",
         "_asked_on",
         "_broker",
-        "_closest",
         "_correlation_id",
         "_epoch",
-        "_find",
         "_found",
-        "_is_committed",
-        "_is_prompt",
-        "_leading",
         "_missing",
+        "_reader",
         "_request",
-        "_rounds",
         "_session",
-        "_throttle",
         "_version",
         "_wanted",
-        "refused",
     )
 
     def __init__(
@@ -77,26 +69,18 @@ class FetchRead:
         self._correlation_id = correlation_id
         self._session = session
         self._epoch = session.epoch if session is not None else 0
-        self._is_committed = request.is_committed
-        is_follower = request.replica_id >= 0
-        self._any_replica = version >= RACKS and not is_follower
-        selector = broker.replica_selector
-        self._closest = None if selector is None or is_follower else selector.to(request.rack_id, asked_on)
-        self._is_prompt = selector is not None and is_follower
-        """Whether followers hear at once how far is committed: consumers read from them."""
-        self._leading = leading = broker.leading if is_follower else None
-        self._throttle = leading.throttle(request.replica_id) if leading is not None else None
-        catalog = broker.catalog
-        self._find: Find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
+        self._reader = FetchReader(broker, request, version, asked_on)
         self._wanted: Sequence[tuple[Topic, FetchPartition, None]] = ()
         if session is None:
             self._wanted = [(name, asked, None) for name, wanted in request.topics for asked in wanted]
-        self.refused: Refused = {}
-        self._rounds = ColdReadRounds()
         self._found: list[Partition] = []
         """Partitions that are watched: those that existed when the wait began and may have news."""
         self._missing = -1
         """Partitions that were not there when the wait began; below zero before that."""
+
+    def refuse(self, refused: Refused) -> None:
+        """Answer these partitions with their error codes, without reading them."""
+        self._reader.refused = refused
 
     def watch(self, waiter: FollowerWaiter) -> None:
         """See `Attempt`."""
@@ -115,7 +99,7 @@ class FetchRead:
 
     def warmed(self, error: OSError | None) -> None:
         """See `Attempt`."""
-        self._rounds.ended(error)
+        self._reader.rounds.ended(error)
 
     def __call__(self, final: bool) -> Answer | NeedsColdRead | None:
         """Return the response, or None if there is too little, no error and ``final`` is false."""
@@ -123,22 +107,10 @@ class FetchRead:
         if session is not None and session.epoch != self._epoch:
             return self._overtaken(session)
         bytes_max = min(request.max_bytes, self._broker.config.fetch_max_bytes)
-        throttle = self._throttle
+        throttle = self._reader.throttle
         if throttle is not None:
             throttle.size = 0
-        attempt = FetchAttempt(
-            request,
-            self._is_committed,
-            self._find,
-            bytes_max,
-            self._rounds,
-            self.refused,
-            self._any_replica,
-            self._closest,
-            self._is_prompt,
-            throttle,
-            self._leading,
-        )
+        attempt = FetchAttempt(self._reader, bytes_max)
         answers: Answers = []
         fetched: list[PartitionFetched[FileSlice]] = []
         last_name: Topic | None = None
@@ -173,7 +145,7 @@ class FetchRead:
     def _tell_leaders(self, answers: Answers) -> Sequence[Node]:
         if self._version < NODES:
             return ()
-        return tell_leaders(answers, _MISLED, self._find, self._broker.cluster, self._asked_on)
+        return tell_leaders(answers, _MISLED, self._reader.find, self._broker.cluster, self._asked_on)
 
     def _may_wait(self, missing: int) -> bool:
         """Return True unless all partitions are missing, or one disappeared since the wait began."""
@@ -194,7 +166,7 @@ class FetchRead:
                 [(name, asked) for name, asked, _ in self._wanted],
                 by_topic_ids=self._version >= TOPIC_IDS,
                 privileged=request.replica_id >= 0,
-                is_prompt=self._is_prompt,
+                is_prompt=self._reader.is_prompt,
                 follower=request.replica_id,
                 now_ms=self._broker.loop.time() * 1000,
             )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kafka_client.backoff import Backoff
@@ -52,10 +52,31 @@ NO_LEASE: Final = Lease()
 log = logging.getLogger("logd.cluster")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberFacts:
+    """Functions that return what the member says and uses: registration, settings, wall clock."""
+
+    registration: Callable[[], Registration]
+    config: Callable[[], BrokerConfig]
+    now_ms: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberCallbacks:
+    """Functions that the member calls when something has happened."""
+
+    failed: Callable[[MillstreamError], None]
+    """The broker may not go on: another one has its id."""
+    controller_changed: Callable[[int], None]
+    """Another broker is the controller, or nobody (-1)."""
+    applied: Callable[[list[Change]], None]
+    """Called with each batch of changes, after the image has them."""
+
+
 class Member:
-    """`image` is the broker's, which `catalog` changes. `failed` is called when the broker may not go on:
-    another one has its id; `controller_changed` with who is the controller, -1 for nobody, and `applied`
-    with each batch of changes, behind it.
+    """This broker as a member of the cluster: registered, a candidate for controller, and kept up to date.
+
+    `image` is the broker's, which `catalog` changes.
     """
 
     def __init__(
@@ -66,12 +87,8 @@ class Member:
         *,
         image: ClusterImage,
         catalog: TopicCatalog,
-        registration: Callable[[], Registration],
-        config: Callable[[], BrokerConfig],
-        now_ms: Callable[[], int],
-        failed: Callable[[MillstreamError], None],
-        controller_changed: Callable[[int], None],
-        applied: Callable[[list[Change]], None],
+        facts: MemberFacts,
+        callbacks: MemberCallbacks,
     ) -> None:
         self.node_id = node_id
         self.epoch = -1
@@ -81,10 +98,8 @@ class Member:
         """Called when a controller has told everything: another one, or after a registration."""
         self._image = image
         self._catalog = catalog
-        self._config = config
-        self._failed = failed
-        self._tell_controller = controller_changed
-        self._applied = applied
+        self._facts = facts
+        self._callbacks = callbacks
         self._inbox = Inbox(image)
         self._registered_with = self._lease = NO_LEASE
         self._taking = asyncio.Lock()
@@ -93,12 +108,12 @@ class Member:
         self._registrar = Registrar(
             session,
             node_id,
-            lambda: replace(registration(), is_shutting_down=self._is_leaving),
-            now_ms,
+            lambda: replace(facts.registration(), is_shutting_down=self._is_leaving),
+            facts.now_ms,
             self._registered,
             self._registration_failed,
         )
-        self._candidate = Candidate(session, node_id, self._controller_changed, now_ms)
+        self._candidate = Candidate(session, node_id, self._controller_changed, facts.now_ms)
         self._controlling: ControllerRole | None = None
         self._asking: set[asyncio.Timeout] = set()
         """Questions to the controller there is; each is over when there is another, or none."""
@@ -184,7 +199,7 @@ class Member:
         log.info("broker %d is registered, epoch %d", self.node_id, registered.epoch)
 
     def _registration_failed(self, error: ZooKeeperError) -> None:
-        self._failed(error)
+        self._callbacks.failed(error)
 
     def _controller_changed(self, seen: Seen) -> None:
         self._end_controlling()
@@ -195,10 +210,10 @@ class Member:
             self._controlling = self._begun(seen.elected)
             self._controlling.start()
         self._catalog.controller = self._controlling
-        self._tell_controller(seen.broker_id)
+        self._callbacks.controller_changed(seen.broker_id)
 
     def _begun(self, elected: Elected) -> ControllerRole:
-        return ControllerRole(self.session, elected, self, self._config, self._resign)
+        return ControllerRole(self.session, elected, self, self._facts.config, self._resign)
 
     async def request(self, broker: int, message: Message, *, lane: str = "") -> Any:
         """Ask a broker, which may be this one. MillstreamError."""
@@ -331,7 +346,7 @@ class Member:
     async def _apply(self, changes: list[Change], *, was_complete: bool) -> None:
         await self._catalog.follow(changes)
         self.peers.brokers_changed()
-        self._applied(changes)
+        self._callbacks.applied(changes)
         if not self._inbox.is_complete:
             return
         self._lease = self._registered_with

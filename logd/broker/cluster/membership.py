@@ -21,12 +21,12 @@ from kafka_client.wire.messages.allocate_producer_ids import (
 )
 from logd.broker.cluster.controlled_shutdown import ControlledShutdown
 from logd.broker.cluster.failed_log_dirs import FailedLogDirs
-from logd.broker.cluster.member import Member
+from logd.broker.cluster.member import Member, MemberCallbacks, MemberFacts
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.replica_selector import ReplicaSelector
 from logd.broker.cluster.replication.assignment import Assignment
 from logd.broker.cluster.replication.led_partitions import LedPartitions
-from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
+from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, FetchingBroker, ReplicaFetcher
 from logd.broker.cluster.replication.replica_fetchers import ReplicaFetchers
 from logd.broker.cluster.replication.replication_quota import ReplicationQuota
 from logd.broker.coordinators.peers import Cluster, Leadership
@@ -174,12 +174,16 @@ class ClusterMembership:
             peers,
             image=broker.image,
             catalog=broker.catalog,
-            registration=lambda: registration_of(broker),
-            config=lambda: broker.config,
-            now_ms=broker.now_ms,
-            failed=self._failed,
-            controller_changed=broker.controller_changed,
-            applied=lambda changes: _applied(broker, changes),
+            facts=MemberFacts(
+                registration=lambda: registration_of(broker),
+                config=lambda: broker.config,
+                now_ms=broker.now_ms,
+            ),
+            callbacks=MemberCallbacks(
+                failed=self._failed,
+                controller_changed=broker.controller_changed,
+                applied=lambda changes: _applied(broker, changes),
+            ),
         )
         broker.controller_link = member
         self._failed_log_dirs = FailedLogDirs(
@@ -218,13 +222,15 @@ class ClusterMembership:
     def _fetcher(self, broker: HostBroker, member: Member, leader: int) -> ReplicaFetcher:
         return ReplicaFetcher(
             leader,
-            node_id=broker.node_id,
-            broker_epoch=lambda: member.epoch,
+            follower=FetchingBroker(
+                node_id=broker.node_id,
+                broker_epoch=lambda: member.epoch,
+                truncations=broker.truncations,
+                discard=broker.housekeeping.discard,
+                now_ms=broker.now_ms,
+            ),
             peers=member.peers,
-            truncations=broker.truncations,
-            discard=broker.housekeeping.discard,
             settings=FetcherSettings.of(broker.config),
-            now_ms=broker.now_ms,
             quota=self.follower_quota,
         )
 

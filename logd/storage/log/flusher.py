@@ -8,16 +8,13 @@ transactions are in their index's file already; a flush forces it to the disk.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 from kafka_client.errors import CorruptRecordBatch
-from logd.storage.disk import File, write_atomically
-from logd.storage.jobs import FileWrite, Flush
+from logd.storage.disk import write_atomically
+from logd.storage.jobs import FileWrite, Flush, FlushContents
 from logd.storage.log.state import LogState
 from logd.storage.names import LEADER_EPOCHS, PARTITION_METADATA
-from logd.storage.producers.snapshots import SnapshotWrite
-from logd.storage.segment import Segment
 
 NEVER = 2**63 - 1
 SNAPSHOT_BYTES = 1024 * 1024
@@ -134,12 +131,14 @@ class LogFlusher:
         except (OSError, CorruptRecordBatch) as error:
             raise state.failed("writing indexes", error) from error
         return self._flush_job(
-            files,
-            writes=[*writes, *id_write],
-            snapshots=snapshots,
-            epochs=self._unwritten_epochs(),
-            segments=segments,
-            obsolete=obsolete,
+            FlushContents(
+                files=files,
+                writes=[*writes, *id_write],
+                snapshots=snapshots,
+                epochs=self._unwritten_epochs(),
+                segments=segments,
+                obsolete=obsolete,
+            )
         )
 
     def _unwritten_epochs(self) -> tuple[Path, bytes] | None:
@@ -163,7 +162,7 @@ class LogFlusher:
             writes = self._unsynced_id()
         except OSError as error:
             raise state.failed("flushing", error) from error
-        return self._flush_job(files, writes=writes)
+        return self._flush_job(FlushContents(files=files, writes=writes))
 
     def _unsynced_id(self) -> list[FileWrite]:
         if not self.is_id_unsynced:
@@ -171,18 +170,9 @@ class LogFlusher:
         state = self._state
         return [FileWrite(state.disk.open(state.directory / PARTITION_METADATA), 0, b"")]
 
-    def _flush_job(
-        self,
-        files: list[File],
-        *,
-        writes: Sequence[FileWrite] = (),
-        snapshots: Sequence[SnapshotWrite] = (),
-        epochs: tuple[Path, bytes] | None = None,
-        segments: Sequence[Segment] = (),
-        obsolete: Sequence[Path] = (),
-    ) -> Flush:
+    def _flush_job(self, contents: FlushContents) -> Flush:
         state = self._state
-        if epochs is not None:
+        if contents.epochs is not None:
             self.names_changed()
         self.unflushed_since_ms = NEVER
         self.sync_started_to = state.log_end_offset
@@ -192,15 +182,10 @@ class LogFlusher:
         return Flush(
             state.health,
             state.disk,
-            files=files,
-            writes=writes,
-            snapshots=snapshots,
+            contents,
             directories=directories,
-            epochs=epochs,
             end_offset=state.log_end_offset,
             turn=self._flushing,
-            segments=segments,
-            obsolete=obsolete,
         )
 
     def _take_snapshot_if_due(self) -> list[Path]:

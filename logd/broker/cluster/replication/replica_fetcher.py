@@ -95,36 +95,39 @@ class Truncating(Protocol):
     async def note_removals(self, partition: Partition, offset: int) -> None: ...
 
 
-class ReplicaFetcher:
-    """The fetcher of the partitions that broker `leader` leads.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchingBroker:
+    """The broker that follows: its id and epoch (KIP-903), and its means to change its logs."""
 
-    `node_id` and `broker_epoch` are this broker's own (KIP-903). `discard` has files deleted. `quota` limits
-    the copying of throttled partitions.
+    node_id: int
+    broker_epoch: Callable[[], int]
+    truncations: Truncating
+    discard: Callable[[Sequence[Deletion]], None]
+    """Deletes files of segments."""
+    now_ms: Callable[[], int]
+
+
+class ReplicaFetcher:
+    """The fetcher of the partitions that broker `leader` leads; `follower` is this broker.
+
+    `peers` are the connections to other brokers. `quota` limits the copying of throttled partitions.
     """
 
     def __init__(
         self,
         leader: int,
         *,
-        node_id: int,
-        broker_epoch: Callable[[], int],
+        follower: FetchingBroker,
         peers: Asking,
-        truncations: Truncating,
-        discard: Callable[[Sequence[Deletion]], None],
         settings: FetcherSettings,
-        now_ms: Callable[[], int],
         quota: ReplicationQuota | None = None,
     ) -> None:
         self.leader = leader
         self._quota = quota
         self.following: dict[TopicPartition, FollowedPartition] = {}
-        self._node_id = node_id
-        self._broker_epoch = broker_epoch
+        self._follower = follower
         self._peers = peers
-        self._truncations = truncations
-        self._discard = discard
         self._settings = settings
-        self._now_ms = now_ms
         self._lane = f"fetch-{leader}"
         self._session: FetchSession[FollowedPartition] = FetchSession(
             is_wanted=True, partition_max_bytes=settings.replica_fetch_max_bytes
@@ -283,9 +286,9 @@ class ReplicaFetcher:
 
     async def _cut(self, following: FollowedPartition, truncate: Truncate) -> None:
         if truncate.fully:
-            await self._truncations.begin_afresh(following.partition, truncate.offset)
+            await self._follower.truncations.begin_afresh(following.partition, truncate.offset)
         else:
-            await self._truncations.truncate(following.partition, truncate.offset)
+            await self._follower.truncations.truncate(following.partition, truncate.offset)
         if truncate.misses_removals:
             log.warning(
                 "%s begins anew at %d: broker %d had compacted away deletions or transaction markers before "
@@ -316,7 +319,7 @@ class ReplicaFetcher:
             timestamp=timestamp,
         )
         request = ListOffsetsRequest(
-            replica_id=self._node_id,
+            replica_id=self._follower.node_id,
             topics=[ListOffsetsTopic(name=following.tp.topic, partitions=[asked])],
         )
         response = await self._peers.request(self.leader, request)
@@ -334,7 +337,7 @@ class ReplicaFetcher:
         settings = self._settings
         payload = await connection.call(
             lambda correlation_id: encode_request(
-                request, version, correlation_id, f"broker-{self._node_id}-fetcher"
+                request, version, correlation_id, f"broker-{self._follower.node_id}-fetcher"
             ),
             timeout=(settings.replica_fetch_wait_max_ms + settings.replica_socket_timeout_ms) / 1000,
         )
@@ -344,7 +347,7 @@ class ReplicaFetcher:
 
     def _request(self) -> FetchRequest:
         settings, session = self._settings, self._session
-        broker_epoch = self._broker_epoch()
+        broker_epoch = self._follower.broker_epoch()
         if broker_epoch != self._asked_as:
             # The leader counts only what this registration says, also of partitions that do not change.
             session.restart()
@@ -352,7 +355,7 @@ class ReplicaFetcher:
         touched, self._touched = self._touched, {}
         changes = session.changes(self._wanted, touched, by_topic_ids=True)
         return FetchRequest(
-            replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=broker_epoch),
+            replica_state=ReplicaState(replica_id=self._follower.node_id, replica_epoch=broker_epoch),
             max_wait_ms=settings.replica_fetch_wait_max_ms,
             min_bytes=settings.replica_fetch_min_bytes,
             max_bytes=settings.replica_fetch_response_max_bytes,
@@ -394,7 +397,7 @@ class ReplicaFetcher:
         if came.removal_offset > following.partition.log.removal_offset:
             # Before anything is copied: who fetches from this replica one day is told the same.
             self._session.repeat(following.tp)
-            work = partial(self._truncations.note_removals, following.partition, came.removal_offset)
+            work = partial(self._follower.truncations.note_removals, following.partition, came.removal_offset)
             return self._begin(following, work)
         if came.error_code or diverging is not None:
             # A leader counts what is said: it has not counted this, and would hear no more of it in silence.
@@ -416,9 +419,11 @@ class ReplicaFetcher:
             base_offset = int.from_bytes(records[:_BASE_OFFSET_BYTES], "big")
             first = core.check_base_offset(base_offset, came.log_start_offset)
             if first is not None:
-                self._begin(following, partial(self._truncations.begin_afresh, partition, first.offset))
+                self._begin(
+                    following, partial(self._follower.truncations.begin_afresh, partition, first.offset)
+                )
                 return
-            copied = partition.copy(records, self._now_ms())
+            copied = partition.copy(records, self._follower.now_ms())
             if not copied.batches:
                 raise KafkaError(
                     ErrorCode.MESSAGE_TOO_LARGE,
@@ -436,5 +441,5 @@ class ReplicaFetcher:
             partition.advance_high_watermark()
         start = min(came.log_start_offset, partition.high_watermark)
         if start > partition.log_start_offset:
-            self._discard(partition.delete_records_before(start))
+            self._follower.discard(partition.delete_records_before(start))
             self._touched[following.tp] = None  # the leader is to hear of it

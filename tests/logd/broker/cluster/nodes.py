@@ -23,7 +23,7 @@ from kafka_client.wire.messages.alter_partition import (
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.replication.assignment import Assignment
 from logd.broker.cluster.replication.led_partitions import LedPartitions
-from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
+from logd.broker.cluster.replication.replica_fetcher import FetcherSettings, FetchingBroker, ReplicaFetcher
 from logd.broker.cluster.replication.replica_fetchers import ReplicaFetchers
 from logd.broker.partition.partition import Partition
 from logd.broker_server import BrokerServer
@@ -79,15 +79,17 @@ class Node:
         fetchers = ReplicaFetchers(
             lambda leader: ReplicaFetcher(
                 leader,
-                node_id=self.id,
-                broker_epoch=lambda: self.epoch,
+                follower=FetchingBroker(
+                    node_id=self.id,
+                    broker_epoch=lambda: self.epoch,
+                    truncations=broker.truncations,
+                    discard=broker.housekeeping.discard,
+                    now_ms=broker.now_ms,
+                ),
                 peers=self.peers,
-                truncations=broker.truncations,
-                discard=broker.housekeeping.discard,
                 settings=FetcherSettings(
                     replica_fetch_wait_max_ms=self.cluster.fetch_wait_ms, replica_fetch_backoff_ms=20
                 ),
-                now_ms=broker.now_ms,
             )
         )
         self.assignment = Assignment(self.id, self.leading, fetchers)

@@ -16,13 +16,9 @@ async def test_it_grows_from_a_moment_to_the_setting() -> None:
     nobody: Any = None
     fetcher = ReplicaFetcher(
         1,
-        node_id=2,
-        broker_epoch=lambda: 0,
+        follower=nobody,
         peers=nobody,
-        truncations=nobody,
-        discard=nobody,
         settings=FetcherSettings(replica_fetch_backoff_ms=LIMIT_MS),
-        now_ms=lambda: 0,
     )
     following: Any = SimpleNamespace(failures=0, not_before=0.0)
     loop = asyncio.get_running_loop()
