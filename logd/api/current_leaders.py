@@ -46,16 +46,16 @@ def tell_leaders(
     A leader that is not alive, or has no such listener, is told without an address.
     """
     nodes: dict[int, Node] = {}
-    for name, told in answers:
+    for name, partitions in answers:
         topic = find(name)
         if topic is None:
             continue
-        for place, answer in enumerate(told):
+        for place, answer in enumerate(partitions):
             if answer.error_code not in codes:
                 continue
             leader = cluster.leader_of(TopicPartition(topic.name, answer.partition))
             if leader is not None:
-                told[place] = answer._replace(leader=leader)
+                partitions[place] = answer._replace(leader=leader)
                 node = cluster.node(leader.id, asked_on)
                 if node is not None:
                     nodes[node.id] = node

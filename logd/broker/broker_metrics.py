@@ -72,10 +72,10 @@ class BrokerMetrics:
         yield {"delayedOperation": "Fetch"}, {"PurgatorySize": self._broker.wakeups.waiting}
 
     def _replicas(self) -> Values:
-        held = self._broker.catalog.partitions.values()
+        partitions = self._broker.catalog.partitions.values()
         return {
-            "PartitionCount": len(held),
-            "LeaderCount": sum(partition.is_leader for partition in held),
+            "PartitionCount": len(partitions),
+            "LeaderCount": sum(partition.is_leader for partition in partitions),
             "OfflineReplicaCount": self._offline(),
             "ProducerIdCount": self._producers(),
             **self._in_sync(),
@@ -96,7 +96,7 @@ class BrokerMetrics:
             count = len(self._broker.catalog.partitions)
             return dict.fromkeys(_IN_SYNC, 0) | {"AtMinIsrPartitionCount": count}
         led, changes = leading.led.values(), leading.isr_changes
-        told = (
+        counts = (
             sum(each.is_under_replicated for each in led),
             sum(each.spare < 0 for each in led),
             sum(each.spare == 0 for each in led),
@@ -104,7 +104,7 @@ class BrokerMetrics:
             changes.expansions,
             changes.refusals,
         )
-        return dict(zip(_IN_SYNC, told, strict=True))
+        return dict(zip(_IN_SYNC, counts, strict=True))
 
     def _cluster(self) -> Values:
         membership, image = self._broker.membership, self._broker.image
@@ -143,11 +143,11 @@ class BrokerMetrics:
             )
 
     def _fetch_sessions(self) -> Values:
-        told = self._broker.fetch_sessions.statistics()
+        statistics = self._broker.fetch_sessions.statistics()
         return {
-            "NumIncrementalFetchSessions": told["sessions"],
-            "NumIncrementalFetchPartitionsCached": told["partitions"],
-            "IncrementalFetchSessionEvictions-total": told["evictions"],
+            "NumIncrementalFetchSessions": statistics["sessions"],
+            "NumIncrementalFetchPartitionsCached": statistics["partitions"],
+            "IncrementalFetchSessionEvictions-total": statistics["evictions"],
         }
 
     def _requests(self) -> Iterable[tuple[Mapping[str, str], Values]]:

@@ -37,19 +37,19 @@ class BrokerIndex:
     Sets returned are the index itself: look, and do not hold on to one beyond the next change.
     """
 
-    __slots__ = ("_held", "_led", "_not_preferred", "_preferred", "leaderless", "reassigning")
+    __slots__ = ("_led", "_not_preferred", "_preferred", "_replicas", "leaderless", "reassigning")
 
     def __init__(self) -> None:
         self.leaderless: set[TopicPartition] = set()
         self.reassigning: set[TopicPartition] = set()
-        self._held: dict[int, set[TopicPartition]] = defaultdict(set)
+        self._replicas: dict[int, set[TopicPartition]] = defaultdict(set)
         self._led: dict[int, set[TopicPartition]] = defaultdict(set)
         self._preferred: dict[int, int] = defaultdict(int)
         self._not_preferred: dict[int, set[TopicPartition]] = defaultdict(set)
 
     def held_by(self, broker: int) -> Set[TopicPartition]:
         """Partitions of which the broker is a replica."""
-        return self._held.get(broker, _NOTHING)
+        return self._replicas.get(broker, _NOTHING)
 
     def led_by(self, broker: int) -> Set[TopicPartition]:
         """Partitions whose leader it is."""
@@ -66,7 +66,7 @@ class BrokerIndex:
     @property
     def brokers(self) -> list[int]:
         """Every broker that holds a partition, alive or not, in order."""
-        return sorted(broker for broker, held in self._held.items() if held)
+        return sorted(broker for broker, replicas in self._replicas.items() if replicas)
 
     @property
     def preferred_brokers(self) -> list[int]:
@@ -76,7 +76,7 @@ class BrokerIndex:
     def add(self, tp: TopicPartition, state: Assigned) -> None:
         """Add a partition with its new state; call `remove` with the old state before."""
         for replica in state.replicas:
-            self._held[replica].add(tp)
+            self._replicas[replica].add(tp)
         preferred = state.replicas[0]
         self._preferred[preferred] += 1
         if state.leader != preferred:
@@ -91,7 +91,7 @@ class BrokerIndex:
     def remove(self, tp: TopicPartition, state: Assigned) -> None:
         """Remove a partition with its old state."""
         for replica in state.replicas:
-            self._held[replica].discard(tp)
+            self._replicas[replica].discard(tp)
         preferred = state.replicas[0]
         self._preferred[preferred] -= 1
         self._not_preferred[preferred].discard(tp)

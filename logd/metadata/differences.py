@@ -48,13 +48,13 @@ def _brokers(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
     for number in sorted(before.brokers.keys() - after.brokers.keys()):
         yield broker_gone(number)
     for number, broker in sorted(after.brokers.items()):
-        known = before.brokers.get(number)
-        had = set(before.offline_of(number)) if known and known.epoch == broker.epoch else set()
+        old = before.brokers.get(number)
+        had = set(before.offline_of(number)) if old and old.epoch == broker.epoch else set()
         offline = set(after.offline_of(number))
         if had - offline:
             yield broker_gone(number)  # no change says that a replica is back: the broker has to be
-            had, known = set(), None
-        if broker != known:
+            had, old = set(), None
+        if broker != old:
             yield broker.as_change()
         if offline - had:
             yield replicas_offline(number, offline - had)

@@ -128,10 +128,10 @@ class ClusterImage:
             case "topic":
                 self._apply_topic(change)
             case "topic-deleted":
-                gone = self.topics.pop(change["name"], None)
-                if gone is not None:
-                    self.deleted.add(gone.topic_id)
-                    self._forget_partitions(gone)
+                deleted = self.topics.pop(change["name"], None)
+                if deleted is not None:
+                    self.deleted.add(deleted.topic_id)
+                    self._forget_partitions(deleted)
             case "partition":
                 self._apply_partition(change)
             case "broker":

@@ -18,48 +18,50 @@ PRODUCER_ID_LEAP_UNREAD: Final = 2**40
 """Ids left out where it is not known which one is the highest."""
 
 Found: TypeAlias = Mapping[str, Mapping[int, bytes | None]]
-"""By topic and partition, the topic id that the log found says; None where it says none."""
+"""The topic id in the recovered log of each topic and partition; None if the log has none."""
 
 
 def recovered_changes(
     image: ClusterImage,
-    found: Found,
+    recovered: Found,
     *,
     new_topic_id: Callable[[], bytes],
     configs_for: Callable[[str], dict[str, str]],
 ) -> list[Change]:
     """Return the changes that add unknown topics, and partitions beyond a topic's count."""
     changes = []
-    for name, logs in found.items():
-        known = image.topics.get(name)
-        if known is None:
+    for name, logs in recovered.items():
+        existing = image.topics.get(name)
+        if existing is None:
             topic_id = next(filter(None, logs.values()), None) or new_topic_id()
             topic = TopicImage(
                 name=name, topic_id=topic_id, partitions=max(logs) + 1, configs=configs_for(name)
             )
             changes.append(topic.as_change())
             continue
-        last = max((index for index, said in logs.items() if said in (None, known.topic_id)), default=-1)
-        if last >= known.partitions:
-            changes.append(known._replace(partitions=last + 1).as_change())
+        last = max(
+            (index for index, topic_id in logs.items() if topic_id in (None, existing.topic_id)), default=-1
+        )
+        if last >= existing.partitions:
+            changes.append(existing._replace(partitions=last + 1).as_change())
     return changes
 
 
-def beyond(next_producer_id: int, found: Iterable[int]) -> int:
-    """Return the next producer id to hand out, when these ids were found in logs.
+def beyond(next_producer_id: int, producer_ids: Iterable[int]) -> int:
+    """Return the next producer id to hand out, when the logs contain these ids.
 
-    An id given twice makes the second producer's first batch a duplicate of the first one's: acknowledged,
-    and never stored. Of ids that a log's producer state has forgotten (``producer.id.expiration.ms``) no
-    batch is remembered, so that they do no harm.
+    If an id were given twice, the second producer's first batch would be a duplicate of the first one's:
+    acknowledged, and never stored. Ids that a log's producer state has forgotten
+    (``producer.id.expiration.ms``) do no harm, since none of their batches is remembered.
     """
-    highest = max(found, default=-1)
+    highest = max(producer_ids, default=-1)
     return next_producer_id if highest < next_producer_id else highest + 1 + PRODUCER_ID_LEAP
 
 
-def beyond_unread(next_producer_id: int, found: Iterable[int]) -> int:
-    """As `beyond`, when there are logs that could not be read and may hold ids that nobody here gave.
+def beyond_unread(next_producer_id: int, producer_ids: Iterable[int]) -> int:
+    """Return the next producer id to hand out, when unreadable logs may hold ids of another cluster.
 
-    None is beyond this one: a cluster that gives a thousand ids a second needs 34 years for so many. They are
-    no loss: there are eight million times as many, and a leap is made once a start at most.
+    The result is above all of them: a cluster that gives a thousand ids a second needs 34 years for so many.
+    The skipped ids are no loss: there are eight million times as many, and a start skips them at most once.
     """
-    return max(next_producer_id, *found, 0) + PRODUCER_ID_LEAP_UNREAD
+    return max(next_producer_id, *producer_ids, 0) + PRODUCER_ID_LEAP_UNREAD

@@ -76,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answers: list[Part] = []
         self._with_files = False
         self._waiting: Delayed[Answer] | asyncio.Task[Answered] | None = None
-        self._held: deque[asyncio.Future[bytes] | Answer] = deque()
+        self._responses: deque[asyncio.Future[bytes] | Answer] = deque()
         """Acknowledgements that are waited for and the answers behind them, in the requests' order."""
         self._is_settling = False
         self._is_held_up = False
@@ -114,10 +114,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
-        for held in self._held:
-            if isinstance(held, asyncio.Future):
-                held.cancel()
-        self._held.clear()
+        for response in self._responses:
+            if isinstance(response, asyncio.Future):
+                response.cancel()
+        self._responses.clear()
         # The output refers back to its connection: the buffer would live until the next garbage collection.
         self._received.close()
         self._output.close()
@@ -149,12 +149,12 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_waiting(self) -> bool:
         """Whether a request of its client is waited on."""
-        return self._waiting is not None or bool(self._held)
+        return self._waiting is not None or bool(self._responses)
 
     @property
     def unacknowledged(self) -> int:
         """Its client's requests that wait to be acknowledged, or for those before them."""
-        return len(self._held)
+        return len(self._responses)
 
     def unsent(self) -> dict[str, int] | None:
         """What waits for the client to read, see `Output.statistics`; None while nothing does."""
@@ -190,7 +190,7 @@ class Connection(asyncio.BufferedProtocol):
         """Serve whole requests until one has to wait, the client does not read, or no whole one is left."""
         received = self._received
         buffer, start, filled = received.buffer, received.start, received.filled
-        serve, held = self._owner.serve, self._held
+        serve, responses = self._owner.serve, self._responses
         self._is_held_up = False
         gathered = 0
         while filled - start >= 4:
@@ -202,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
             end = start + 4 + size
             if end > filled:
                 break
-            if held and (len(held) >= HELD_MAX or buffer[start + 4 : start + 6] != _PRODUCE):
+            if responses and (len(responses) >= HELD_MAX or buffer[start + 4 : start + 6] != _PRODUCE):
                 self._is_held_up = True
                 break
             try:
@@ -219,10 +219,10 @@ class Connection(asyncio.BufferedProtocol):
             if answer is None:
                 continue
             if isinstance(answer, asyncio.Future):
-                held.append(answer)
+                responses.append(answer)
                 answer.add_done_callback(self._acknowledged)
-            elif held and isinstance(answer, bytes | list):
-                held.append(answer)
+            elif responses and isinstance(answer, bytes | list):
+                responses.append(answer)
             elif isinstance(answer, bytes):
                 self._answers.append(answer)
                 gathered += len(answer)
@@ -285,10 +285,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._closed:
             return
         if isinstance(answer, asyncio.Future):
-            self._held.append(answer)
+            self._responses.append(answer)
             answer.add_done_callback(self._acknowledged)
-        elif answer is not None and self._held:
-            self._held.append(answer)
+        elif answer is not None and self._responses:
+            self._responses.append(answer)
         elif answer is not None:
             self._gather(answer)
             self._flush()
@@ -303,9 +303,9 @@ class Connection(asyncio.BufferedProtocol):
     def _settle(self) -> None:
         """Send the answers that are there, up to the first that is not, and go on."""
         self._is_settling = False
-        held = self._held
-        while held and not self._closed:
-            first = held[0]
+        responses = self._responses
+        while responses and not self._closed:
+            first = responses[0]
             if isinstance(first, asyncio.Future):
                 if not first.done():
                     break
@@ -316,7 +316,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._request_failed(error)
                     return
                 first = first.result()
-            held.popleft()
+            responses.popleft()
             self._gather(first)
         self._flush()
         self._go_on()

@@ -91,7 +91,11 @@ class Listener:
         bytes in memory that wait for all of these, the bound of one connection's, and bytes not yet read from
         files.
         """
-        unsent = [told for each in self._connections if (told := each.unsent()) is not None]
+        unsent = [
+            unsent_by_connection
+            for each in self._connections
+            if (unsent_by_connection := each.unsent()) is not None
+        ]
         return {
             "connections": len(self._connections),
             "connections_max": self.broker.config.max_connections,
@@ -99,9 +103,9 @@ class Listener:
             "unacknowledged_requests": sum(each.unacknowledged for each in self._connections),
             "connection_unacknowledged_requests_max": HELD_MAX,
             "connections_blocked": len(unsent),
-            "unsent_bytes": sum(told["bytes"] for told in unsent),
+            "unsent_bytes": sum(unsent_by_connection["bytes"] for unsent_by_connection in unsent),
             "connection_unsent_bytes_max": FLUSH_AT,
-            "unsent_file_bytes": sum(told["file_bytes"] for told in unsent),
+            "unsent_file_bytes": sum(unsent_by_connection["file_bytes"] for unsent_by_connection in unsent),
         }
 
     def admit(self, connection: Connection) -> str | None:

@@ -83,12 +83,12 @@ class Output:
         wait and are not read yet.
         """
         files = sum(part.length for part in self._parts if isinstance(part, FileSlice))
-        held = sum(len(part) for part in self._parts if not isinstance(part, FileSlice))
+        size = sum(len(part) for part in self._parts if not isinstance(part, FileSlice))
         if self._position and isinstance(self._parts[0], FileSlice):
             files -= self._position
         else:
-            held -= self._position
-        return {"bytes": held, "bytes_max": FLUSH_AT, "file_bytes": files}
+            size -= self._position
+        return {"bytes": size, "bytes_max": FLUSH_AT, "file_bytes": files}
 
     def send_bytes(self, data: bytes) -> None:
         """Send ``data`` after all that waits. Raises OSError when the connection is gone."""
@@ -156,8 +156,8 @@ class Output:
                 break
             count += 1
         if count > 1:
-            taken = [parts.popleft() for _ in range(count)]
-            parts.appendleft(_joined(taken))
+            parts_taken = [parts.popleft() for _ in range(count)]
+            parts.appendleft(_joined(parts_taken))
         return parts[0]
 
     def _send_part(self, part: bytes) -> int:

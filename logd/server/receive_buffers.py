@@ -96,8 +96,8 @@ class ReceiveBuffers:
         for free_size in sorted(self._free):
             if free_size >= max(size, announced):
                 return self._note_lent(self._take(free_size))
-        found = self._take(size) if size in self._free else mmap.mmap(-1, size)
-        return self._note_lent(found)
+        buffer = self._take(size) if size in self._free else mmap.mmap(-1, size)
+        return self._note_lent(buffer)
 
     def give_back(self, buffer: mmap.mmap, *, outgrown: bool = False) -> None:
         """Take a lent buffer back; the caller keeps no view of it.

@@ -64,11 +64,11 @@ async def _encode_later(handle: Callable[[], Awaitable[Message]], header: Reques
 def _load(api: Api) -> Serve:
     module = importlib.import_module(f"logd.api.handlers.{api.module}")
     if hasattr(module, "serve"):
-        found: Serve = module.serve
+        serve: Serve = module.serve
     else:
         wrap = _waiting if inspect.iscoroutinefunction(module.handle) else _decoding
-        found = wrap(module.REQUEST, module.handle)
+        serve = wrap(module.REQUEST, module.handle)
     if api.by_controller:
-        found = forwarding(found, module)
-    _served[api.key] = found
-    return found
+        serve = forwarding(serve, module)
+    _served[api.key] = serve
+    return serve

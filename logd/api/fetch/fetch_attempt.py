@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Fetched: TypeAlias = list[PartitionFetched[FileSlice]]
     Look: TypeAlias = tuple[Fetched, int, Partition, FetchPartition, FileSlice]
-    """Records to be looked at before they are sent, with the list their answer stands in, and its place."""
+    """Records to check before they are sent, with the list of responses and the index of theirs."""
 
 _ELSEWHERE = frozenset(
     (
@@ -34,30 +34,31 @@ _ELSEWHERE = frozenset(
         ErrorCode.UNKNOWN_LEADER_EPOCH,
     )
 )
-"""Errors of partitions that another broker leads: the client is told at once."""
+"""Errors of partitions that another broker leads; the response does not wait then."""
 
 RECORD_ROUNDS_MAX = 2
-"""How often the records of one answer are read in; what memory does not keep is sent as it comes."""
+"""How often the records of one response are read into memory; after that they are sent from the disk."""
 
 
 class FetchAttempt:
     """An attempt to answer `reader`: call `read` for each partition, then `look`.
 
-    `found` are the partitions that exist and may have news, and `missing` is the number of the others. `jobs`
-    have to be run before a partition can be read. `looks` is the input of `look`. The response does not wait
-    if `has_failed`, nor if `has_news`: a follower has to hear of a new log start offset or high watermark.
+    `watchable` are the partitions that exist and may have news; `missing` is the number of those that do not
+    exist. `jobs` have to be run before a partition can be read. `looks` is the input of `look`. The response
+    does not wait if `has_failed`, nor if `has_news`: a follower has to hear of a new log start offset or high
+    watermark.
     """
 
     __slots__ = (
         "_bytes_max",
         "_reader",
-        "found",
         "has_failed",
         "has_news",
         "jobs",
         "looks",
         "missing",
         "size",
+        "watchable",
     )
 
     def __init__(self, reader: FetchReader, bytes_max: int) -> None:
@@ -66,15 +67,19 @@ class FetchAttempt:
         self.size = self.missing = 0
         """Bytes of records so far, and missing partitions."""
         self.has_failed = self.has_news = False
-        self.found: list[Partition] = []
+        self.watchable: list[Partition] = []
         self.jobs: list[Job] = []
         self.looks: list[Look] = []
 
     def read(
-        self, name: Topic, asked: FetchPartition, held: SessionPartition | None, fetched: Fetched
+        self,
+        name: Topic,
+        request: FetchPartition,
+        session_partition: SessionPartition | None,
+        fetched: Fetched,
     ) -> None:
-        """Add a partition's answer to ``fetched``; none where there is no news for its session, ``held``."""
-        partition = self._partition_of(name, asked, fetched)
+        """Add a partition's response to ``fetched``, unless the session has no news of it."""
+        partition = self._partition_of(name, request, fetched)
         if partition is None:
             return
         reader = self._reader
@@ -82,10 +87,10 @@ class FetchAttempt:
         bound = partition.high_watermark if reader.is_plain else self._bound(partition)
         piece, is_recent = None, True
         try:
-            piece, is_recent = self._piece(partition, asked, bound)
+            piece, is_recent = self._piece(partition, request, bound)
         except (KafkaError, LogDiverged, ReadElsewhere) as reason:
             self.has_failed = True
-            fetched.append(self._unread(partition, asked, reason))
+            fetched.append(self._unread(partition, request, reason))
             return
         except NotResident as need:
             self.jobs.append(need.job)
@@ -94,30 +99,32 @@ class FetchAttempt:
         if piece is not None:
             self.size += piece.length
             if is_committed or not is_recent:
-                self.looks.append((fetched, len(fetched), partition, asked, piece))
-        elif held is not None and held.knows(partition):
-            if asked.fetch_offset >= bound:
-                held.watch(partition)
+                self.looks.append((fetched, len(fetched), partition, request, piece))
+        elif session_partition is not None and session_partition.knows(partition):
+            if request.fetch_offset >= bound:
+                session_partition.watch(partition)
             else:
-                self.found.append(partition)
+                self.watchable.append(partition)
             return
-        elif held is not None and reader.is_follower:
-            self.has_news |= reader.is_prompt or held.log_start_offset != partition.log_start_offset
-        self.found.append(partition)
+        elif session_partition is not None and reader.is_follower:
+            self.has_news |= (
+                reader.is_prompt or session_partition.log_start_offset != partition.log_start_offset
+            )
+        self.watchable.append(partition)
         fetched.append(
             PartitionFetched(
-                asked.partition,
+                request.partition,
                 0,
                 partition.high_watermark,
                 bound if is_committed else partition.last_stable_offset,
                 partition.log_start_offset,
                 b"" if piece is None else piece,
                 () if is_committed else None,
-                removal_offset=-1 if reader.leading is None else _removal_offset(partition, asked),
+                removal_offset=-1 if reader.leading is None else _removal_offset(partition, request),
             )
         )
 
-    def _partition_of(self, name: Topic, asked: FetchPartition, fetched: Fetched) -> Partition | None:
+    def _partition_of(self, name: Topic, request: FetchPartition, fetched: Fetched) -> Partition | None:
         """Return the partition to read. None if the error that refuses it was added to ``fetched``."""
         reader = self._reader
         try:
@@ -125,24 +132,24 @@ class FetchAttempt:
             if topic is None:
                 raise _unknown(name)
             if reader.any_replica:
-                partition = topic.readable(asked.partition)
+                partition = topic.readable(request.partition)
             else:
-                partition = topic.partition(asked.partition, asked.current_leader_epoch)
+                partition = topic.partition(request.partition, request.current_leader_epoch)
         except KafkaError as error:
             if error.code in _ELSEWHERE:
                 self.has_failed = True
             else:
                 self.missing += 1
-            fetched.append(PartitionFetched(asked.partition, error.code))
+            fetched.append(PartitionFetched(request.partition, error.code))
             return None
-        if reader.refused and (code := reader.refused.get((name, asked.partition))):
+        if reader.refused and (code := reader.refused.get((name, request.partition))):
             self.has_failed = True
-            fetched.append(PartitionFetched(asked.partition, code))
+            fetched.append(PartitionFetched(request.partition, code))
             return None
         return partition
 
     def _unread(
-        self, partition: Partition, asked: FetchPartition, reason: KafkaError | LogDiverged | ReadElsewhere
+        self, partition: Partition, request: FetchPartition, reason: KafkaError | LogDiverged | ReadElsewhere
     ) -> PartitionFetched[FileSlice]:
         """Return the response for a partition that is not read, with the reason."""
         if isinstance(reason, ReadElsewhere):
@@ -151,33 +158,33 @@ class FetchAttempt:
             response = _diverged(partition, reason)
             if self._reader.leading is None:
                 return response
-            return response._replace(removal_offset=_removal_offset(partition, asked))
-        return PartitionFetched(asked.partition, _code_of(reason, partition, asked.fetch_offset))
+            return response._replace(removal_offset=_removal_offset(partition, request))
+        return PartitionFetched(request.partition, _code_of(reason, partition, request.fetch_offset))
 
     def _bound(self, partition: Partition) -> int:
         return partition.readable_to(committed=self._reader.is_committed, follower=self._reader.is_follower)
 
     def _piece(
-        self, partition: Partition, asked: FetchPartition, bound: int
+        self, partition: Partition, request: FetchPartition, bound: int
     ) -> tuple[FileSlice | None, bool]:
         """Return the records below ``bound``, and whether they were appended lately.
 
         Raises KafkaError, NotResident, LogDiverged, ReadElsewhere.
         """
         reader = self._reader
-        if asked.current_leader_epoch >= 0:
-            check_leader_epoch(partition, asked.current_leader_epoch)
-        offset = asked.fetch_offset
+        if request.current_leader_epoch >= 0:
+            check_leader_epoch(partition, request.current_leader_epoch)
+        offset = request.fetch_offset
         if reader.leading is not None and offset < partition.log.removal_offset:
             reader.leading.check_removals(partition, reader.request.replica_id, offset)
         if reader.replica_selector is not None and partition.is_leader:
             reader.replica_selector.check(partition, offset)
-        if asked.last_fetched_epoch >= 0:
-            check_last_fetched(partition, asked.last_fetched_epoch, offset)
+        if request.last_fetched_epoch >= 0:
+            check_last_fetched(partition, request.last_fetched_epoch, offset)
         if offset == bound and not partition.is_offline:
             return None, True  # where most partitions of a large request are
         first, left = self.size == 0, self._bytes_max - self.size
-        limit = asked.max_bytes if asked.max_bytes < left else left
+        limit = request.max_bytes if request.max_bytes < left else left
         if limit <= 0:  # once the limit is passed it is below zero
             if not first:
                 return None, True
@@ -199,27 +206,28 @@ class FetchAttempt:
             raise
 
     def look(self) -> list[Job]:
-        """See that the records can be sent without waiting for the disk, and which of them were aborted;
-        returns what has to be read in for that.
+        """Check that the records can be sent without waiting for the disk, and add the aborted transactions.
+
+        Return jobs that read the records into memory, to be run before the next attempt.
         """
         jobs: list[Job] = []
-        for fetched, place, partition, asked, piece in self.looks:
+        for fetched, place, partition, request, piece in self.looks:
             try:
-                self._check_resident(partition, asked, piece)
+                self._check_resident(partition, request, piece)
                 if self._reader.is_committed:
-                    aborted = self._aborted(partition, asked.fetch_offset, piece)
+                    aborted = self._aborted(partition, request.fetch_offset, piece)
                     fetched[place] = fetched[place]._replace(aborted=aborted)
             except KafkaError as error:
-                fetched[place] = PartitionFetched(asked.partition, error.code)
+                fetched[place] = PartitionFetched(request.partition, error.code)
             except NotResident as need:
                 jobs.append(need.job)
         if jobs:
             self._reader.rounds.of_records += 1
         return jobs
 
-    def _check_resident(self, partition: Partition, asked: FetchPartition, piece: FileSlice) -> None:
+    def _check_resident(self, partition: Partition, request: FetchPartition, piece: FileSlice) -> None:
         """Raise NotResident where sending would wait for the disk; the end of the log is not looked at."""
-        if partition.log.reader.is_recent(asked.fetch_offset) or is_resident(piece):
+        if partition.log.reader.is_recent(request.fetch_offset) or is_resident(piece):
             return
         if self._reader.rounds.failure is not None:
             self._reader.rounds.check(partition)
@@ -227,7 +235,7 @@ class FetchAttempt:
             raise NotResident(partial(warm, piece))
 
     def _aborted(self, partition: Partition, start: int, piece: FileSlice) -> list[tuple[int, int]]:
-        """Aborted transactions with records in the piece, by their first offsets."""
+        """Return the aborted transactions with records in the piece, by their first offsets."""
         try:
             with CACHED_ONLY:
                 end = partition.log.reader.end_of(piece, start)
@@ -256,10 +264,10 @@ def _diverged(partition: Partition, end: LogDiverged) -> PartitionFetched[FileSl
     return _without_records(partition)._replace(diverging=(end.epoch, end.end_offset))
 
 
-def _removal_offset(partition: Partition, asked: FetchPartition) -> int:
+def _removal_offset(partition: Partition, request: FetchPartition) -> int:
     """Return the log's removal offset for a follower that copies records before it, else -1."""
     removal_offset = partition.log.removal_offset
-    return removal_offset if asked.fetch_offset < removal_offset else -1
+    return removal_offset if request.fetch_offset < removal_offset else -1
 
 
 def _code_of(error: KafkaError, partition: Partition, offset: int) -> int:
@@ -270,8 +278,8 @@ def _code_of(error: KafkaError, partition: Partition, offset: int) -> int:
     """
     if error.code != ErrorCode.OFFSET_OUT_OF_RANGE or partition.is_leader or partition.role is None:
         return error.code
-    known = partition.role.leader_high_watermark
-    if partition.log_end_offset < offset and (known < 0 or offset <= known):
+    high_watermark = partition.role.leader_high_watermark
+    if partition.log_end_offset < offset and (high_watermark < 0 or offset <= high_watermark):
         return ErrorCode.OFFSET_NOT_AVAILABLE
     return error.code
 

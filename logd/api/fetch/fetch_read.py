@@ -44,13 +44,13 @@ class FetchRead:
         "_broker",
         "_correlation_id",
         "_epoch",
-        "_found",
         "_missing",
         "_reader",
         "_request",
+        "_requested",
         "_session",
         "_version",
-        "_wanted",
+        "_watched",
     )
 
     def __init__(
@@ -70,10 +70,12 @@ class FetchRead:
         self._session = session
         self._epoch = session.epoch if session is not None else 0
         self._reader = FetchReader(broker, request, version, asked_on)
-        self._wanted: Sequence[tuple[Topic, FetchPartition, None]] = ()
+        self._requested: Sequence[tuple[Topic, FetchPartition, None]] = ()
         if session is None:
-            self._wanted = [(name, asked, None) for name, wanted in request.topics for asked in wanted]
-        self._found: list[Partition] = []
+            self._requested = [
+                (name, partition, None) for name, partitions in request.topics for partition in partitions
+            ]
+        self._watched: list[Partition] = []
         """Partitions that are watched: those that existed when the wait began and may have news."""
         self._missing = -1
         """Partitions that were not there when the wait began; below zero before that."""
@@ -87,14 +89,14 @@ class FetchRead:
         if self._session is not None:
             self._session.waiter = waiter
         follower = self._request.replica_id >= 0
-        for partition in self._found:
+        for partition in self._watched:
             partition.wait_for_append(waiter, follower=follower)
 
     def unwatch(self, waiter: FollowerWaiter) -> None:
         """See `Attempt`."""
         if self._session is not None and self._session.waiter is waiter:
             self._session.waiter = None
-        for partition in self._found:
+        for partition in self._watched:
             partition.forget_waiter(waiter)
 
     def warmed(self, error: OSError | None) -> None:
@@ -114,23 +116,23 @@ class FetchRead:
         answers: Answers = []
         fetched: list[PartitionFetched[FileSlice]] = []
         last_name: Topic | None = None
-        for name, asked, held in self._wanted if session is None else session.in_turn():
+        for name, requested, session_partition in self._requested if session is None else session.in_turn():
             if name != last_name:
                 fetched = []
                 answers.append((name, fetched))
                 last_name = name
-            attempt.read(name, asked, held, fetched)
+            attempt.read(name, requested, session_partition, fetched)
         if attempt.jobs:
             return NeedsColdRead(attempt.jobs)
         has_news = attempt.has_failed or attempt.has_news
         is_enough = final or has_news or attempt.size >= request.min_bytes
         if not is_enough and self._may_wait(attempt.missing):
-            self._found, self._missing = attempt.found, attempt.missing
+            self._watched, self._missing = attempt.watchable, attempt.missing
             return None
         if attempt.looks and (jobs := attempt.look()):
             return NeedsColdRead(jobs)
         if session is not None:
-            answers = [(name, told) for name, told in answers if told]
+            answers = [(name, partitions) for name, partitions in answers if partitions]
         if self._request.replica_id < 0:
             self._broker.bytes_out += attempt.size
         else:
@@ -149,8 +151,8 @@ class FetchRead:
 
     def _may_wait(self, missing: int) -> bool:
         """Return True unless all partitions are missing, or one disappeared since the wait began."""
-        held = self._session.partitions if self._session is not None else self._wanted
-        return missing < len(held) and (self._missing < 0 or missing <= self._missing)
+        requested = self._session.partitions if self._session is not None else self._requested
+        return missing < len(requested) and (self._missing < 0 or missing <= self._missing)
 
     def _overtaken(self, session: FetchSession) -> Answer:
         """Return the error for a request whose session has moved on to another request or was evicted."""
@@ -163,7 +165,7 @@ class FetchRead:
         request, session = self._request, self._session
         if session is None and request.session_epoch == OPENING_EPOCH:
             session = self._broker.fetch_sessions.open(
-                [(name, asked) for name, asked, _ in self._wanted],
+                [(name, partition) for name, partition, _ in self._requested],
                 by_topic_ids=self._version >= TOPIC_IDS,
                 privileged=request.replica_id >= 0,
                 is_prompt=self._reader.is_prompt,

@@ -31,26 +31,26 @@ def note_follower_offsets(
     catalog = broker.catalog
     find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
     refused: Refused = {}
-    for name, wanted in request.topics:
+    for name, partitions in request.topics:
         topic = find(name)  # type: ignore[arg-type]
         if topic is None:
             # Said where it is read. Should the topic be known by then, the follower has to hear so all the
             # same: what it said was not counted, and in its session it says it once.
             code = ErrorCode.UNKNOWN_TOPIC_ID if isinstance(name, bytes) else _UNKNOWN_NAME
-            refused.update({(name, asked.partition): code for asked in wanted})
+            refused.update({(name, requested.partition): code for requested in partitions})
             continue
-        for asked in wanted:
+        for requested in partitions:
             try:
-                partition = topic.partition(asked.partition)
-                leading.fetched(partition, asked, request.replica_id, request.replica_epoch)
+                partition = topic.partition(requested.partition)
+                leading.fetched(partition, requested, request.replica_id, request.replica_epoch)
             except KafkaError as error:
-                refused[name, asked.partition] = error.code
+                refused[name, requested.partition] = error.code
     return refused
 
 
 def refuse(request: ReceivedFetch, session: FetchSession | None) -> Refused:
     """Refuse all partitions: a standalone broker has no followers, and consumers must not pass for one."""
-    asked = [(name, each.partition) for name, wanted in request.topics for each in wanted]
+    requested = [(name, each.partition) for name, partitions in request.topics for each in partitions]
     if session is not None:
-        asked += session.partitions
-    return dict.fromkeys(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        requested += session.partitions
+    return dict.fromkeys(requested, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -41,12 +41,12 @@ async def handle(request: AddPartitionsToTxnRequest, context: RequestContext) ->
     """Answer partition by partition."""
     if context.version >= BATCHED_FROM:
         # At once: where records wait for replicas, all wait for the same.
-        codes_of_all = await asyncio.gather(*(_codes(asked, context) for asked in request.transactions))
+        codes_of_all = await asyncio.gather(*(_codes(each, context) for each in request.transactions))
         results = [
             AddPartitionsToTxnResult(
-                transactional_id=asked.transactional_id, topic_results=_results(asked.topics, codes)
+                transactional_id=each.transactional_id, topic_results=_results(each.topics, codes)
             )
-            for asked, codes in zip(request.transactions, codes_of_all, strict=True)
+            for each, codes in zip(request.transactions, codes_of_all, strict=True)
         ]
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     transaction = AddPartitionsToTxnTransaction(

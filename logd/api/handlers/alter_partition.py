@@ -22,7 +22,7 @@ REQUEST = AlterPartitionRequest
 
 async def handle(request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
     """Answer partition by partition, with the state that holds now."""
-    wanted = [
+    new_isrs = [
         _new_isr(context.broker, topic.topic_id, partition)
         for topic in request.topics
         for partition in topic.partitions
@@ -30,7 +30,7 @@ async def handle(request: AlterPartitionRequest, context: RequestContext) -> Alt
     try:
         decision = await controlling(context.broker).do(
             lambda controller: controller.alter_partition(
-                request.broker_id, request.broker_epoch, wanted, version=context.version
+                request.broker_id, request.broker_epoch, new_isrs, version=context.version
             )
         )
     except KafkaError as error:
@@ -38,14 +38,14 @@ async def handle(request: AlterPartitionRequest, context: RequestContext) -> Alt
     return _response(request, decision.answer)
 
 
-def _new_isr(broker: Broker, topic_id: bytes, asked: AlterPartitionRequestPartition) -> NewIsr:
+def _new_isr(broker: Broker, topic_id: bytes, partition: AlterPartitionRequestPartition) -> NewIsr:
     topic = broker.catalog.topics_by_id.get(topic_id)
-    isr = {replica.broker_id: replica.broker_epoch for replica in asked.new_isr_with_epochs}
+    isr = {replica.broker_id: replica.broker_epoch for replica in partition.new_isr_with_epochs}
     return NewIsr(
-        tp=TopicPartition("" if topic is None else topic.name, asked.partition_index),
-        leader_epoch=asked.leader_epoch,
-        partition_epoch=asked.partition_epoch,
-        isr=isr or dict.fromkeys(asked.new_isr, UNKNOWN_EPOCH),
+        tp=TopicPartition("" if topic is None else topic.name, partition.partition_index),
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        isr=isr or dict.fromkeys(partition.new_isr, UNKNOWN_EPOCH),
         topic_id=topic_id,
     )
 

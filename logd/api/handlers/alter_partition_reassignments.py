@@ -31,9 +31,9 @@ async def handle(
     if context.broker.cluster.is_standalone:
         return _reassigned_here(request, context)
     targets = {
-        TopicPartition(topic.name, asked.partition_index): asked.replicas
+        TopicPartition(topic.name, partition.partition_index): partition.replicas
         for topic in request.topics
-        for asked in topic.partitions
+        for partition in topic.partitions
     }
     try:
         reassigned = await context.broker.catalog.decide(
@@ -67,8 +67,8 @@ def refused(
             ReassignableTopicResponse(
                 name=topic.name,
                 partitions=[
-                    ReassignablePartitionResponse(partition_index=asked.partition_index, error_code=code)
-                    for asked in topic.partitions
+                    ReassignablePartitionResponse(partition_index=partition.partition_index, error_code=code)
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -83,10 +83,10 @@ def _reassigned_here(
     responses = []
     for topic in request.topics:
         results = []
-        for asked in topic.partitions:
-            result = ReassignablePartitionResponse(partition_index=asked.partition_index)
+        for partition in topic.partitions:
+            result = ReassignablePartitionResponse(partition_index=partition.partition_index)
             try:
-                _check_partition(context.broker, topic.name, asked)
+                _check_partition(context.broker, topic.name, partition)
             except KafkaError as error:
                 result.error_code, result.error_message = error.code, error.message or None
             results.append(result)
@@ -96,16 +96,16 @@ def _reassigned_here(
     )
 
 
-def _check_partition(broker: Broker, name: str, asked: ReassignablePartition) -> None:
+def _check_partition(broker: Broker, name: str, partition: ReassignablePartition) -> None:
     topic = broker.catalog.topics.get(name)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         raise KafkaError(unknown, f"Unable to find a topic named {name}.")
-    if not 0 <= asked.partition_index < len(topic.partitions):
-        raise KafkaError(unknown, f"Unable to find partition {name}:{asked.partition_index}.")
-    if asked.replicas is None:
+    if not 0 <= partition.partition_index < len(topic.partitions):
+        raise KafkaError(unknown, f"Unable to find partition {name}:{partition.partition_index}.")
+    if partition.replicas is None:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    if (refusal := _refusal(asked.replicas, broker.node_id)) is not None:
+    if (refusal := _refusal(partition.replicas, broker.node_id)) is not None:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes {refusal}"
         )

@@ -25,15 +25,15 @@ REQUEST = AlterReplicaLogDirsRequest
 
 async def handle(request: AlterReplicaLogDirsRequest, context: RequestContext) -> AlterReplicaLogDirsResponse:
     """Answer partition by partition."""
-    wanted = {
-        (topic.name, index): asked.path
-        for asked in request.dirs
-        for topic in asked.topics
+    paths = {
+        (topic.name, index): target.path
+        for target in request.dirs
+        for topic in target.topics
         for index in topic.partitions
     }
-    codes = await asyncio.gather(*(_alter(context.broker, *key, path) for key, path in wanted.items()))
+    codes = await asyncio.gather(*(_alter(context.broker, *key, path) for key, path in paths.items()))
     topics: dict[str, AlterReplicaLogDirTopicResult] = {}
-    for (name, index), code in zip(wanted, codes, strict=True):
+    for (name, index), code in zip(paths, codes, strict=True):
         topic = topics.setdefault(name, AlterReplicaLogDirTopicResult(topic_name=name))
         topic.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
     return AlterReplicaLogDirsResponse(results=list(topics.values()))

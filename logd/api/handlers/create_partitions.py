@@ -43,15 +43,15 @@ def refused(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitio
     )
 
 
-async def _grow(broker: Broker, asked: CreatePartitionsTopic, validate_only: bool) -> None:
+async def _grow(broker: Broker, growth: CreatePartitionsTopic, validate_only: bool) -> None:
     assignments = None
-    if asked.assignments is not None:
-        assignments = [row.broker_ids for row in asked.assignments]
+    if growth.assignments is not None:
+        assignments = [row.broker_ids for row in growth.assignments]
     if broker.cluster.is_standalone:
-        _check_growth_here(broker, asked.name, asked.count, assignments)
+        _check_growth_here(broker, growth.name, growth.count, assignments)
         if validate_only:
             return
-    await broker.catalog.grow(asked.name, asked.count, assignments, validate_only=validate_only)
+    await broker.catalog.grow(growth.name, growth.count, assignments, validate_only=validate_only)
 
 
 def _check_growth_here(

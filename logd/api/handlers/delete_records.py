@@ -37,14 +37,14 @@ def handle(
     """Answer partition by partition with the low watermark."""
     topics = []
     behind: Behind = []
-    for name, offsets in _asked(request).items():
+    for name, offsets in _requested_offsets(request).items():
         results = []
-        for index, asked in offsets.items():
+        for index, requested_offset in offsets.items():
             result = DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1)
             try:
                 partition = context.broker.catalog.find(name).partition(index)
                 partition.check_leased()
-                offset = _delete_before(context, partition, asked)
+                offset = _delete_before(context, partition, requested_offset)
                 result.low_watermark, reach = _low_watermark(context, partition, offset)
                 if reach is not None:
                     behind.append((reach, result))
@@ -56,13 +56,13 @@ def handle(
     return partial(_wait, response, behind, request.timeout_ms) if behind else response
 
 
-def _asked(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
+def _requested_offsets(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
     """Return the offsets by topic and partition."""
-    asked: dict[str, dict[int, int]] = {}
+    offsets_by_topic: dict[str, dict[int, int]] = {}
     for topic in request.topics:
-        offsets = asked.setdefault(topic.name, {})
+        offsets = offsets_by_topic.setdefault(topic.name, {})
         offsets.update((each.partition_index, each.offset) for each in topic.partitions)
-    return asked
+    return offsets_by_topic
 
 
 def _delete_before(context: RequestContext, partition: Partition, offset: int) -> int:

@@ -23,7 +23,7 @@ REQUEST = DeleteTopicsRequest
 
 async def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
     """Answer topic by topic; TOPIC_DELETION_DISABLED where delete.topic.enable is false."""
-    times = Counter((state.name, state.topic_id) for state in _asked(request))
+    times = Counter((state.name, state.topic_id) for state in _requested_topics(request))
     by_name_and_id = _named_by_name_and_id(times, context.broker.catalog)
     results = []
     for (name, topic_id), count in times.items():
@@ -44,12 +44,12 @@ def refused(request: DeleteTopicsRequest, code: ErrorCode) -> DeleteTopicsRespon
     return DeleteTopicsResponse(
         responses=[
             DeletableTopicResult(name=state.name, topic_id=state.topic_id, error_code=code)
-            for state in _asked(request)
+            for state in _requested_topics(request)
         ]
     )
 
 
-def _asked(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+def _requested_topics(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
     return request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
 
 

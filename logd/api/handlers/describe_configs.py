@@ -46,8 +46,8 @@ def _describe(
     except KafkaError as error:
         result.error_code, result.error_message = error.code, error.message
         return result
-    wanted = resource.configuration_keys
-    result.configs = [_config(config, request) for config in described if not wanted or config.key in wanted]
+    names = resource.configuration_keys
+    result.configs = [_config(config, request) for config in described if not names or config.key in names]
     return result
 
 

@@ -36,11 +36,13 @@ class Everything:
 async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
     """Answer directory by directory."""
     broker = context.broker
-    asked: Container[TopicPartition] = Everything()
+    requested: Container[TopicPartition] = Everything()
     if request.topics is not None:
-        asked = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+        requested = {
+            TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions
+        }
     topics = {
-        absolute(directory.path): _topics(broker, directory.path, asked)
+        absolute(directory.path): _topics(broker, directory.path, requested)
         for directory in broker.log_dirs.online
     }
     results = []
@@ -55,10 +57,10 @@ async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> De
     return DescribeLogDirsResponse(results=results)
 
 
-def _topics(broker: Broker, path: Path, asked: Container[TopicPartition]) -> list[DescribeLogDirsTopic]:
+def _topics(broker: Broker, path: Path, requested: Container[TopicPartition]) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for (name, index), size, lag, is_future in _logs(broker, path):
-        if (name, index) in asked:
+        if (name, index) in requested:
             topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
             topic.partitions.append(
                 DescribeLogDirsPartition(

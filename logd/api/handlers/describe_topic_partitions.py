@@ -29,14 +29,14 @@ def handle(
 ) -> DescribeTopicPartitionsResponse:
     """Return one page, or INVALID_REQUEST for each topic if the cursor fits none of them, as in Kafka."""
     broker, cursor = context.broker, request.cursor
-    asked = [topic.name for topic in request.topics]
+    requested = [topic.name for topic in request.topics]
     begins = cursor.topic_name if cursor is not None else ""
-    if cursor is not None and (cursor.partition_index < 0 or (asked and begins not in asked)):
+    if cursor is not None and (cursor.partition_index < 0 or (requested and begins not in requested)):
         refused = DescribeTopicPartitionsResponseTopic
         return DescribeTopicPartitionsResponse(
-            topics=[refused(name=name, error_code=ErrorCode.INVALID_REQUEST) for name in asked]
+            topics=[refused(name=name, error_code=ErrorCode.INVALID_REQUEST) for name in requested]
         )
-    names = sorted({name for name in asked or broker.catalog.topics if name >= begins})
+    names = sorted({name for name in requested or broker.catalog.topics if name >= begins})
     limit = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
     first = {begins: cursor.partition_index} if cursor is not None else {}
     topics, end = _page(context, names, first, max(limit, 1))

@@ -28,17 +28,17 @@ async def handle(
 
 async def _described(transactional_id: str, context: RequestContext) -> TransactionState:
     try:
-        found = await context.broker.transactions.describe_committed(transactional_id)
+        state = await context.broker.transactions.describe_committed(transactional_id)
     except KafkaError as error:
         return TransactionState(transactional_id=transactional_id, error_code=error.code)
-    by_topic = groupby(found.partitions, key=lambda partition: partition.topic)
+    by_topic = groupby(state.partitions, key=lambda partition: partition.topic)
     return TransactionState(
         transactional_id=transactional_id,
-        transaction_state=found.state.title,
-        transaction_timeout_ms=found.timeout_ms,
-        transaction_start_time_ms=found.started_ms,
-        producer_id=found.producer_id,
-        producer_epoch=found.producer_epoch,
+        transaction_state=state.state.title,
+        transaction_timeout_ms=state.timeout_ms,
+        transaction_start_time_ms=state.started_ms,
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
         topics=[
             TopicData(topic=topic, partitions=[partition for _, partition in partitions])
             for topic, partitions in by_topic

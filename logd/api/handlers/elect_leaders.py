@@ -35,10 +35,10 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
         return _elected_here(request, context)
     if request.election_type not in NO_LEADER:
         return refused(request, ErrorCode.INVALID_REQUEST)
-    kind, wanted = ElectionType(request.election_type), _wanted(request)
+    kind, requested = ElectionType(request.election_type), _requested(request)
     try:
         elected = await context.broker.catalog.decide(
-            lambda controller: controller.elect_leaders(kind, wanted)
+            lambda controller: controller.elect_leaders(kind, requested)
         )
     except KafkaError as error:
         return refused(request, error.code)
@@ -52,7 +52,7 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
     return ElectLeadersResponse(replica_election_results=list(topics.values()))
 
 
-def _wanted(request: ElectLeadersRequest) -> list[TopicPartition] | None:
+def _requested(request: ElectLeadersRequest) -> list[TopicPartition] | None:
     if request.topic_partitions is None:
         return None
     return [
@@ -66,12 +66,12 @@ def refused(request: ElectLeadersRequest, code: ErrorCode) -> ElectLeadersRespon
         error_code=code,
         replica_election_results=[
             ReplicaElectionResult(
-                topic=asked.topic,
+                topic=requested.topic,
                 partition_result=[
-                    PartitionResult(partition_id=index, error_code=code) for index in asked.partitions
+                    PartitionResult(partition_id=index, error_code=code) for index in requested.partitions
                 ],
             )
-            for asked in request.topic_partitions or ()
+            for requested in request.topic_partitions or ()
         ],
     )
 
@@ -83,13 +83,12 @@ def _elected_here(request: ElectLeadersRequest, context: RequestContext) -> Elec
         asked_for = _without_leader(context.broker)
     results = [
         ReplicaElectionResult(
-            topic=asked.topic,
+            topic=tp.topic,
             partition_result=[
-                _result(context.broker, request.election_type, asked.topic, index)
-                for index in asked.partitions
+                _result(context.broker, request.election_type, tp.topic, index) for index in tp.partitions
             ],
         )
-        for asked in asked_for
+        for tp in asked_for
     ]
     bad_type = request.election_type not in NO_LEADER and request.topic_partitions != []
     return ElectLeadersResponse(

@@ -43,13 +43,13 @@ async def handle(request: FindCoordinatorRequest, context: RequestContext) -> Fi
         coordinators = [_for_key(kind, key, context) for key in keys]
     if version >= BATCHED_FROM:
         return FindCoordinatorResponse(coordinators=coordinators)
-    (found,) = coordinators
+    (coordinator,) = coordinators
     return FindCoordinatorResponse(
-        error_code=found.error_code,
-        error_message=found.error_message or ErrorCode(found.error_code).name,
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
+        error_code=coordinator.error_code,
+        error_message=coordinator.error_message or ErrorCode(coordinator.error_code).name,
+        node_id=coordinator.node_id,
+        host=coordinator.host,
+        port=coordinator.port,
     )
 
 

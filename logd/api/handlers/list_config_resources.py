@@ -28,8 +28,8 @@ def handle(request: ListConfigResourcesRequest, context: RequestContext) -> List
 
     A type that does not exist is answered with UNSUPPORTED_VERSION, as in Kafka.
     """
-    asked = (set(request.resource_types) or KNOWN) if context.version else {CLIENT_METRICS}
-    if asked - KNOWN:
+    types = (set(request.resource_types) or KNOWN) if context.version else {CLIENT_METRICS}
+    if types - KNOWN:
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     broker = context.broker
     names = {BROKER: [str(broker.node_id)], TOPIC: list(broker.catalog.topics)}
@@ -37,7 +37,7 @@ def handle(request: ListConfigResourcesRequest, context: RequestContext) -> List
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)
             for kind in names
-            if kind in asked
+            if kind in types
             for name in names[kind]
         ]
     )

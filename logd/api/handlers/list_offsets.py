@@ -47,23 +47,23 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
     for topic in request.topics:
         times = Counter(partition.partition_index for partition in topic.partitions)
         answers = []
-        for asked in topic.partitions:
-            answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+        for requested in topic.partitions:
+            answer = ListOffsetsPartitionResponse(partition_index=requested.partition_index)
             try:
-                if times[asked.partition_index] > 1:
+                if times[requested.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} asked for twice")
                 found_topic = context.broker.catalog.find(topic.name)
-                partition = found_topic.partition(asked.partition_index, asked.current_leader_epoch)
-                check_leader_epoch(partition, asked.current_leader_epoch)
+                partition = found_topic.partition(requested.partition_index, requested.current_leader_epoch)
+                check_leader_epoch(partition, requested.current_leader_epoch)
                 if request.replica_id >= 0:
                     end = partition.log_end_offset
                 else:
                     end = partition.last_stable_offset if read_committed else partition.high_watermark
                 is_lagging = request.replica_id < 0 and _is_lagging(partition)
-                found = await _find(partition, asked.timestamp, context, end, is_lagging)
-                if found_topic.partition(asked.partition_index) is not partition:
+                result = await _find(partition, requested.timestamp, context, end, is_lagging)
+                if found_topic.partition(requested.partition_index) is not partition:
                     raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} was opened again")
-                answer.timestamp, answer.offset, answer.leader_epoch = found
+                answer.timestamp, answer.offset, answer.leader_epoch = result
             except KafkaError as error:
                 answer.error_code = error.code
             answers.append(answer)
@@ -100,10 +100,10 @@ async def _find(
         return TimestampOffset(-1, start, partition.epoch_of(start))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
         return _NOT_FOUND
-    found = await _find_by_time(partition, timestamp, context.broker)
-    if found is not None and found.offset < end:
-        return found
-    if found is not None and is_lagging:
+    result = await _find_by_time(partition, timestamp, context.broker)
+    if result is not None and result.offset < end:
+        return result
+    if result is not None and is_lagging:
         raise _not_available(partition, version)
     return _NOT_FOUND
 
@@ -124,7 +124,7 @@ async def _find_by_time(partition: Partition, timestamp: int, broker: Broker) ->
             return await cold_reads.until_resident(find)
         except NotSearched as batch:
             search = batch.search
-        found = await broker.validator.run(search.run, len(search.batch))
-        if found is not None:
-            return TimestampOffset(*found, log.epoch_of(found[1]))
+        result = await broker.validator.run(search.run, len(search.batch))
+        if result is not None:
+            return TimestampOffset(*result, log.epoch_of(result[1]))
         start = search.header.next_offset

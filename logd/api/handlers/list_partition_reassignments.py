@@ -24,13 +24,13 @@ def handle(
     request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
     """Answer topic by topic, of all or of those asked for."""
-    asked = None
+    requested = None
     if request.topics is not None:
-        asked = {
+        requested = {
             TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes
         }
     topics: dict[str, OngoingTopicReassignment] = {}
-    for tp, state in list_reassignments(context.broker.image, asked).items():
+    for tp, state in list_reassignments(context.broker.image, requested).items():
         topic = topics.setdefault(tp.topic, OngoingTopicReassignment(name=tp.topic))
         topic.partitions.append(
             OngoingPartitionReassignment(

@@ -28,7 +28,7 @@ async def handle(request: ListTransactionsRequest, context: RequestContext) -> L
     unknown = [name for name in request.state_filters if name not in _STATES]
     try:
         passes = _filter(request, context.broker.now_ms())
-        found = [listed for listed in await context.broker.transactions.listed() if passes(listed)]
+        transactions = [listed for listed in await context.broker.transactions.listed() if passes(listed)]
     except KafkaError as error:
         return ListTransactionsResponse(error_code=error.code, unknown_state_filters=unknown)
     return ListTransactionsResponse(
@@ -39,7 +39,7 @@ async def handle(request: ListTransactionsRequest, context: RequestContext) -> L
                 producer_id=listed.producer_id,
                 transaction_state=listed.state.title,
             )
-            for listed in found
+            for listed in transactions
         ],
     )
 

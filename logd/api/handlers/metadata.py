@@ -59,15 +59,15 @@ def serve(
     body = request[header.body :]
     broker, version = context.broker, header.version
     key = version, context.endpoint, context.principal, body
-    known = broker.metadata_responses.find(key, broker.catalog.version)
-    if known is None:
+    cached = broker.metadata_responses.find(key, broker.catalog.version)
+    if cached is None:
         message = decode(MetadataRequest, version, body)
         missing = _to_create(message, context)
         if missing:
             return _created_and_described(message, header, context, missing)
-        known = encode(_answer(message, context, {}), version)
-        broker.metadata_responses.keep(key, known, len(body))
-    return _framed(known, header)
+        cached = encode(_answer(message, context, {}), version)
+        broker.metadata_responses.keep(key, cached, len(body))
+    return _framed(cached, header)
 
 
 async def _created_and_described(
@@ -98,7 +98,7 @@ def _to_create(message: MetadataRequest, context: RequestContext) -> Collection[
     )
     if not may_create or message.topics is None or _asks_too_early_by_id(message, context.version):
         return ()
-    names = (asked.name for asked in message.topics if asked.topic_id == NO_UUID)
+    names = (requested.name for requested in message.topics if requested.topic_id == NO_UUID)
     return dict.fromkeys(
         name for name in names if name is not None and name not in broker.catalog.topics and _is_valid(name)
     )
@@ -106,7 +106,7 @@ def _to_create(message: MetadataRequest, context: RequestContext) -> Collection[
 
 def _asks_too_early_by_id(message: MetadataRequest, version: int) -> bool:
     return version < IDS_FROM and any(
-        asked.name is None or asked.topic_id != NO_UUID for asked in message.topics or ()
+        requested.name is None or requested.topic_id != NO_UUID for requested in message.topics or ()
     )
 
 
@@ -124,10 +124,13 @@ def _answer(message: MetadataRequest, context: RequestContext, refusals: Refusal
     if message.topics is None or (context.version == 0 and not message.topics):
         described = [_described(topic, context, operations) for topic in broker.catalog.topics.values()]
     elif _asks_too_early_by_id(message, context.version):
-        described = [_invalid(asked) for asked in message.topics]
+        described = [_invalid(requested) for requested in message.topics]
     else:
-        once = {(asked.name, asked.topic_id): asked for asked in message.topics}  # one answer for each
-        described = [_asked(asked, context, operations, refusals) for asked in once.values()]
+        # A topic that is requested twice is answered once.
+        once = {(requested.name, requested.topic_id): requested for requested in message.topics}
+        described = [
+            _requested_topic(requested, context, operations, refusals) for requested in once.values()
+        ]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
@@ -142,33 +145,33 @@ def _answer(message: MetadataRequest, context: RequestContext, refusals: Refusal
     )
 
 
-def _invalid(asked: MetadataRequestTopic) -> MetadataResponseTopic:
+def _invalid(requested: MetadataRequestTopic) -> MetadataResponseTopic:
     """Return an INVALID_REQUEST entry for a topic; its name is not null, which is no valid value before
     version 12.
     """
     return MetadataResponseTopic(
-        error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id
+        error_code=ErrorCode.INVALID_REQUEST, name=requested.name or "", topic_id=requested.topic_id
     )
 
 
-def _asked(
-    asked: MetadataRequestTopic, context: RequestContext, operations: int, refusals: Refusals
+def _requested_topic(
+    requested: MetadataRequestTopic, context: RequestContext, operations: int, refusals: Refusals
 ) -> MetadataResponseTopic:
     broker = context.broker
     try:
-        if asked.name is None or asked.topic_id != NO_UUID:
-            topic = broker.catalog.find_by_id(asked.topic_id)
-        elif (known := broker.catalog.topics.get(asked.name)) is not None:
-            topic = known
+        if requested.name is None or requested.topic_id != NO_UUID:
+            topic = broker.catalog.find_by_id(requested.topic_id)
+        elif requested.name in broker.catalog.topics:
+            topic = broker.catalog.topics[requested.name]
         else:
-            check_name(asked.name)
-            raise refusals.get(asked.name) or _unknown(asked.name)
+            check_name(requested.name)
+            raise refusals.get(requested.name) or _unknown(requested.name)
     except KafkaError as error:
         return MetadataResponseTopic(
             error_code=error.code,
-            name=asked.name,
-            topic_id=asked.topic_id,
-            is_internal=asked.name in INTERNAL_TOPICS,
+            name=requested.name,
+            topic_id=requested.topic_id,
+            is_internal=requested.name in INTERNAL_TOPICS,
         )
     return _described(topic, context, operations)
 

@@ -25,9 +25,9 @@ async def handle(request: OffsetCommitRequest, context: RequestContext) -> Offse
     """Answer partition by partition."""
     groups = context.broker.groups
     topics = [topic_called(topic.name, topic.topic_id, context) for topic in request.topics]
-    known = [
-        _existing(asked, topic)
-        for asked, topic in zip(request.topics, topics, strict=True)
+    existing = [
+        _existing(requested, topic)
+        for requested, topic in zip(request.topics, topics, strict=True)
         if topic is not None
     ]
     valid = OffsetCommitRequest(
@@ -36,7 +36,7 @@ async def handle(request: OffsetCommitRequest, context: RequestContext) -> Offse
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         retention_time_ms=request.retention_time_ms,
-        topics=[topic for topic in known if topic.partitions],
+        topics=[topic for topic in existing if topic.partitions],
     )
     try:
         partition = groups.partition(request.group_id)
@@ -49,11 +49,11 @@ async def handle(request: OffsetCommitRequest, context: RequestContext) -> Offse
     return _in_order(request, topics, committed, context.version)
 
 
-def _existing(asked: OffsetCommitRequestTopic, topic: Topic) -> OffsetCommitRequestTopic:
+def _existing(requested: OffsetCommitRequestTopic, topic: Topic) -> OffsetCommitRequestTopic:
     """Return the request for the partitions that exist, under the topic's name."""
     count = len(topic.partitions)
-    partitions = [partition for partition in asked.partitions if 0 <= partition.partition_index < count]
-    return OffsetCommitRequestTopic(topic_id=asked.topic_id, name=topic.name, partitions=partitions)
+    partitions = [partition for partition in requested.partitions if 0 <= partition.partition_index < count]
+    return OffsetCommitRequestTopic(topic_id=requested.topic_id, name=topic.name, partitions=partitions)
 
 
 def _in_order(
@@ -65,7 +65,7 @@ def _in_order(
         for partition in topic.partitions
     }
     response = OffsetCommitResponse()
-    for asked, topic in zip(request.topics, topics, strict=True):
+    for requested, topic in zip(request.topics, topics, strict=True):
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic is None and version >= TOPIC_IDS_FROM:
             missing = ErrorCode.UNKNOWN_TOPIC_ID
@@ -75,8 +75,10 @@ def _in_order(
                 partition_index=partition.partition_index,
                 error_code=errors.get((name, partition.partition_index), missing),
             )
-            for partition in asked.partitions
+            for partition in requested.partitions
         ]
-        answer = OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id, partitions=partitions)
+        answer = OffsetCommitResponseTopic(
+            name=requested.name, topic_id=requested.topic_id, partitions=partitions
+        )
         response.topics.append(answer)
     return response

@@ -42,52 +42,54 @@ async def handle(request: OffsetFetchRequest, context: RequestContext) -> Offset
             OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in request.topics
         ]
-    asked = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
-    return _single(asked, await _fetch(asked, request.require_stable, context), context.version)
+    single_group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    return _single(single_group, await _fetch(single_group, request.require_stable, context), context.version)
 
 
 async def _fetch(
-    asked: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
+    requested: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
 ) -> OffsetFetchResponseGroup:
     """Offsets are answered once they cannot be lost: with flush.messages that is after the fsync."""
     by_id = context.version >= TOPIC_IDS_FROM
     try:
-        partition = context.broker.groups.partition(asked.group_id)
-        wanted = _named(asked, context) if by_id else asked
-        fetched = partition.shard.fetch(wanted, require_stable=require_stable)
+        partition = context.broker.groups.partition(requested.group_id)
+        by_name = _named(requested, context) if by_id else requested
+        fetched = partition.shard.fetch(by_name, require_stable=require_stable)
         await partition.flushed()
     except KafkaError as error:
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
-    return _fetch_by_id(asked, fetched, context) if by_id else fetched
+        return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error.code)
+    return _fetch_by_id(requested, fetched, context) if by_id else fetched
 
 
-def _named(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchRequestGroup:
+def _named(requested: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchRequestGroup:
     """Return the request with topic names in place of ids; unknown topics are left out."""
-    if asked.topics is None:
-        return asked
-    found = ((topic, context.broker.catalog.topics_by_id.get(topic.topic_id)) for topic in asked.topics)
+    if requested.topics is None:
+        return requested
+    resolved = (
+        (topic, context.broker.catalog.topics_by_id.get(topic.topic_id)) for topic in requested.topics
+    )
     topics = [
         OffsetFetchRequestTopics(
             topic_id=asked_topic.topic_id, name=topic.name, partition_indexes=asked_topic.partition_indexes
         )
-        for asked_topic, topic in found
+        for asked_topic, topic in resolved
         if topic is not None
     ]
-    return OffsetFetchRequestGroup(group_id=asked.group_id, topics=topics)
+    return OffsetFetchRequestGroup(group_id=requested.group_id, topics=topics)
 
 
 def _fetch_by_id(
-    asked: OffsetFetchRequestGroup, fetched: OffsetFetchResponseGroup, context: RequestContext
+    requested: OffsetFetchRequestGroup, fetched: OffsetFetchResponseGroup, context: RequestContext
 ) -> OffsetFetchResponseGroup:
     """Ids for names; of all a group has, what belongs to topics there are no more is left out."""
     catalog = context.broker.catalog
-    if asked.topics is None:
+    if requested.topics is None:
         fetched.topics = [topic for topic in fetched.topics if topic.name in catalog.topics]
         for topic in fetched.topics:
             topic.topic_id = catalog.topics[topic.name].topic_id
         return fetched
     by_id = {topic.topic_id: topic for topic in fetched.topics}
-    fetched.topics = [by_id.get(topic.topic_id) or _unknown(topic) for topic in asked.topics]
+    fetched.topics = [by_id.get(topic.topic_id) or _unknown(topic) for topic in requested.topics]
     return fetched
 
 
@@ -102,7 +104,7 @@ def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
 
 
 def _single(
-    asked: OffsetFetchRequestGroup, fetched: OffsetFetchResponseGroup, version: int
+    requested: OffsetFetchRequestGroup, fetched: OffsetFetchResponseGroup, version: int
 ) -> OffsetFetchResponse:
     """Return the response before version 8; version 1 has no group error, so each partition carries the
     error.
@@ -118,7 +120,7 @@ def _single(
                     for index in topic.partition_indexes
                 ],
             )
-            for topic in asked.topics or []
+            for topic in requested.topics or []
         ]
         return OffsetFetchResponse(topics=topics)
     return OffsetFetchResponse(

@@ -22,22 +22,26 @@ def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Off
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_end_offset(context, topic.topic, asked) for asked in topic.partitions],
+                partitions=[_end_offset(context, topic.topic, partition) for partition in topic.partitions],
             )
             for topic in request.topics
         ]
     )
 
 
-def _end_offset(context: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
-    answer = EpochEndOffset(partition=asked.partition)
+def _end_offset(context: RequestContext, topic: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+    answer = EpochEndOffset(partition=requested.partition)
     try:
-        partition = context.broker.catalog.find(topic).partition(asked.partition, asked.current_leader_epoch)
-        check_leader_epoch(partition, asked.current_leader_epoch)
-        if asked.leader_epoch == partition.leader_epoch:
+        partition = context.broker.catalog.find(topic).partition(
+            requested.partition, requested.current_leader_epoch
+        )
+        check_leader_epoch(partition, requested.current_leader_epoch)
+        if requested.leader_epoch == partition.leader_epoch:
             answer.leader_epoch, answer.end_offset = partition.leader_epoch, partition.high_watermark
         else:
-            answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+            answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(
+                requested.leader_epoch
+            )
     except KafkaError as error:
         answer.error_code = error.code
     return answer

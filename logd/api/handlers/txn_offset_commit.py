@@ -23,7 +23,7 @@ REQUEST = TxnOffsetCommitRequest
 async def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse:
     """Answer partition by partition."""
     groups = context.broker.groups
-    known = [_existing(topic, context) for topic in request.topics]
+    existing = [_existing(topic, context) for topic in request.topics]
     valid = TxnOffsetCommitRequest(
         transactional_id=request.transactional_id,
         group_id=request.group_id,
@@ -32,7 +32,7 @@ async def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> Tx
         generation_id=request.generation_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        topics=[topic for topic in known if topic.partitions],
+        topics=[topic for topic in existing if topic.partitions],
     )
     try:
         groups.partition(request.group_id)
@@ -57,12 +57,12 @@ async def _commit(request: TxnOffsetCommitRequest, context: RequestContext) -> T
         return committed
 
 
-def _existing(asked: TxnOffsetCommitRequestTopic, context: RequestContext) -> TxnOffsetCommitRequestTopic:
+def _existing(requested: TxnOffsetCommitRequestTopic, context: RequestContext) -> TxnOffsetCommitRequestTopic:
     """Return the request for the partitions that exist."""
-    topic = context.broker.catalog.topics.get(asked.name)
+    topic = context.broker.catalog.topics.get(requested.name)
     count = 0 if topic is None else len(topic.partitions)
-    partitions = [partition for partition in asked.partitions if 0 <= partition.partition_index < count]
-    return TxnOffsetCommitRequestTopic(name=asked.name, partitions=partitions)
+    partitions = [partition for partition in requested.partitions if 0 <= partition.partition_index < count]
+    return TxnOffsetCommitRequestTopic(name=requested.name, partitions=partitions)
 
 
 def _in_order(request: TxnOffsetCommitRequest, committed: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:

@@ -35,8 +35,8 @@ Written: TypeAlias = Awaitable[None] | ErrorCode | None
 
 async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
     """Answer partition by partition, once all markers are committed: they wait together."""
-    begun = [
-        (marker, [(topic.name, _begun(topic, marker, context)) for topic in marker.topics])
+    writes = [
+        (marker, [(topic.name, _start_write(topic, marker, context)) for topic in marker.topics])
         for marker in request.markers
     ]
     response = WriteTxnMarkersResponse(
@@ -56,7 +56,7 @@ async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> Wr
                     for name, partitions in topics
                 ],
             )
-            for marker, topics in begun
+            for marker, topics in writes
         ]
     )
     membership = context.broker.membership
@@ -73,7 +73,7 @@ def _fence(response: WriteTxnMarkersResponse) -> None:
                 partition.error_code = partition.error_code or ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def _begun(
+def _start_write(
     topic: WritableTxnMarkerTopic, marker: WritableTxnMarker, context: RequestContext
 ) -> list[tuple[int, Written]]:
     indexes, epochs = topic.partition_indexes, topic.leader_epochs or [-1] * len(topic.partition_indexes)

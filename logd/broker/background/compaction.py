@@ -185,12 +185,14 @@ class Compaction:
             ):
                 continue
             try:
-                found = await self._warmer.until_resident(partial(self._cleanable, partition, log, now_ms))
+                cleanable = await self._warmer.until_resident(
+                    partial(self._cleanable, partition, log, now_ms)
+                )
             except Exception as error:
                 self._cannot_look(log, error)
                 continue
-            if found.is_due(partition.config) and found.dirty_ratio > best_ratio:
-                best, best_ratio = partition, found.dirty_ratio
+            if cleanable.is_due(partition.config) and cleanable.dirty_ratio > best_ratio:
+                best, best_ratio = partition, cleanable.dirty_ratio
         if best is None:
             return None
         from logd.storage.log.compaction import CleanerLimits  # loaded with the log
@@ -221,10 +223,10 @@ class Compaction:
         log = partition.log
         if not self._wants(partition, log):
             return None
-        found = self._cleanable(partition, log, now_ms)
+        cleanable = self._cleanable(partition, log, now_ms)
         role = partition.role
         removable_to = LONG_MAX if role is None else role.removable_to
-        task = log.compaction.start_compaction(found, limits, now_ms, removable_to=removable_to)
+        task = log.compaction.start_compaction(cleanable, limits, now_ms, removable_to=removable_to)
         return Due(partition, log, task)
 
     def _cleanable(self, partition: Partition, log: Log, now_ms: int) -> Cleanable:
@@ -252,12 +254,12 @@ class Compaction:
                 process.cancel()
 
     async def _forget_deleted(self) -> None:
-        known = {partition.log for partition in self._partitions.values()}
-        gone = [log for log in self._first_dirty if log not in known]
+        current = {partition.log for partition in self._partitions.values()}
+        deleted = [log for log in self._first_dirty if log not in current]
         for facts in (self._first_dirty, self._uncleanable, self._deaths):
-            for log in gone:
+            for log in deleted:
                 facts.pop(log, None)
-        if gone:
+        if deleted:
             for directory in self._directories:
                 await self._write_checkpoint(directory)
 

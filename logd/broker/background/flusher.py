@@ -60,7 +60,7 @@ class Flusher:
         self._rounds: dict[Partition, tuple[int, asyncio.Future[None]]] = {}
         """Syncs under way, and up to where."""
         self._syncs_at_once = asyncio.Semaphore(SYNCS_AT_ONCE)
-        self._held: dict[Partition, asyncio.Event] = {}
+        self._resumed: dict[Partition, asyncio.Event] = {}
 
     def statistics(self) -> dict[str, int]:
         """Partitions to be flushed; bytes appended since the last flush of all, and how many make it begin;
@@ -125,7 +125,7 @@ class Flusher:
 
     async def _flush_one(self, partition: Partition) -> bool:
         log = partition.log
-        if partition not in self._dirty or log in self._under_way or partition in self._held:
+        if partition not in self._dirty or log in self._under_way or partition in self._resumed:
             return False
         del self._dirty[partition]
         if partition.is_offline:
@@ -187,16 +187,16 @@ class Flusher:
         try:
             while partition in self._syncs:
                 async with self._syncs_at_once:
-                    held = self._held.get(partition)
-                    if held is None:
+                    resumed = self._resumed.get(partition)
+                    if resumed is None:
                         try:
                             await self._sync_round(partition)
                         except Exception as error:
                             # Those who waited for it got the error; those who came since wait for the next
                             # one.
                             report(f"{partition} not synced", error)
-                if held is not None:
-                    await held.wait()
+                if resumed is not None:
+                    await resumed.wait()
         finally:
             del self._syncing[partition]
 
@@ -221,13 +221,13 @@ class Flusher:
     @contextlib.asynccontextmanager
     async def held(self, partition: Partition) -> AsyncIterator[None]:
         """Hold the partition's flushes back meanwhile, so that its log can move; acknowledgements wait."""
-        released = self._held[partition] = asyncio.Event()
+        released = self._resumed[partition] = asyncio.Event()
         try:
             while partition.log.flusher.is_flushing and not partition.is_offline:  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_AGAIN_S)
             yield
         finally:
-            del self._held[partition]
+            del self._resumed[partition]
             released.set()
 
     async def stop(self) -> None:

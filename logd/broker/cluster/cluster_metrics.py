@@ -32,16 +32,16 @@ class ClusterMetrics:
         metrics.add("millstream", "zookeeper", self._zookeeper)
 
     def _session(self) -> Values:
-        told = self._membership.session.statistics()
+        statistics = self._membership.session.statistics()
         return {
-            "ZooKeeperExpires-total": float(told["expires"]),
-            "ZooKeeperDisconnects-total": float(told["disconnects"]),
+            "ZooKeeperExpires-total": float(statistics["expires"]),
+            "ZooKeeperDisconnects-total": float(statistics["disconnects"]),
         }
 
     def _zookeeper(self) -> Values:
-        told = self._membership.session.statistics()
+        statistics = self._membership.session.statistics()
         names = ("in_flight", "in_flight_max", "waiting", "waiting_max", "requests")
-        return {name: float(told[name]) for name in names}
+        return {name: float(statistics[name]) for name in names}
 
     def _lag(self) -> Values:
         return {"MaxLag": self._membership.max_lag}

@@ -143,8 +143,8 @@ class Member:
         """
         brokers = self._image.brokers
         for name in await self.session.find_children(BROKER_IDS):
-            known = brokers.get(int(name))
-            if int(name) != self.node_id and not (known is not None and known.is_shutting_down):
+            registered = brokers.get(int(name))
+            if int(name) != self.node_id and not (registered is not None and registered.is_shutting_down):
                 return True
         return False
 
@@ -201,18 +201,18 @@ class Member:
     def _registration_failed(self, error: ZooKeeperError) -> None:
         self._callbacks.failed(error)
 
-    def _controller_changed(self, seen: Seen) -> None:
+    def _controller_changed(self, elected: Seen) -> None:
         self._end_controlling()
         for asking in self._asking:
             asking.reschedule(0)
         self._asking.clear()
-        if seen.elected is not None:
-            self._controlling = self._begun(seen.elected)
+        if elected.elected is not None:
+            self._controlling = self._begin_controlling(elected.elected)
             self._controlling.start()
         self._catalog.controller = self._controlling
-        self._callbacks.controller_changed(seen.broker_id)
+        self._callbacks.controller_changed(elected.broker_id)
 
-    def _begun(self, elected: Elected) -> ControllerRole:
+    def _begin_controlling(self, elected: Elected) -> ControllerRole:
         return ControllerRole(self.session, elected, self, self._facts.config, self._resign)
 
     async def request(self, broker: int, message: Message, *, lane: str = "") -> Any:

@@ -347,14 +347,14 @@ def _forget_topics(broker: HostBroker, names: list[str]) -> None:
 def listener_of(broker: HostBroker) -> str:
     """Return the listener by which brokers talk to each other. Raises ConfigError."""
     names = [endpoint.listener for endpoint in broker.endpoints]
-    wanted = broker.config.inter_broker_listener_name
-    if wanted is None:
+    listener_name = broker.config.inter_broker_listener_name
+    if listener_name is None:
         return names[0]
-    if wanted.upper() not in names:
+    if listener_name.upper() not in names:
         raise ConfigError(
-            "inter.broker.listener.name", wanted, "a name that listeners has: " + ", ".join(names)
+            "inter.broker.listener.name", listener_name, "a name that listeners has: " + ", ".join(names)
         )
-    return wanted.upper()
+    return listener_name.upper()
 
 
 def registration_of(broker: HostBroker) -> Registration:

@@ -28,7 +28,7 @@ MAX_IN_FLIGHT: Final = 64
 RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
-class _Asked(NamedTuple):
+class _Peer(NamedTuple):
     """Where a broker was asked last, and the registration it had then."""
 
     epoch: int
@@ -60,7 +60,7 @@ class PeerConnections:
             random=random.random,
         )
         self._pool = ConnectionPool(opener.open, lambda: Backoff(*RECONNECT_BACKOFF_S), resets=True)
-        self._asked: dict[int, _Asked] = {}
+        self._peers: dict[int, _Peer] = {}
 
     async def request(
         self, broker: int, message: Message, *, lane: str = "", timeout_ms: int | None = None
@@ -82,14 +82,14 @@ class PeerConnections:
 
     async def connection(self, broker: int, lane: str = "") -> Connection:
         """Return a connection to a broker, for requests encoded by the caller. Raises ConnectionClosed."""
-        known = self._brokers().get(broker)
-        if known is None:
+        image = self._brokers().get(broker)
+        if image is None:
             raise ConnectionClosed(f"broker {broker} is not alive")
-        asked = _Asked(known.epoch, self._address(known))
-        if self._asked.get(broker) != asked:
+        peer = _Peer(image.epoch, self._address(image))
+        if self._peers.get(broker) != peer:
             self._forget(broker)
-            self._asked[broker] = asked
-        return await self._pool.get(asked.address, lane)
+            self._peers[broker] = peer
+        return await self._pool.get(peer.address, lane)
 
     def _address(self, broker: BrokerImage) -> Address:
         for endpoint in broker.endpoints:
@@ -103,14 +103,14 @@ class PeerConnections:
     def brokers_changed(self) -> None:
         """End requests to brokers that are gone or have registered again; call it after brokers changed."""
         alive = self._brokers()
-        for id_, asked in tuple(self._asked.items()):
-            known = alive.get(id_)
-            if known is None or known.epoch != asked.epoch:
+        for id_, peer in tuple(self._peers.items()):
+            image = alive.get(id_)
+            if image is None or image.epoch != peer.epoch:
                 self._forget(id_)
 
     def _forget(self, broker: int) -> None:
-        if (asked := self._asked.pop(broker, None)) is not None:
-            self._pool.drop(asked.address, f"broker {broker}, epoch {asked.epoch}, is gone")
+        if (peer := self._peers.pop(broker, None)) is not None:
+            self._pool.drop(peer.address, f"broker {broker}, epoch {peer.epoch}, is gone")
 
     async def close_lane(self, lane: str) -> None:
         """Close a lane's connections."""

@@ -59,9 +59,9 @@ class RackReplicas:
         one caught up last, then that of the highest id, as Kafka chooses.
         """
         nodes = self._nodes
-        found = [each for each in self._readable_from(partition, offset) if each.broker_id in nodes]
-        if found:
-            raise ReadElsewhere(max(found, key=_merit).broker_id)
+        nearby = [each for each in self._readable_from(partition, offset) if each.broker_id in nodes]
+        if nearby:
+            raise ReadElsewhere(max(nearby, key=_merit).broker_id)
 
 
 def _merit(follower: Progress) -> tuple[int, int, int]:

@@ -178,17 +178,17 @@ class FetchSession:
         held.asked = asked
         self._look_at(held)
 
-    def _look_at(self, held: SessionPartition) -> None:
-        held.unwatch()
-        self.ready[held] = None
+    def _look_at(self, partition: SessionPartition) -> None:
+        partition.unwatch()
+        self.ready[partition] = None
 
     def _next_turn(self) -> int:
         self.turns += 1
         return self.turns
 
-    def is_ready(self, held: SessionPartition) -> None:
+    def is_ready(self, partition: SessionPartition) -> None:
         """Note that a partition has news, and wake the waiting request."""
-        self.ready[held] = None
+        self.ready[partition] = None
         self.wake()
 
     def wake(self) -> None:
@@ -201,21 +201,21 @@ class FetchSession:
         last.
         """
         ready = {**self.ready, **self.committed_since} if self.committed_since else self.ready
-        return [(held.topic, held.asked, held) for held in sorted(ready, key=_turn)]
+        return [(partition.topic, partition.asked, partition) for partition in sorted(ready, key=_turn)]
 
     def told(self, topic: Topic, fetched: PartitionFetched[Any]) -> None:
         """Note what the client is told; a partition with records goes to the end of the row."""
-        held = self.partitions[topic, fetched.partition]
-        held.told(fetched)
-        self.committed_since.pop(held, None)
+        partition = self.partitions[topic, fetched.partition]
+        partition.told(fetched)
+        self.committed_since.pop(partition, None)
         if fetched.records:
-            held.turn = self._next_turn()
+            partition.turn = self._next_turn()
 
     def close(self) -> None:
         """Close the session: no request may use it any more, and a waiting request is answered."""
         self.epoch = CLOSING_EPOCH
-        for held in self.partitions.values():
-            held.unwatch()
+        for partition in self.partitions.values():
+            partition.unwatch()
         # They refer back: memory would be held until the next garbage collection.
         self.partitions.clear()
         self.ready.clear()

@@ -46,7 +46,7 @@ class FetchSessions:
         """By broker id. It may have been closed."""
         self._by_anybody: list[tuple[bool, int, int]] = []
         self._by_followers: list[tuple[bool, int, int]] = []
-        self._held = 0
+        self._partition_count = 0
         self._evictions = 0
 
     def __len__(self) -> int:
@@ -57,14 +57,14 @@ class FetchSessions:
         return {
             "sessions": len(self._sessions),
             "sessions_max": self.slots,
-            "partitions": self._held,
+            "partitions": self._partition_count,
             "partitions_max": PARTITIONS_MAX,
             "evictions": self._evictions,
         }
 
     def open(
         self,
-        wanted: Sequence[tuple[Topic, FetchPartition]],
+        partitions: Sequence[tuple[Topic, FetchPartition]],
         *,
         by_topic_ids: bool,
         privileged: bool,
@@ -75,8 +75,8 @@ class FetchSessions:
         """Return a new session for ``partitions``, or None if there is no room for it. See `FetchSession`."""
         if follower >= 0:
             self.close_of(follower)
-        size = len(wanted)
-        if self._held + size > PARTITIONS_MAX:
+        size = len(partitions)
+        if self._partition_count + size > PARTITIONS_MAX:
             return None
         if len(self._sessions) >= self.slots and not self._evict(privileged, size, now_ms):
             return None
@@ -85,7 +85,7 @@ class FetchSessions:
             session_id = self._new_id()
         session = FetchSession(
             session_id,
-            wanted,
+            partitions,
             by_topic_ids=by_topic_ids,
             privileged=privileged,
             now_ms=now_ms,
@@ -137,7 +137,7 @@ class FetchSessions:
         if not size:
             self.close(session.id)
             return None
-        if self._held + size - session.rank[1] > PARTITIONS_MAX:
+        if self._partition_count + size - session.rank[1] > PARTITIONS_MAX:
             self.close(session.id)
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"no room for {size} partitions")
         session.epoch = session.epoch + 1 if session.epoch < EPOCH_MAX else OPENING_EPOCH + 1
@@ -155,7 +155,7 @@ class FetchSessions:
     def _rank(self, session: FetchSession) -> None:
         """Enter a session among those that may have to give way, if it is one of them."""
         session.rank = (session.privileged, len(session.partitions), session.id)
-        self._held += session.rank[1]
+        self._partition_count += session.rank[1]
         old = _is_old(session)
         if old:
             insort(self._by_anybody, session.rank)
@@ -163,7 +163,7 @@ class FetchSessions:
             insort(self._by_followers, session.rank)
 
     def _unrank(self, session: FetchSession) -> None:
-        self._held -= session.rank[1]
+        self._partition_count -= session.rank[1]
         for ranks in (self._by_anybody, self._by_followers):
             index = bisect_left(ranks, session.rank)
             if index < len(ranks) and ranks[index] == session.rank:

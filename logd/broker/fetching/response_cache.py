@@ -29,11 +29,11 @@ class ResponseCache:
         if version != self._version:
             self._answers.clear()
             self._version, self._bytes = version, 0
-        found = self._answers.pop(key, None)
-        if found is None:
+        response = self._answers.pop(key, None)
+        if response is None:
             return None
-        self._answers[key] = found
-        return found[0]
+        self._answers[key] = response
+        return response[0]
 
     def keep(self, key: Hashable, answer: bytes, key_bytes: int) -> None:
         """Remember an answer made as of the version last asked about; ``key_bytes`` is the key's size."""
@@ -47,6 +47,6 @@ class ResponseCache:
             self._forget(next(iter(self._answers)))
 
     def _forget(self, key: Hashable) -> None:
-        found = self._answers.pop(key, None)
-        if found is not None:
-            self._bytes -= found[1]
+        response = self._answers.pop(key, None)
+        if response is not None:
+            self._bytes -= response[1]

@@ -134,8 +134,10 @@ class Groups(Coordinator["GroupPartition"]):
         restart.
         """
         for partition in partitions:
-            if partition.topic == GROUP_OFFSETS and (found := self._partitions.pop(partition.index, None)):
-                found.close()
+            if partition.topic == GROUP_OFFSETS and (
+                group_partition := self._partitions.pop(partition.index, None)
+            ):
+                group_partition.close()
 
     def _clock_set(self, by_ms: int) -> None:
         log.warning("the clock was set by %d ms", by_ms)

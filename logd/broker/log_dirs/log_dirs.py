@@ -66,13 +66,13 @@ class LogDirs:
         """Return the directory with this path. Raises KafkaError(LOG_DIR_NOT_FOUND) or
         KafkaError(KAFKA_STORAGE_ERROR).
         """
-        wanted = absolute(path)
-        if wanted not in self.paths:
+        requested = absolute(path)
+        if requested not in self.paths:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of log.dirs")
         for directory in self.online:
-            if absolute(directory.path) == wanted:
+            if absolute(directory.path) == requested:
                 return directory
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {wanted} is offline")
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {requested} is offline")
 
     def prefer(self, topic: str, partition: int, path: str) -> None:
         """Have a partition that does not exist yet created there. Kept in memory, as Kafka does."""
@@ -85,9 +85,10 @@ class LogDirs:
         """Return the directories for a new partition, best first: the preferred one, then those with fewest
         logs.
         """
-        wanted = self._preferred.pop(TopicPartition(topic, partition), None)
+        preferred = self._preferred.pop(TopicPartition(topic, partition), None)
         return sorted(
-            self.online, key=lambda directory: (absolute(directory.path) != wanted, directory.partition_count)
+            self.online,
+            key=lambda directory: (absolute(directory.path) != preferred, directory.partition_count),
         )
 
     def leave_out(self, error: StorageError) -> None:

@@ -183,16 +183,16 @@ class LogDirsOpening:
 
         If a log directory does not serve, the log may be in there: the copy waits for that directory.
         """
-        known = {key for directory in self._dirs.directories for key in directory.logs}
+        served = {key for directory in self._dirs.directories for key in directory.logs}
         for directory in self._dirs.online if self._dirs.is_complete else ():
             for key, paths in tuple(directory.futures.items()):
                 topic = topics.get(key.topic)
                 topic_id = read_partition_metadata(paths[0] / PARTITION_METADATA)
-                if key not in known and topic is not None and topic_id in (None, topic.topic_id):
+                if key not in served and topic is not None and topic_id in (None, topic.topic_id):
                     from logd.storage.future_log import promote  # after a crash only
 
                     promote(directory, *key, paths.pop(0), config_for(key[0]), now_ms)
-                    known.add(key)
+                    served.add(key)
                     log.info("%s-%d had moved to %s", *key, directory.path)
 
     def set_remains_aside(self, topics: Mapping[str, TopicImage]) -> None:
@@ -202,10 +202,10 @@ class LogDirsOpening:
         say it at all is from elsewhere.
         """
         for directory in self._dirs.online:
-            for key, found in tuple(directory.logs.items()):
-                is_nameless = key[0] not in topics and found.topic_id is None
+            for key, recovered in tuple(directory.logs.items()):
+                is_nameless = key[0] not in topics and recovered.topic_id is None
                 if is_nameless and (
-                    (found.directory / PARTITION_METADATA).exists() or not found.log_end_offset
+                    (recovered.directory / PARTITION_METADATA).exists() or not recovered.log_end_offset
                 ):
                     place = directory.set_aside(*key)
                     log.error("%s-%d is of no topic that is known: it is left in %s", *key, place)

@@ -87,9 +87,9 @@ class Admission:
         refused_epoch, lowest = self._refused.get(producer_id, (epoch, sequence))
         if refused_epoch != epoch:
             lowest = sequence
-        known = producers.producers.get(producer_id)
-        is_due = known is not None and known.epoch == epoch and known.next_sequence == sequence
-        if not is_due and (sequence > lowest or (implicit and sequence and known is None)):
+        producer = producers.producers.get(producer_id)
+        is_due = producer is not None and producer.epoch == epoch and producer.next_sequence == sequence
+        if not is_due and (sequence > lowest or (implicit and sequence and producer is None)):
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"{topic}-{partition}: producer {producer_id} begins at sequence {sequence}, "

@@ -22,12 +22,16 @@ class LogDiverged(Exception):
         self.end_offset = end_offset
 
 
-def check_leader_epoch(partition: Partition, known: int) -> None:
+def check_leader_epoch(partition: Partition, known_epoch: int) -> None:
     """Fence a client whose metadata is older or newer than ours; -1 means it does not care (KIP-320)."""
-    if known < 0 or known == partition.leader_epoch:
+    if known_epoch < 0 or known_epoch == partition.leader_epoch:
         return
-    code = ErrorCode.FENCED_LEADER_EPOCH if known < partition.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-    raise KafkaError(code, f"{partition}: leader epoch {known}, it is {partition.leader_epoch} here")
+    code = (
+        ErrorCode.FENCED_LEADER_EPOCH
+        if known_epoch < partition.leader_epoch
+        else ErrorCode.UNKNOWN_LEADER_EPOCH
+    )
+    raise KafkaError(code, f"{partition}: leader epoch {known_epoch}, it is {partition.leader_epoch} here")
 
 
 def check_last_fetched(partition: Partition, epoch: int, offset: int) -> None:

@@ -337,14 +337,14 @@ class TopicCatalog:
         topic = self.topics.get(image.name)
         if topic is None:
             topic = self._topic(image)
-            begun = 0
+            first = 0
         else:
-            begun = len(topic.partitions)
+            first = len(topic.partitions)
             topic.image = image
             topic.configure(self._lenient_config(image))
-            topic.partitions += [None] * (image.partitions - begun)
-        if begun < image.partitions and self._assigned is None:
-            await self._replicas.begin(topic, range(begun, image.partitions))
+            topic.partitions += [None] * (image.partitions - first)
+        if first < image.partitions and self._assigned is None:
+            await self._replicas.begin(topic, range(first, image.partitions))
         self._know(topic)
 
     def open(self, image: TopicImage, logs: Mapping[int, Log]) -> None:
@@ -380,14 +380,14 @@ class TopicCatalog:
 
         Requests that wait for one of the partitions are answered.
         """
-        gone = self._replicas.take_offline(directory)
-        for partition in gone:
+        offline = self._replicas.take_offline(directory)
+        for partition in offline:
             self.topics[partition.topic].partitions[partition.index] = None
             if self._assigned is not None:
                 self._assigned.unassign(partition)
             partition.release_waiters()
         self.version += 1
-        return gone
+        return offline
 
     def views_changed(self) -> None:
         """Clients are told something else now, though no change was applied: a partition was begun again in

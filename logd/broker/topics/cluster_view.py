@@ -111,7 +111,7 @@ class ClusterView:
         if self.is_standalone:
             return self._own(topic, indexes)
         reachable = {node.id for node in self.nodes(asked_on)}
-        return [self._known(TopicPartition(topic.name, index), reachable) for index in indexes]
+        return [self._view_of(TopicPartition(topic.name, index), reachable) for index in indexes]
 
     def _own(self, topic: Topic, indexes: range) -> list[PartitionView]:
         """Return views of the standalone broker's partitions; those with equal epochs share one view."""
@@ -119,18 +119,18 @@ class ClusterView:
         offline = PartitionView(NO_LEADER, -1, itself, itself, itself, ErrorCode.LEADER_NOT_AVAILABLE)
         by_epoch: dict[int, PartitionView] = {}
         views = []
-        for held in topic.partitions[indexes.start : indexes.stop]:
-            if held is None or held.is_offline:
+        for partition in topic.partitions[indexes.start : indexes.stop]:
+            if partition is None or partition.is_offline:
                 view = offline
-            elif (known := by_epoch.get(held.leader_epoch)) is not None:
+            elif (known := by_epoch.get(partition.leader_epoch)) is not None:
                 view = known
             else:
-                epoch = held.leader_epoch
+                epoch = partition.leader_epoch
                 view = by_epoch[epoch] = PartitionView(node_id, epoch, itself, itself, _NOBODY)
             views.append(view)
         return views
 
-    def _known(self, tp: TopicPartition, reachable: Collection[int]) -> PartitionView:
+    def _view_of(self, tp: TopicPartition, reachable: Collection[int]) -> PartitionView:
         state = self.image.partitions.get(tp)
         if state is None:  # the topic is there, its first leaders follow
             return PartitionView(NO_LEADER, -1, _NOBODY, _NOBODY, _NOBODY, ErrorCode.LEADER_NOT_AVAILABLE)
@@ -179,10 +179,10 @@ class ClusterView:
     def not_leader(self, tp: TopicPartition) -> KafkaError:
         """Return the error for a partition that another broker leads."""
         leader = self.leader_of(tp)
-        known = f"broker {leader.id}" if leader is not None and leader.id != NO_LEADER else "no broker"
+        leader_name = f"broker {leader.id}" if leader is not None and leader.id != NO_LEADER else "no broker"
         return KafkaError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
-            f"{tp} is led by {known}, not by this broker, {self.node_id}: ask for metadata again",
+            f"{tp} is led by {leader_name}, not by this broker, {self.node_id}: ask for metadata again",
         )
 
 

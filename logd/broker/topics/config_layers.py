@@ -74,11 +74,11 @@ class ConfigLayers(NamedTuple):
         have taken them. A broker says so, and goes by the value of the next layer.
         """
         layers = {broker: self._of(broker) for broker in (ALL_BROKERS, str(self.node_id))}
-        kept = {
+        valid = {
             broker: {key: value for key, value in configs.items() if _is_allowed(key, value)}
             for broker, configs in layers.items()
         }
-        return self._replace(changed={**self.changed, **kept})
+        return self._replace(changed={**self.changed, **valid})
 
     def effective(self) -> BrokerConfig:
         """Return the settings in effect. Raises KafkaError(INVALID_REQUEST), as Kafka does."""

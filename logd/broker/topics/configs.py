@@ -136,11 +136,11 @@ def altered(
     KafkaError with INVALID_REQUEST or INVALID_CONFIG. Whether the result is allowed is left to the caller.
     """
     result = dict(current)
-    seen: set[str] = set()
+    names: set[str] = set()
     for key, operation, value in alterations:
-        if key in seen:
+        if key in names:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} stands in the request twice")
-        seen.add(key)
+        names.add(key)
         if operation == Operation.DELETE:
             result.pop(key, None)
             continue

@@ -30,11 +30,11 @@ class RecoveredLogs:
         topic's id is served, then the longest: the shorter log is the beginning of the longer one. The other
         log is set aside.
         """
-        found: dict[str, dict[int, Log]] = {}
+        logs_by_topic: dict[str, dict[int, Log]] = {}
         homes: dict[TopicPartition, LogDirectory] = {}
         for directory in directories:
             for key, other in tuple(directory.logs.items()):
-                logs = found.setdefault(key.topic, {})
+                logs = logs_by_topic.setdefault(key.topic, {})
                 current = logs.get(key.partition)
                 topic = topics.get(key.topic)
                 topic_id = topic.topic_id if topic is not None else None
@@ -44,7 +44,7 @@ class RecoveredLogs:
                 if current is not None:
                     _set_aside(homes[key], key, directory)
                 logs[key.partition], homes[key] = other, directory
-        return cls(found)
+        return cls(logs_by_topic)
 
     def changes(
         self,
@@ -77,11 +77,11 @@ class RecoveredLogs:
 
         A log without a topic id, which a power loss took, gets the id of the topic of its name.
         """
-        found = self._logs.get(topic.name, {})
-        for opened in found.values():
+        logs = self._logs.get(topic.name, {})
+        for opened in logs.values():
             if opened.topic_id is None:
                 opened.identify(topic.topic_id)
-        return found
+        return logs
 
 
 def _set_aside(directory: LogDirectory, key: TopicPartition, other: LogDirectory) -> None:
@@ -89,5 +89,5 @@ def _set_aside(directory: LogDirectory, key: TopicPartition, other: LogDirectory
     log.error("%s-%d was found twice: %s serves it, the other is left in %s", *key, other.path, place)
 
 
-def _rank(found: Log, topic_id: bytes | None) -> tuple[bool, int]:
-    return found.topic_id == topic_id, found.log_end_offset
+def _rank(log: Log, topic_id: bytes | None) -> tuple[bool, int]:
+    return log.topic_id == topic_id, log.log_end_offset

@@ -184,13 +184,13 @@ class Replicas:
         for index in indexes:
             if self._at_hand is not None and TopicPartition(topic.name, index) in self.lost:
                 continue
-            found = await self._taken_in_hand(self._at_hand, topic, index) if self._at_hand else None
-            if found is None and self._may_be_lost:
+            assigned = await self._taken_in_hand(self._at_hand, topic, index) if self._at_hand else None
+            if assigned is None and self._may_be_lost:
                 self._lose(topic, index)
-            elif found is None:
+            elif assigned is None:
                 new.append(index)
             else:
-                topic.partitions[index] = self.partitions[found.tp] = found
+                topic.partitions[index] = self.partitions[assigned.tp] = assigned
         if new:
             await self._begin_new(topic, new)
 
@@ -209,28 +209,28 @@ class Replicas:
             if job is not None:
                 with contextlib.suppress(KafkaError):  # logged already; the directory is offline now
                     await self._run(job)
-        begun: list[Partition] = []
+        partitions: list[Partition] = []
         for number, index in enumerate(indexes, 1):
-            partition = topic.partitions[index] = self._begun(topic, index)
+            partition = topic.partitions[index] = self._begin_partition(topic, index)
             if partition is not None:
                 self.partitions[partition.tp] = partition
-                begun.append(partition)
+                partitions.append(partition)
             if number % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        self._disk_work.begin(topic.name, self._place(topic, begun))
+        self._disk_work.begin(topic.name, self._place(topic, partitions))
 
     async def _taken_in_hand(self, at_hand: UnassignedLogs, topic: Topic, index: int) -> Partition | None:
         """Return the partition with its log from the unassigned logs, or None if there is none."""
-        taken = await at_hand.take(TopicPartition(topic.name, index))
-        if taken is None:
+        assigned = await at_hand.take(TopicPartition(topic.name, index))
+        if assigned is None:
             return None
-        log = taken.log
+        log = assigned.log
         if log.topic_id is None:
             await self._run(lambda: log.identify(topic.topic_id))
         log.config = topic.config
-        return self._partition(topic, log, taken.directory)
+        return self._partition(topic, log, assigned.directory)
 
-    def _begun(self, topic: Topic, index: int) -> Partition | None:
+    def _begin_partition(self, topic: Topic, index: int) -> Partition | None:
         for directory in self._log_dirs.for_new(topic.name, index):
             with contextlib.suppress(KafkaError):  # the directory has failed meanwhile
                 log = directory.new_log(
@@ -246,9 +246,9 @@ class Replicas:
         On a standalone broker, a partition whose log directory fails meanwhile begins again in another one.
         In a cluster, its other replicas take over.
         """
-        begun = [partition for partition in made if partition is not None]
+        partitions = [partition for partition in made if partition is not None]
         by_directory: dict[LogDirectory, list[Log]] = {}
-        for partition in begun:
+        for partition in partitions:
             by_directory.setdefault(partition.directory, []).append(partition.log)
         for directory, logs in by_directory.items():
             for start in range(0, len(logs), PLACED_AT_ONCE):
@@ -259,12 +259,12 @@ class Replicas:
                 except KafkaError as error:
                     logger.error("%s: partitions not created: %s", topic.name, error)
                     break
-        again = [one for one in begun if not one.log.is_placed and not one.log_end_offset]
+        again = [one for one in partitions if not one.log.is_placed and not one.log_end_offset]
         if again and not topic.is_deleted and self._at_hand is None:
             await self._place(topic, [self._begun_again(topic, partition) for partition in again])
 
     def _begun_again(self, topic: Topic, failed: Partition) -> Partition | None:
-        partition = topic.partitions[failed.index] = self._begun(topic, failed.index)
+        partition = topic.partitions[failed.index] = self._begin_partition(topic, failed.index)
         if partition is not None:
             self.partitions[partition.tp] = partition
         self._rehomed()
@@ -277,28 +277,28 @@ class Replicas:
         topic.is_deleted = True
         self._end(topic, [partition for partition in topic.partitions if partition is not None])
 
-    def end_some(self, topic: Topic, held: Sequence[Partition]) -> None:
+    def end_some(self, topic: Topic, partitions: Sequence[Partition]) -> None:
         """Close partitions of a topic, and delete their logs: they are not assigned to this broker any more.
 
         Nothing may be copied to them, nor be read by a leader's role.
         """
-        for partition in held:
+        for partition in partitions:
             topic.partitions[partition.index] = None
-        self._end(topic, held)
+        self._end(topic, partitions)
 
-    def _end(self, topic: Topic, held: Sequence[Partition]) -> None:
-        for partition in held:
+    def _end(self, topic: Topic, partitions: Sequence[Partition]) -> None:
+        for partition in partitions:
             del self.partitions[partition.tp]
             partition.release_waiters()  # now: what the disk still does for the topic may take a while
-        self._disk_work.begin(topic.name, self._take_away(topic, held))
+        self._disk_work.begin(topic.name, self._take_away(topic, partitions))
 
-    async def _take_away(self, topic: Topic, held: Sequence[Partition]) -> None:
+    async def _take_away(self, topic: Topic, partitions: Sequence[Partition]) -> None:
         """Take out the logs.
 
         Those that cannot be are deleted by the next start, which knows the topic as deleted.
         """
         taken_out: dict[LogDirectory, list[tuple[Path, Path]]] = {}
-        for number, partition in enumerate(held, 1):
+        for number, partition in enumerate(partitions, 1):
             self._flusher.forget(partition)
             with contextlib.suppress(KafkaError):  # its directory has failed, which is in the log
                 rename = partition.directory.take_out(partition.topic, partition.index)
@@ -314,9 +314,9 @@ class Replicas:
 
     def take_offline(self, directory: LogDirectory) -> list[Partition]:
         """Drop the partitions of a failed log directory, as after a start without it. Return them."""
-        gone = [partition for partition in self.partitions.values() if partition.directory is directory]
-        for partition in gone:
+        offline = [partition for partition in self.partitions.values() if partition.directory is directory]
+        for partition in offline:
             del self.partitions[partition.tp]
         if self._at_hand is not None:
-            self.lost.update(self._at_hand.forget(directory), (partition.tp for partition in gone))
-        return gone
+            self.lost.update(self._at_hand.forget(directory), (partition.tp for partition in offline))
+        return offline

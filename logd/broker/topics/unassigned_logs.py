@@ -42,10 +42,10 @@ class UnassignedLogs:
     def __init__(self, directories: Iterable[LogDirectory], image: ClusterImage, node_id: int) -> None:
         self._image = image
         self._node_id = node_id
-        self._found: dict[TopicPartition, list[UnassignedLog]] = {}
+        self._logs: dict[TopicPartition, list[UnassignedLog]] = {}
         for directory in directories:
             for tp, log in directory.logs.items():
-                self._found.setdefault(tp, []).append(UnassignedLog(directory, log))
+                self._logs.setdefault(tp, []).append(UnassignedLog(directory, log))
 
     async def take(self, tp: TopicPartition) -> UnassignedLog | None:
         """Return the log of a partition that begins here, or None; other logs of that name are set aside.
@@ -53,43 +53,45 @@ class UnassignedLogs:
         There are several if a power loss undid a move's rename, or a log directory was offline for a while.
         """
         await self._set_strays_aside(tp)
-        found = sorted(self._found.get(tp, ()), key=lambda one: one.rank)
-        if not found:
+        logs = sorted(self._logs.get(tp, ()), key=lambda one: one.rank)
+        if not logs:
             return None
-        taken = found.pop()
-        self._keep(tp, [taken])
-        for one in found:
-            await self._set_aside(one, f"it was found twice, and the one in {taken.directory.path} is served")
-        return taken if self._found.pop(tp, None) else None  # unless its directory has failed meanwhile
+        chosen = logs.pop()
+        self._keep(tp, [chosen])
+        for one in logs:
+            await self._set_aside(
+                one, f"it was found twice, and the one in {chosen.directory.path} is served"
+            )
+        return chosen if self._logs.pop(tp, None) else None  # unless its directory has failed meanwhile
 
     async def set_strays_aside(self) -> None:
         """Set all stray logs aside. Call it when every partition assigned to this broker is known."""
-        for tp in tuple(self._found):
+        for tp in tuple(self._logs):
             await self._set_strays_aside(tp)
 
     def forget(self, directory: LogDirectory) -> list[TopicPartition]:
         """Drop the logs of a log directory that failed. Return their partitions."""
-        gone = []
-        for tp, found in tuple(self._found.items()):
-            left = [one for one in found if one.directory is not directory]
-            if len(left) < len(found):
-                gone.append(tp)
+        forgotten = []
+        for tp, logs in tuple(self._logs.items()):
+            left = [one for one in logs if one.directory is not directory]
+            if len(left) < len(logs):
+                forgotten.append(tp)
                 self._keep(tp, left)
-        return gone
+        return forgotten
 
     async def _set_strays_aside(self, tp: TopicPartition) -> None:
-        found = self._found.pop(tp, [])
-        reasons = [self._why_stray(one.log) for one in found]
-        self._keep(tp, [one for one, reason in zip(found, reasons, strict=True) if not reason])
-        for one, reason in zip(found, reasons, strict=True):
+        logs = self._logs.pop(tp, [])
+        reasons = [self._why_stray(one.log) for one in logs]
+        self._keep(tp, [one for one, reason in zip(logs, reasons, strict=True) if not reason])
+        for one, reason in zip(logs, reasons, strict=True):
             if reason:
                 await self._set_aside(one, reason)
 
-    def _keep(self, tp: TopicPartition, found: list[UnassignedLog]) -> None:
-        if found:
-            self._found[tp] = found
+    def _keep(self, tp: TopicPartition, logs: list[UnassignedLog]) -> None:
+        if logs:
+            self._logs[tp] = logs
         else:
-            self._found.pop(tp, None)
+            self._logs.pop(tp, None)
 
     def _why_stray(self, log: Log) -> str:
         is_empty = not log.log_end_offset and not log.epochs.entries

@@ -135,7 +135,7 @@ class _MarkerSender:
                 f"{len(self.queue)} markers wait for broker {self._broker_id}",
             )
         queued = _Queued(where, outcome, leadership, asyncio.get_running_loop().create_future())
-        queued.written.add_done_callback(_heard)
+        queued.written.add_done_callback(_retrieve_error)
         self.queue.add(queued)
         return queued.written
 
@@ -155,8 +155,8 @@ class _MarkerSender:
         """Have the coordinators of what is not written come again."""
         for where, _, _, written in batch:
             if not written.done():
-                said = f"broker {self._broker_id} has not answered for the marker in {where}"
-                written.set_exception(MarkerDelayed(ErrorCode.NETWORK_EXCEPTION, said))
+                message = f"broker {self._broker_id} has not answered for the marker in {where}"
+                written.set_exception(MarkerDelayed(ErrorCode.NETWORK_EXCEPTION, message))
 
     def _answered(self, batch: Sequence[_Queued], codes: Mapping[tuple[int, TopicPartition], int]) -> None:
         for where, outcome, _, written in batch:
@@ -175,12 +175,12 @@ class _MarkerSender:
 
 
 def _refusal(code: int, where: TopicPartition, broker_id: int) -> KafkaError:
-    said = f"broker {broker_id} does not write a marker into {where.topic}-{where.partition}"
-    error = error_for(code, said)
-    return MarkerDelayed(error.code, said) if error.retriable else error
+    message = f"broker {broker_id} does not write a marker into {where.topic}-{where.partition}"
+    error = error_for(code, message)
+    return MarkerDelayed(error.code, message) if error.retriable else error
 
 
-def _heard(written: asyncio.Future[None]) -> None:
+def _retrieve_error(written: asyncio.Future[None]) -> None:
     """Retrieve a failure that a resigned coordinator does not, so that asyncio does not report it."""
     if not written.cancelled():
         written.exception()

@@ -67,7 +67,7 @@ class _Question(NamedTuple):
     implicit: bool
 
 
-class _Asked:
+class _Inquiry:
     """A question, and the answer once there is one: `refusal`, or consent."""
 
     __slots__ = ("answered", "coordinator", "question", "refusal", "until_s")
@@ -112,9 +112,9 @@ class RemoteAdmission:
 
     def __init__(self, cluster: Cluster) -> None:
         self._leaders, self._peers = cluster
-        self._asked: dict[tuple[TopicPartition, int], _Asked] = {}
+        self._inquiries: dict[tuple[TopicPartition, int], _Inquiry] = {}
         """By partition and producer id, the oldest first."""
-        self._queues: dict[int, PeerQueue[_Asked]] = {}
+        self._queues: dict[int, PeerQueue[_Inquiry]] = {}
         self._rounds = PeriodicTasks()
 
     def statistics(self) -> dict[str, int]:
@@ -122,7 +122,7 @@ class RemoteAdmission:
         to the broker that has most, with the bound of each.
         """
         in_flight = max((queue.in_flight for queue in self._queues.values()), default=0)
-        return self.NONE | {"admissions": len(self._asked), "admissions_in_flight": in_flight}
+        return self.NONE | {"admissions": len(self._inquiries), "admissions_in_flight": in_flight}
 
     async def stop(self) -> None:
         """Ask nobody any more."""
@@ -144,41 +144,41 @@ class RemoteAdmission:
         """
         question = _Question(transactional_id, identity, where, implicit)
         key = where, identity.producer_id
-        asked = self._asked.get(key)
-        if asked is not None and (asked.question != question or self._is_over(asked)):
-            asked = None
-        if asked is None:
-            asked = self._ask(coordinator, question)
-            self._asked.pop(key, None)
-            self._asked[key] = asked
-        if asked.is_wanted:
-            raise NotYetAdmitted(asyncio.shield(asked.answered))
-        del self._asked[key]
-        if asked.refusal is not None:
-            raise asked.refusal
+        inquiry = self._inquiries.get(key)
+        if inquiry is not None and (inquiry.question != question or self._is_over(inquiry)):
+            inquiry = None
+        if inquiry is None:
+            inquiry = self._ask(coordinator, question)
+            self._inquiries.pop(key, None)
+            self._inquiries[key] = inquiry
+        if inquiry.is_wanted:
+            raise NotYetAdmitted(asyncio.shield(inquiry.answered))
+        del self._inquiries[key]
+        if inquiry.refusal is not None:
+            raise inquiry.refusal
 
     def ended(self, where: TopicPartition, producer_id: int) -> None:
         """Drop the answer after a marker was written: a consent, also one to come, is for the transaction
         before.
         """
-        self._asked.pop((where, producer_id), None)
+        self._inquiries.pop((where, producer_id), None)
 
     def moved(self, where: TopicPartition) -> None:
         """Drop the partition's answers: it is, or was, led elsewhere, where markers may have been written."""
-        for key in [key for key in self._asked if key[0] == where]:
-            del self._asked[key]
+        for key in [key for key in self._inquiries if key[0] == where]:
+            del self._inquiries[key]
 
     def leaders_changed(self) -> None:
         """Have those come again who wait for a broker that is not their coordinator any more."""
         for broker_id, queue in self._queues.items():
-            for asked in queue.unanswered():
-                if self._leaders.leader_of(asked.coordinator) != broker_id:
-                    asked.answer(_come_again(f"{asked.coordinator} has moved from broker {broker_id}"))
+            for inquiry in queue.unanswered():
+                if self._leaders.leader_of(inquiry.coordinator) != broker_id:
+                    inquiry.answer(_come_again(f"{inquiry.coordinator} has moved from broker {broker_id}"))
 
-    def _is_over(self, asked: _Asked) -> bool:
-        return asked.answered.done() and asked.until_s < asyncio.get_running_loop().time()
+    def _is_over(self, inquiry: _Inquiry) -> bool:
+        return inquiry.answered.done() and inquiry.until_s < asyncio.get_running_loop().time()
 
-    def _ask(self, coordinator: TopicPartition, question: _Question) -> _Asked:
+    def _ask(self, coordinator: TopicPartition, question: _Question) -> _Inquiry:
         broker_id = self._leaders.leader_of(coordinator)
         if broker_id in (None, NO_LEADER, self._leaders.broker_id):
             raise _come_again(f"{coordinator} has no coordinator now")
@@ -190,14 +190,16 @@ class RemoteAdmission:
             queue = self._queues[broker_id] = PeerQueue(sender.send, self._rounds, bounds)
         if not (self._has_room() and queue.has_room()):
             raise _come_again(f"{ADMISSIONS_MAX} transactional batches wait for their coordinators")
-        asked = _Asked(coordinator, question, asyncio.get_running_loop().create_future())
-        queue.add(asked)
-        return asked
+        inquiry = _Inquiry(coordinator, question, asyncio.get_running_loop().create_future())
+        queue.add(inquiry)
+        return inquiry
 
     def _has_room(self) -> bool:
-        if len(self._asked) >= ADMISSIONS_MAX:
-            self._asked = {key: asked for key, asked in self._asked.items() if not self._is_over(asked)}
-        return len(self._asked) < ADMISSIONS_MAX
+        if len(self._inquiries) >= ADMISSIONS_MAX:
+            self._inquiries = {
+                key: inquiry for key, inquiry in self._inquiries.items() if not self._is_over(inquiry)
+            }
+        return len(self._inquiries) < ADMISSIONS_MAX
 
 
 class _Sender:
@@ -207,34 +209,34 @@ class _Sender:
         self._broker_id = broker_id
         self._peers = peers
 
-    async def send(self, batch: list[_Asked]) -> None:
+    async def send(self, batch: list[_Inquiry]) -> None:
         """Ask, and answer everybody."""
         try:
             answer = await self._peers.request(self._broker_id, _request(batch))
             assert isinstance(answer, AddPartitionsToTxnResponse)
             codes = _codes(answer)
-            for asked in batch:
-                transactional_id, _, where, _ = asked.question
+            for inquiry in batch:
+                transactional_id, _, where, _ = inquiry.question
                 code = answer.error_code or codes.get((transactional_id, where))
                 if code is not None:
-                    asked.answer(self._refusal(asked.question, code))
+                    inquiry.answer(self._refusal(inquiry.question, code))
         except (ConnectionClosed, RequestTimedOut, KafkaError) as error:
             log.warning("broker %d has admitted none of %d producers: %s", self._broker_id, len(batch), error)
         except Exception as error:
             report(f"asking broker {self._broker_id} to admit producers", error)
         finally:
-            for asked in batch:
-                asked.answer(_come_again(f"broker {self._broker_id} has not answered"))
+            for inquiry in batch:
+                inquiry.answer(_come_again(f"broker {self._broker_id} has not answered"))
 
     def _refusal(self, question: _Question, code: int) -> KafkaError | None:
         if code == ErrorCode.NONE:
             return None
         transactional_id, identity, where, _ = question
-        known = error_for(code).code
+        error_code = error_for(code).code
         return error_for(
-            _TOLD.get(known, known),
+            _TOLD.get(error_code, error_code),
             f"broker {self._broker_id} does not admit {transactional_id}, producer {identity.producer_id} "
-            f"epoch {identity.epoch}, to {where}: {known.name}",
+            f"epoch {identity.epoch}, to {where}: {error_code.name}",
         )
 
 
@@ -242,10 +244,10 @@ def _come_again(message: str) -> KafkaError:
     return error_for(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, message)
 
 
-def _request(batch: Sequence[_Asked]) -> AddPartitionsToTxnRequest:
+def _request(batch: Sequence[_Inquiry]) -> AddPartitionsToTxnRequest:
     partitions: dict[tuple[str, ProducerIdentity, bool], dict[str, list[int]]] = {}
-    for asked in batch:
-        transactional_id, identity, where, implicit = asked.question
+    for inquiry in batch:
+        transactional_id, identity, where, implicit = inquiry.question
         topics = partitions.setdefault((transactional_id, identity, implicit), {})
         indexes = topics.setdefault(where.topic, [])
         if where.partition not in indexes:

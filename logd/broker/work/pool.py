@@ -125,13 +125,13 @@ class Validator:
             self._begin_next()
 
     async def _turn(self, size: int) -> None:
-        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.append((begun, size))
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append((turn, size))
         self._begin_next()
         try:
-            await begun
+            await turn
         except asyncio.CancelledError:
-            if begun.done() and not begun.cancelled():  # its turn had come
+            if turn.done() and not turn.cancelled():  # its turn had come
                 self._running -= 1
                 self._running_bytes -= size
                 self._begin_next()
@@ -139,8 +139,8 @@ class Validator:
 
     def _begin_next(self) -> None:
         while self._queue and self._running < VALIDATING_MAX:
-            begun, size = self._queue[0]
-            if begun.cancelled():
+            turn, size = self._queue[0]
+            if turn.cancelled():
                 self._queue.popleft()
                 continue
             if self._running and self._running_bytes + size > VALIDATING_BYTES_MAX:
@@ -148,4 +148,4 @@ class Validator:
             self._queue.popleft()
             self._running += 1
             self._running_bytes += size
-            begun.set_result(None)
+            turn.set_result(None)

@@ -46,7 +46,7 @@ def alter_partition(
     image: ClusterImage,
     broker: int,
     epoch: int,
-    wanted: Sequence[NewIsr],
+    new_isrs: Sequence[NewIsr],
     *,
     version: int = 3,
     unclean_allowed: UncleanAllowed,
@@ -62,7 +62,7 @@ def alter_partition(
     registered(image, broker, epoch)
     settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
     answer: Altered = []
-    for new in wanted:
+    for new in new_isrs:
         try:
             answer.append(_altered(image, settling, broker, new, version))
         except KafkaError as refused:
@@ -154,14 +154,14 @@ def _check_eligible(live: Liveness, new: NewIsr, state: PartitionImage, version:
 
 
 def _why_ineligible(live: Liveness, tp: TopicPartition, replica: int, epoch: int, *, is_new: bool) -> str:
-    known = live.broker(replica)
-    if known is None:
+    broker = live.broker(replica)
+    if broker is None:
         return "it is not alive"
-    if epoch not in (UNKNOWN_EPOCH, known.epoch):
-        return f"it fetched with broker epoch {epoch}, and is registered with {known.epoch} now"
+    if epoch not in (UNKNOWN_EPOCH, broker.epoch):
+        return f"it fetched with broker epoch {epoch}, and is registered with {broker.epoch} now"
     if is_new and not live.is_online(tp, replica):
         return "its log directory is offline"
-    if is_new and known.is_shutting_down:
+    if is_new and broker.is_shutting_down:
         return "it is shutting down"
     return ""
 

@@ -51,18 +51,18 @@ def change_brokers(
             changes.append(broker_gone(broker))
             _touch(touched, image.holds(broker))
     for new in came:
-        known = live.broker(new.id)
-        if known is None or new.epoch > known.epoch:
+        current = live.broker(new.id)
+        if current is None or new.epoch > current.epoch:
             brokers[new.id] = new
             changes.append(new.as_change())
             _touch(touched, image.holds(new.id), new.id)
-        elif new.epoch == known.epoch:
+        elif new.epoch == current.epoch:
             updated = replace(
                 new,
-                is_shutting_down=known.is_shutting_down or new.is_shutting_down,
-                offline_log_dirs=known.offline_log_dirs,
+                is_shutting_down=current.is_shutting_down or new.is_shutting_down,
+                offline_log_dirs=current.offline_log_dirs,
             )
-            changes += [updated.as_change()] if updated != known else []
+            changes += [updated.as_change()] if updated != current else []
     return _settled(image, changes, touched, live, unclean_allowed)
 
 
@@ -106,13 +106,13 @@ def fail_log_dirs(
 
     Raises KafkaError(STALE_BROKER_EPOCH).
     """
-    known = registered(image, broker, epoch)
+    current = registered(image, broker, epoch)
     offline = set(image.offline_of(broker))
     lost = {tp for tp in partitions if tp in image.holds(broker)} - offline
-    failed = (*known.offline_log_dirs, *sorted(set(log_dirs) - set(known.offline_log_dirs)))
+    failed = (*current.offline_log_dirs, *sorted(set(log_dirs) - set(current.offline_log_dirs)))
     changes: list[Change] = []
-    if failed != known.offline_log_dirs:
-        changes.append(replace(known, offline_log_dirs=failed).as_change())
+    if failed != current.offline_log_dirs:
+        changes.append(replace(current, offline_log_dirs=failed).as_change())
     if lost:
         changes.append(replicas_offline(broker, lost))
     live = Liveness(image, offline={broker: lost | offline})
@@ -123,19 +123,19 @@ def fail_log_dirs(
 
 def registered(image: ClusterImage, broker: int, epoch: int) -> BrokerImage:
     """Return the broker's image. Raises KafkaError(STALE_BROKER_EPOCH) for an unknown one or other epoch."""
-    known = image.brokers.get(broker)
-    if known is None:
+    current = image.brokers.get(broker)
+    if current is None:
         raise KafkaError(
             ErrorCode.STALE_BROKER_EPOCH,
             f"broker {broker} says its epoch is {epoch}, but it is not registered: register it first",
         )
-    if epoch != known.epoch:
+    if epoch != current.epoch:
         raise KafkaError(
             ErrorCode.STALE_BROKER_EPOCH,
-            f"broker {broker} says its epoch is {epoch}, but it is registered with {known.epoch}: "
+            f"broker {broker} says its epoch is {epoch}, but it is registered with {current.epoch}: "
             "ask again with the epoch of its last registration",
         )
-    return known
+    return current
 
 
 def _touch(touched: Touched, partitions: Iterable[TopicPartition], restarted: int | None = None) -> None:

@@ -62,8 +62,8 @@ class Controller:
 
     def unclean_allowed(self, topic: str) -> bool:
         """Return True if ``unclean.leader.election.enable`` holds for a topic."""
-        known = self.image.topics.get(topic)
-        override = None if known is None else known.configs.get(_UNCLEAN)
+        known_topic = self.image.topics.get(topic)
+        override = None if known_topic is None else known_topic.configs.get(_UNCLEAN)
         if override is None:
             return self.settings.defaults.unclean_leader_election_enable
         return override.strip().lower() == "true"
@@ -80,8 +80,8 @@ class Controller:
 
     def see_brokers(self, alive: Collection[BrokerImage]) -> Decision[None]:
         """`change_brokers` by the list of all that are registered."""
-        gone = self.image.brokers.keys() - {broker.id for broker in alive}
-        return self.change_brokers(came=alive, gone=sorted(gone))
+        missing = self.image.brokers.keys() - {broker.id for broker in alive}
+        return self.change_brokers(came=alive, gone=sorted(missing))
 
     def shut_down(self, broker: int, epoch: int) -> Decision[list[TopicPartition]]:
         """See `shutdown.shut_down`."""
@@ -148,11 +148,11 @@ class Controller:
     # Partitions
 
     def alter_partition(
-        self, broker: int, epoch: int, wanted: Sequence[NewIsr], *, version: int = 3
+        self, broker: int, epoch: int, new_isrs: Sequence[NewIsr], *, version: int = 3
     ) -> Decision[Altered]:
         """See `alter_partition.alter_partition`."""
         return alter_partition.alter_partition(
-            self.image, broker, epoch, wanted, version=version, unclean_allowed=self.unclean_allowed
+            self.image, broker, epoch, new_isrs, version=version, unclean_allowed=self.unclean_allowed
         )
 
     def alter_reassignments(

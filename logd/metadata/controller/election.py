@@ -46,9 +46,9 @@ def elect_leaders(
     ELIGIBLE_LEADERS_NOT_AVAILABLE.
     """
     elect = _elect_preferred if kind is ElectionType.PREFERRED else _elect_any
-    wanted = sorted(_in_need(image, kind) if partitions is None else partitions)
+    targets = sorted(_in_need(image, kind) if partitions is None else partitions)
     settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
-    elected = {tp: _attempt(elect, settling, tp) for tp in wanted}
+    elected = {tp: _attempt(elect, settling, tp) for tp in targets}
     return Decision(settling.changes, elected, tuple(settling.unclean))
 
 
@@ -80,8 +80,8 @@ def elect_leaderless(
 ) -> Decision[None]:
     """Try again for partitions of these topics that have no leader: their settings may allow one now."""
     settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
-    wanted = set(topics)
-    for tp in sorted(tp for tp in image.broker_index.leaderless if tp.topic in wanted):
+    names = set(topics)
+    for tp in sorted(tp for tp in image.broker_index.leaderless if tp.topic in names):
         settling.settle(tp, image.partitions[tp])
     return Decision(settling.changes, None, tuple(settling.unclean))
 

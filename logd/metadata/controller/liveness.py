@@ -37,15 +37,15 @@ class Liveness:
     def _offline_of(self, broker: int) -> Collection[TopicPartition]:
         if broker in self._offline:
             return self._offline[broker]
-        known, said = self._image.brokers.get(broker), self.broker(broker)
-        if known is None or said is None or known.epoch != said.epoch:
+        before, now = self._image.brokers.get(broker), self.broker(broker)
+        if before is None or now is None or before.epoch != now.epoch:
             return ()  # it has started again, and says again what it cannot serve
         return self._image.offline_of(broker)
 
     def is_shutting_down(self, broker: int) -> bool:
         """Return True if the broker is alive and is shutting down."""
-        known = self.broker(broker)
-        return known is not None and known.is_shutting_down
+        current = self.broker(broker)
+        return current is not None and current.is_shutting_down
 
     def can_lead(self, tp: TopicPartition, broker: int) -> bool:
         """Return True if the replica is online on a broker that is not shutting down."""

@@ -63,12 +63,12 @@ def check_factor(factor: int, brokers: int) -> None:
         )
 
 
-def check_assignments(assignments: Mapping[int, Sequence[int]], known: Collection[int]) -> list[Replicas]:
+def check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collection[int]) -> list[Replicas]:
     """Replicas of partitions 0, 1, … as assigned by hand. KafkaError(INVALID_REPLICA_ASSIGNMENT)."""
     if sorted(assignments) != list(range(len(assignments))):
         raise _bad(f"partitions {sorted(assignments)}: they must be numbered 0, 1, 2 and so on without gaps")
     placed = [
-        check_replicas(assignments[index], known, f"partition {index}") for index in range(len(assignments))
+        check_replicas(assignments[index], brokers, f"partition {index}") for index in range(len(assignments))
     ]
     check_same_factor(placed, len(placed[0]) if placed else 0)
     return placed
@@ -84,7 +84,7 @@ def check_same_factor(placed: Sequence[Replicas], factor: int, *, first_partitio
             )
 
 
-def check_replicas(replicas: Sequence[int], known: Collection[int], what: str) -> Replicas:
+def check_replicas(replicas: Sequence[int], brokers: Collection[int], what: str) -> Replicas:
     """Return the replicas of one partition, as assigned by hand. Raises
     KafkaError(INVALID_REPLICA_ASSIGNMENT).
     """
@@ -92,10 +92,10 @@ def check_replicas(replicas: Sequence[int], known: Collection[int], what: str) -
         raise _bad(f"{what} has no replicas: name at least one broker")
     if len(set(replicas)) < len(replicas):
         raise _bad(f"{what}: replicas {list(replicas)} name a broker twice")
-    if unknown := [replica for replica in replicas if replica not in known]:
+    if unknown := [replica for replica in replicas if replica not in brokers]:
         raise _bad(
             f"{what}: replicas {list(replicas)} name brokers that are not alive: {unknown}. "
-            f"Alive are {sorted(known)}"
+            f"Alive are {sorted(brokers)}"
         )
     return tuple(replicas)
 

@@ -24,9 +24,9 @@ def shut_down(
     after a while (``controlled.shutdown.retry.backoff.ms``), or goes. It gets nothing to lead any more until
     it comes anew. KafkaError(STALE_BROKER_EPOCH).
     """
-    known = registered(image, broker, epoch)
-    leaving = replace(known, is_shutting_down=True)
-    changes = [leaving.as_change()] if leaving != known else []
+    current = registered(image, broker, epoch)
+    leaving = replace(current, is_shutting_down=True)
+    changes = [leaving.as_change()] if leaving != current else []
     settling = PartitionChangeBuilder(image, Liveness(image, brokers={broker: leaving}), unclean_allowed)
     remaining = []
     for tp in sorted(image.holds(broker)):

@@ -63,9 +63,9 @@ class Inbox:
                 "it has to begin with a snapshot",
             )
         self._applied = update.number
-        return self._taken(update)
+        return self._in_order(update)
 
-    def _taken(self, update: Update[Change]) -> list[Change]:
+    def _in_order(self, update: Update[Change]) -> list[Change]:
         if update.begins:
             self._is_begun, self._snapshot = True, []
         if self._snapshot is None:

@@ -83,15 +83,15 @@ async def _is_written(session: Session, elected: Elected, batch: Sequence[Write]
     """
     await session.sync()
     witness = _witness(batch)
-    found = await session.find(witness.path)
+    value = await session.find(witness.path)
     epoch = await session.exists(paths.CONTROLLER_EPOCH)
     if epoch is None or epoch.version != elected.epoch_version:
         raise ControllerMoved(elected.epoch)
     if isinstance(witness, Create):
-        return found is not None and found[0] == witness.data
+        return value is not None and value[0] == witness.data
     if isinstance(witness, SetData):
-        return found is not None and (found[1].version, found[0]) == (witness.version + 1, witness.data)
-    return found is None
+        return value is not None and (value[1].version, value[0]) == (witness.version + 1, witness.data)
+    return value is None
 
 
 def _witness(batch: Sequence[Write]) -> Write:
@@ -106,9 +106,9 @@ def _witness(batch: Sequence[Write]) -> Write:
             undone.add(each.path)
         if not (isinstance(each, Create) and each.sequential):
             last[each.path] = each
-    seen = [each for path, each in last.items() if path not in undone]
-    assert seen, "such a batch leaves no trace of its own"
-    return min(seen, key=_doubt)
+    witnesses = [each for path, each in last.items() if path not in undone]
+    assert witnesses, "such a batch leaves no trace of its own"
+    return min(witnesses, key=_doubt)
 
 
 def _doubt(write: Write) -> int:

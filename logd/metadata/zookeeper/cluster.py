@@ -18,16 +18,16 @@ async def prepare(session: Session) -> None:
 
 async def find_cluster_id(session: Session) -> str | None:
     """Return the id of the cluster in ZooKeeper, or None. Raises BadZnode."""
-    found = await session.find(paths.CLUSTER_ID)
-    return None if found is None else znodes.decode_cluster_id(found[0])
+    value = await session.find(paths.CLUSTER_ID)
+    return None if value is None else znodes.decode_cluster_id(value[0])
 
 
 async def cluster_id(session: Session, new_id: Callable[[], str]) -> str:
     """Return the id of the cluster in ZooKeeper, writing a new one if there is none yet. Raises BadZnode."""
     while True:
-        found = await find_cluster_id(session)
-        if found is not None:
-            return found
+        cluster = await find_cluster_id(session)
+        if cluster is not None:
+            return cluster
         await session.ensure([paths.CLUSTER_ID.rpartition("/")[0]])
         try:
             await session.create(paths.CLUSTER_ID, znodes.encode_cluster_id(new_id()))

@@ -84,9 +84,9 @@ async def elect(session: Session, broker_id: int, now_ms: int) -> Elected | None
         answers = await session.multi(operations)
     except (MultiFailed, ConnectionLost):
         # One whose connection was lost may have been carried out, the one before this as well.
-        return await _found(session, broker_id)
+        return await _elected(session, broker_id)
     if session.lease is not lease:
-        return await _found(session, broker_id)
+        return await _elected(session, broker_id)
     return Elected(broker_id, epoch + 1, answers[1].version, lease)
 
 
@@ -126,7 +126,7 @@ async def _epoch(session: Session) -> tuple[int, Stat]:
                 continue
 
 
-async def _found(session: Session, broker_id: int) -> Elected | None:
+async def _elected(session: Session, broker_id: int) -> Elected | None:
     """Return the election won by the current session, or None."""
     await session.sync()
     lease = session.lease
@@ -169,7 +169,7 @@ class Candidate:
 
     def start(self) -> None:
         """Begin, in the running loop."""
-        self._forget = self._session.add_listener(self._heard)
+        self._forget = self._session.add_listener(self._watch_fired)
         self._task = asyncio.get_running_loop().create_task(self._run(), name="the controller's election")
         self._task.add_done_callback(report)
 
@@ -224,17 +224,17 @@ class Candidate:
 
     async def _look(self, watch: Watch) -> None:
         """Set the watch; if nobody is the controller, or this session is and does not know, stand."""
-        found = await watch.find(paths.CONTROLLER)
+        value = await watch.find(paths.CONTROLLER)
         ours = self._session.session_id
-        if found is not None and found[1].ephemeral_owner != ours:
-            controller = znodes.decode_controller(found[0])
+        if value is not None and value[1].ephemeral_owner != ours:
+            controller = znodes.decode_controller(value[0])
             self._say(Controller(controller.broker_id, (await _epoch(self._session))[0]))
             return
-        known = self.controller.elected
-        if found is not None and known is not None and known.lease.session_id == ours:
+        current = self.controller.elected
+        if value is not None and current is not None and current.lease.session_id == ours:
             return
         if not self._stands:
-            if found is None:
+            if value is None:
                 self._say(Controller())
             return
         elected = await elect(self._session, self._broker_id, self._wall_clock_ms())
@@ -249,7 +249,7 @@ class Candidate:
         log.info("broker %d is elected controller, epoch %d", self._broker_id, elected.epoch)
         self._say(Controller(self._broker_id, elected.epoch, elected))
 
-    def _heard(self, event: Event) -> None:
+    def _watch_fired(self, event: Event) -> None:
         if event is Event.EXPIRED and self.controller.elected is not None:
             self._say(Controller())
 

@@ -47,40 +47,40 @@ class Standing(Enum):
 
 async def refuse_unfinished(session: Session) -> None:
     """Before a broker goes on here. UnfinishedMove."""
-    found = await session.find(paths.MOVE)
-    if found is not None:
-        raise UnfinishedMove(session.settings.connect, znodes.decode_move(found[0]).broker_id)
+    value = await session.find(paths.MOVE)
+    if value is not None:
+        raise UnfinishedMove(session.settings.connect, znodes.decode_move(value[0]).broker_id)
 
 
 async def standing(session: Session, move: MoveZnode) -> Standing:
     """Return how far this move has come. Raises BadZnode, and ChrootTaken for another cluster's chroot."""
     await session.sync()
-    found = await session.find(paths.CLUSTER_ID)
-    begun = await session.find(paths.MOVE)
+    cluster_value = await session.find(paths.CLUSTER_ID)
+    move_value = await session.find(paths.MOVE)
     connect = session.settings.connect
-    if begun is not None and (whose := znodes.decode_move(begun[0])) != move:
+    if move_value is not None and (whose := znodes.decode_move(move_value[0])) != move:
         raise ChrootTaken(
             connect, f"broker {whose.broker_id} of cluster {whose.cluster_id} is being moved there; {EMPTY}"
         )
-    if found is None:
+    if cluster_value is None:
         topics, brokers = await session.find_children(paths.TOPICS), await _brokers(session)
         if topics or brokers:
             there = f"{len(topics)} topics and {len(brokers)} brokers"
             raise ChrootTaken(connect, f"it has {there} already; {EMPTY}")
         return Standing.EMPTY
-    cluster_id = znodes.decode_cluster_id(found[0])
+    cluster_id = znodes.decode_cluster_id(cluster_value[0])
     if cluster_id != move.cluster_id:
         raise ChrootTaken(
             connect,
             f"it is of cluster {cluster_id}, "
             f"and the log directories are of cluster {move.cluster_id}; {EMPTY}",
         )
-    return Standing.DONE if begun is None else Standing.BEGUN
+    return Standing.DONE if move_value is None else Standing.BEGUN
 
 
 async def begin(session: Session, move: MoveZnode) -> None:
     """Have the chroot be this move's; it may be already. ChrootTaken."""
-    while (came := await standing(session, move)) is Standing.EMPTY:
+    while (state := await standing(session, move)) is Standing.EMPTY:
         await cluster.prepare(session)
         await session.ensure(path.rpartition("/")[0] for path in (paths.CLUSTER_ID, paths.MOVE))
         writes = (
@@ -92,7 +92,7 @@ async def begin(session: Session, move: MoveZnode) -> None:
         except (MultiFailed, ConnectionLost):
             # Somebody was first, or it was carried out after all: what is there tells.
             await session.connected()
-    if came is Standing.DONE:
+    if state is Standing.DONE:
         raise ChrootTaken(
             session.settings.connect,
             f"cluster {move.cluster_id} was moved there before, and the journal here may be older; {EMPTY}",
@@ -102,9 +102,9 @@ async def begin(session: Session, move: MoveZnode) -> None:
 
 
 async def write(
-    session: Session, move: MoveZnode, wanted: ClusterImage, wall_clock_ms: Callable[[], int]
+    session: Session, move: MoveZnode, target: ClusterImage, wall_clock_ms: Callable[[], int]
 ) -> None:
-    """Have the chroot say what ``wanted`` says, which has a state of every partition; `begin` comes first.
+    """Have the chroot say what ``target`` says, which has a state of every partition; `begin` comes first.
 
     On return it was read again and found right. ChrootTaken, ControllerMoved, ConnectionLost, NotAllowed:
     part of it may be written, and the next run goes on with that.
@@ -112,7 +112,7 @@ async def write(
     elected = await _elected(session, move.broker_id, wall_clock_ms)
     try:
         store = ZooKeeperStore(session, elected)
-        while changes := steps(ClusterImage.of(await store.load()), wanted):
+        while changes := steps(ClusterImage.of(await store.load()), target):
             await store.write(changes)
     finally:
         await resign(session, elected)
@@ -131,29 +131,29 @@ async def end(session: Session) -> None:
             return
 
 
-def steps(there: ClusterImage, wanted: ClusterImage) -> list[Change]:
-    """What to write so that ``there`` becomes ``wanted``, whose partition epochs do not count: they follow
+def steps(there: ClusterImage, target: ClusterImage) -> list[Change]:
+    """What to write so that ``there`` becomes ``target``, whose partition epochs do not count: they follow
     from what is there.
     """
     after = ClusterImage()
-    for change in wanted.as_changes():
+    for change in target.as_changes():
         if change["type"] != "partition":
             after.apply(change)
-    for tp, state in wanted.partitions.items():
-        after.apply(_following(there, wanted, tp, state).as_change(tp))
+    for tp, state in target.partitions.items():
+        after.apply(_following(there, target, tp, state).as_change(tp))
     for broker in there.brokers.values():
         after.apply(broker.as_change())
     return differences(there, after)
 
 
 def _following(
-    there: ClusterImage, wanted: ClusterImage, tp: TopicPartition, state: PartitionImage
+    there: ClusterImage, target: ClusterImage, tp: TopicPartition, state: PartitionImage
 ) -> PartitionImage:
-    topic, known = there.topics.get(tp.topic), there.partitions.get(tp)
-    if topic is None or known is None or topic.topic_id != wanted.topics[tp.topic].topic_id:
+    topic, written = there.topics.get(tp.topic), there.partitions.get(tp)
+    if topic is None or written is None or topic.topic_id != target.topics[tp.topic].topic_id:
         return replace(state, partition_epoch=0)
-    same = replace(state, partition_epoch=known.partition_epoch)
-    return same if same == known else replace(state, partition_epoch=known.partition_epoch + 1)
+    same = replace(state, partition_epoch=written.partition_epoch)
+    return same if same == written else replace(state, partition_epoch=written.partition_epoch + 1)
 
 
 async def _brokers(session: Session) -> list[str]:

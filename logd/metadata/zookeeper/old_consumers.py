@@ -105,10 +105,10 @@ async def _members(session: Session, root: str) -> dict[str, OldMember]:
 def _member(data: bytes) -> OldMember:
     """Return a member; one that cannot be read is empty, since members are only shown."""
     try:
-        found = msgspec.json.decode(data, type=_Member)
+        member = msgspec.json.decode(data, type=_Member)
     except msgspec.DecodeError:
         return OldMember({})
-    return OldMember(found.subscription, found.pattern)
+    return OldMember(member.subscription, member.pattern)
 
 
 async def _by_partition(session: Session, root: str) -> dict[TopicPartition, tuple[str, bytes]]:

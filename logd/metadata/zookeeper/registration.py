@@ -60,21 +60,21 @@ async def register(
                 with _waiting_while_connected(session, limit, wait_s):
                     return await _registered(session, broker_id, data)
         except TimeoutError:
-            found = await session.find(paths.broker(broker_id))
-            if found is not None and found[1].ephemeral_owner != session.session_id:
-                raise DuplicateBrokerId(broker_id, _shown(broker_id, found[0])) from None
+            value = await session.find(paths.broker(broker_id))
+            if value is not None and value[1].ephemeral_owner != session.session_id:
+                raise DuplicateBrokerId(broker_id, _shown(broker_id, value[0])) from None
 
 
 @contextmanager
 def _waiting_while_connected(session: Session, limit: asyncio.Timeout, wait_s: float) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
-    def heard(event: Event) -> None:
+    def watch_connection(event: Event) -> None:
         if not limit.expired():
             is_connected = event in (Event.RESUMED, Event.ESTABLISHED)
             limit.reschedule(loop.time() + wait_s if is_connected else None)
 
-    forget = session.add_listener(heard)
+    forget = session.add_listener(watch_connection)
     try:
         yield
     finally:
@@ -90,18 +90,18 @@ async def _registered(session: Session, broker_id: int, data: bytes) -> Register
                 await session.create(path, data, ephemeral=True)
             except (NodeExists, ConnectionLost):
                 await session.connected()
-            found = await watch.find(path)
-            if found is None:
+            value = await watch.find(path)
+            if value is None:
                 continue
-            if found[1].ephemeral_owner == session.session_id and session.lease is lease:
-                if found[0] != data:
+            if value[1].ephemeral_owner == session.session_id and session.lease is lease:
+                if value[0] != data:
                     await session.set(path, data)
-                return Registered(broker_id, found[1].czxid, lease)
-            if found[1].ephemeral_owner != session.session_id:
+                return Registered(broker_id, value[1].czxid, lease)
+            if value[1].ephemeral_owner != session.session_id:
                 log.warning(
                     "broker.id=%d is registered already (%s): waiting for that session to end",
                     broker_id,
-                    _shown(broker_id, found[0]),
+                    _shown(broker_id, value[0]),
                 )
                 await watch.changed()
 
@@ -204,8 +204,8 @@ class Registrar:
 
     async def _is_there(self, watch: Watch, last: Registered) -> bool:
         """Somebody may have deleted it."""
-        found = await watch.find(paths.broker(self._broker_id))
-        return found is not None and found[1].czxid == last.epoch
+        value = await watch.find(paths.broker(self._broker_id))
+        return value is not None and value[1].czxid == last.epoch
 
     async def _register(self) -> Registered:
         registration = self._registration()

@@ -57,24 +57,25 @@ class ZooKeeperStore:
         return changes
 
     def restarted(self, image: ClusterImage) -> dict[int, list[TopicPartition]]:
-        """By broker alive, the partitions whose state, as it was loaded, was written before it registered:
-        what it holds of them may have become less since. Once after `load`.
+        """Return, by live broker, the partitions whose loaded state is older than the broker's registration.
+
+        The broker may have lost records of them since. Call it once after `load`.
         """
         written, self._written = self._written, {}
-        found: dict[int, list[TopicPartition]] = {}
+        by_broker: dict[int, list[TopicPartition]] = {}
         for tp, zxid in written.items():
             for replica in image.partitions[tp].replicas:
                 broker = image.brokers.get(replica)
                 if broker is not None and broker.epoch > zxid:
-                    found.setdefault(replica, []).append(tp)
-        return found
+                    by_broker.setdefault(replica, []).append(tp)
+        return by_broker
 
     async def write(self, changes: Sequence[Change]) -> None:
-        """Write them in order; durable, on a majority of the ensemble, on return.
+        """Write the changes in order; they are durable on a majority of the ensemble on return.
 
-        ControllerMoved when a newer controller has been elected; BadVersion, NodeExists, NoNode when somebody
-        else has changed what was loaded; NotAllowed. Few changes are written all or none; of many, some are,
-        and who loads next goes on with them.
+        Raises ControllerMoved if a newer controller has been elected. Raises BadVersion, NodeExists or NoNode
+        if another writer has changed the loaded znodes, and NotAllowed. Few changes are written all or none.
+        Of many, a part may be written; the next controller that loads continues from there.
         """
         tree = self._tree
         assert tree is not None, "load comes first"
@@ -96,10 +97,10 @@ class ZooKeeperStore:
     async def purge_config_changes(self, now_ms: int) -> None:
         """Delete znodes that have reported changed settings for long enough."""
         names = await self._session.find_children(paths.CONFIG_CHANGES)
-        found = await self._session.find_all([f"{paths.CONFIG_CHANGES}/{name}" for name in names])
+        values = await self._session.find_all([f"{paths.CONFIG_CHANGES}/{name}" for name in names])
         old = [
             Delete(f"{paths.CONFIG_CHANGES}/{name}")
-            for name, value in zip(names, found, strict=True)
+            for name, value in zip(names, values, strict=True)
             if value is not None and value[1].ctime_ms < now_ms - CONFIG_CHANGE_KEPT_MS
         ]
         await write_all(self._session, self._elected, old)
@@ -164,18 +165,18 @@ class Plan:
             case other:
                 assert other in NEVER_WRITTEN, f"there is no znode for a change of type {other}"
 
-    def delete_topic(self, name: str, found: Sequence[str], others: Sequence[str]) -> None:
-        """`found` of the topic, children first; its settings and the wish to delete it go last."""
-        if not (found or others):
+    def delete_topic(self, name: str, children: Sequence[str], others: Sequence[str]) -> None:
+        """`children` of the topic, children first; its settings and the wish to delete it go last."""
+        if not (children or others):
             return
         # While it is deleted in several batches it says so, and who comes after goes on with it.
         marker = [] if paths.deletion(name) in others else [Create(paths.deletion(name))]
-        self._parts.append([*marker, *map(Delete, found), *map(Delete, others)])
+        self._parts.append([*marker, *map(Delete, children), *map(Delete, others)])
         if marker:
             self._parts.append([Delete(paths.deletion(name))])
-        known = self._tree.topics.pop(name, None)
+        topic = self._tree.topics.pop(name, None)
         self._tree.configs.pop(paths.config("topics", name), None)
-        for index in known.assignments if known is not None else ():
+        for index in topic.assignments if topic is not None else ():
             self._tree.stateless.discard(TopicPartition(name, index))
 
     def operations(self) -> Iterator[Write]:
@@ -196,22 +197,22 @@ class Plan:
 
     def _topic(self, change: Change) -> None:
         name, topic_id = change["name"], bytes.fromhex(change["id"])
-        known = self._tree.topics.get(name)
-        self._parts.append([*self._configs("topics", name, change["configs"], is_told=known is not None)])
-        if known is None:
+        topic = self._tree.topics.get(name)
+        self._parts.append([*self._configs("topics", name, change["configs"], is_told=topic is not None)])
+        if topic is None:
             created = KnownTopic(topic_id, {}, 0)
             self._tree.topics[name] = self._created[name] = created
             self._parts.append(name)
-        elif known.topic_id != topic_id:
-            known.topic_id = topic_id
-            self._change(name, known)
+        elif topic.topic_id != topic_id:
+            topic.topic_id = topic_id
+            self._change(name, topic)
 
     def _partition(self, change: Change) -> None:
         name, index, epoch = change["topic"], change["partition"], change["partition_epoch"]
         topic = self._tree.topics[name]
-        wanted = Assignment(tuple(change["replicas"]), tuple(change["adding"]), tuple(change["removing"]))
-        if topic.assignments.get(index) != wanted:
-            topic.assignments[index] = wanted
+        assignment = Assignment(tuple(change["replicas"]), tuple(change["adding"]), tuple(change["removing"]))
+        if topic.assignments.get(index) != assignment:
+            topic.assignments[index] = assignment
             self._change(name, topic)
         if epoch == 0 and not topic.has_partitions:
             self._change(name, topic)
@@ -238,15 +239,15 @@ class Plan:
         self, kind: str, entity: str, configs: Mapping[str, str], *, is_told: bool
     ) -> Iterator[Write]:
         path, data = paths.config(kind, entity), znodes.encode_config(configs)
-        known = self._tree.configs.get(path)
-        if known is not None and known.configs == configs:
+        current = self._tree.configs.get(path)
+        if current is not None and current.configs == configs:
             return
-        version = -1 if known is None else known.version
+        version = -1 if current is None else current.version
         self._tree.configs[path] = KnownConfigs(dict(configs), version + 1)
-        yield Create(path, data) if known is None else SetData(path, data, version)
+        yield Create(path, data) if current is None else SetData(path, data, version)
         if is_told:
-            told = znodes.encode_config_change(f"{kind}/{entity}")
-            yield Create(paths.CONFIG_CHANGE_PREFIX, told, sequential=True)
+            notification = znodes.encode_config_change(f"{kind}/{entity}")
+            yield Create(paths.CONFIG_CHANGE_PREFIX, notification, sequential=True)
 
     def _producer_ids(self, change: Change) -> Write:
         version, first = self._tree.producer_ids

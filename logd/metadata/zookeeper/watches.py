@@ -31,7 +31,7 @@ class Watch:
         self._loop = asyncio.get_running_loop()
 
     def __enter__(self) -> Self:
-        self._forget = self._session.add_listener(self._heard)
+        self._forget = self._session.add_listener(self._watch_fired)
         return self
 
     def __exit__(
@@ -66,7 +66,7 @@ class Watch:
         """Have `changed` return at once."""
         self._flag.set()
 
-    def _heard(self, event: Event) -> None:
+    def _watch_fired(self, event: Event) -> None:
         # While it is SUSPENDED nothing can be read.
         if event is not Event.SUSPENDED:
             self._flag.set()
@@ -115,10 +115,10 @@ async def each_brokers(session: Session) -> AsyncIterator[Mapping[int, LiveBroke
         while True:
             live: dict[int, LiveBroker] = {}
             for name in await watch.children(paths.BROKER_IDS):
-                found = await watch.find(f"{paths.BROKER_IDS}/{name}")
-                if found is not None:
+                value = await watch.find(f"{paths.BROKER_IDS}/{name}")
+                if value is not None:
                     live[int(name)] = LiveBroker(
-                        znodes.decode_registration(int(name), found[0]), found[1].czxid
+                        znodes.decode_registration(int(name), value[0]), value[1].czxid
                     )
             yield live
             await watch.changed()

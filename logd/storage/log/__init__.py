@@ -1,1 +1,1 @@
-"""One partition's log: reading, appending, flushing, recovery, and moving to another directory."""
+"""A partition's log: reading, appending, flushing, recovery, and moving to another directory."""

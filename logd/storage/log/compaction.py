@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class CleanerLimits(NamedTuple):
-    """What one cleaner may use: bytes of memory for keys, bytes read at a time, input and output a second."""
+    """The resources of one cleaner: bytes of memory for keys, bytes per read, bytes of I/O per second."""
 
     map_bytes: int = 128 * 1024 * 1024
     map_load_factor: float = 0.9
@@ -28,7 +28,7 @@ class CleanerLimits(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A task, and the segments it is about, with the size each had."""
+    """A task, and its segments by base offset, each with the size that it had."""
 
     task: Task
     segments: dict[int, tuple[Segment, int]]
@@ -44,7 +44,7 @@ class LogCompaction:
         self._reader = reader
 
     def cleanable(self, first_dirty: int, *, upper_bound: int, now_ms: int) -> Cleanable:
-        """How much of the log is dirty; `first_dirty` is what the last `Done` said, -1 for none.
+        """Return how much of the log is dirty; `first_dirty` is from the last `Done`, -1 for none.
 
         `upper_bound` is the last stable offset. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
@@ -65,34 +65,34 @@ class LogCompaction:
             raise state.failed("looking for what to compact", error) from error
 
     def start_compaction(
-        self, found: Cleanable, limits: CleanerLimits, now_ms: int, *, removable_to: int = LONG_MAX
+        self, cleanable: Cleanable, limits: CleanerLimits, now_ms: int, *, removable_to: int = LONG_MAX
     ) -> Round:
-        """A task for the cleaner; every `Cleaned` it reports goes to `start_swap`.
+        """Return a task for the cleaner; pass each `Cleaned` that it reports to `start_swap`.
 
         Deletions and markers at or above `removable_to` stay. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
         segments, config = state.segments, state.config
-        row = segments.row[: segments.index_of(found.end)]
+        row = segments.row[: segments.index_of(cleanable.end)]
         sources = [
-            Source(segment.base_offset, segment.size, segments.end_of(index, found.end))
+            Source(segment.base_offset, segment.size, segments.end_of(index, cleanable.end))
             for index, segment in enumerate(row)
         ]
         producers = state.producers.producers.items()
         task = Task(
             directory=str(state.directory),
             sources=sources,
-            first_dirty=found.first_dirty,
-            last_stable_offset=found.last_stable_offset,
+            first_dirty=cleanable.first_dirty,
+            last_stable_offset=cleanable.last_stable_offset,
             now_ms=now_ms,
             delete_retention_ms=config.delete_retention_ms,
             segment_bytes=config.segment_bytes,
             segment_index_bytes=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
-            aborted=list(self._reader.aborted(row[0].base_offset, found.end)) if row else [],
+            aborted=list(self._reader.aborted(row[0].base_offset, cleanable.end)) if row else [],
             producers=[
-                (number, known.batches[-1].last_offset if known.batches else -1, known.epoch)
-                for number, known in producers
+                (number, producer.batches[-1].last_offset if producer.batches else -1, producer.epoch)
+                for number, producer in producers
             ],
             removable_to=removable_to,
             record_bytes_max=config.max_decompressed_message_bytes,
@@ -101,9 +101,9 @@ class LogCompaction:
         return Round(task, {segment.base_offset: (segment, segment.size) for segment in row})
 
     def save_removals(self) -> None:
-        """Have `removals` on the disk, before anything is done that it was raised for. Blocks.
+        """Write `removals` to the disk, before any records are removed for which it was raised. Blocks.
 
-        Nothing where the log was deleted or its disk has failed: nothing can be done to it any more. Raises
+        Do nothing if the log was deleted or its disk has failed, since the log can no longer change. Raises
         KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
@@ -118,16 +118,17 @@ class LogCompaction:
             raise state.health.fail(f"writing the removal offset of {state.directory.name}", error) from error
 
     def start_swap(self, compaction: Round, cleaned: Cleaned) -> Swap:
-        """The exchange of one group: `prepare` it in a thread, then call `finish_swap`."""
+        """Return the exchange of one group: `prepare` it in a thread, then call `finish_swap`."""
         state = self._state
         old = [compaction.segments[base] for base in cleaned.replaced]
         return Swap(state.disk, state.health, state.segments, old, cleaned)
 
     def finish_swap(self, swap: Swap) -> Deletion | None:
-        """Exchange the segments, after `prepare`; None if the old ones are no longer what they were:
-        `discard` it in a thread then. Else `sync_names` it in a thread, and run the deletion after its delay.
+        """Exchange the segments, after `prepare`. Return the deletion of the old ones.
 
-        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        Call `sync_names` of the swap in a thread, and run the deletion after its delay. Return None if the
+        old segments have changed meanwhile: then call `discard` of the swap in a thread. Raises
+        KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
         if state.health.failure is not None:

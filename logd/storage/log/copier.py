@@ -21,8 +21,10 @@ from logd.storage.segment import RELATIVE_OFFSET_MAX, Segment
 
 
 class CopiedRun(NamedTuple):
-    """What was written: `batches` of `size` bytes together, whose records have the offsets from `base_offset`
-    on and before `end_offset`. The rest of what came was a part of a batch.
+    """The batches that were written: their number, size in bytes, and the range [base_offset, end_offset) of
+    their offsets.
+
+    The rest of the leader's response was a part of a batch.
     """
 
     base_offset: int

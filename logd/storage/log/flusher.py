@@ -66,19 +66,20 @@ class LogFlusher:
             self._unsynced_directories += (state.directory,)
 
     def rolled(self) -> None:
-        """A new segment has begun, with a producer snapshot in front of it."""
+        """Note that a new segment has begun, with a producer snapshot at its start."""
         self._snapshot_at = 0
         self.names_changed()
 
     def truncated(self) -> None:
-        """The log ends elsewhere, and all of it is on the disk."""
+        """Note that the log was truncated, and that everything left is on the disk."""
         self.synced_offset = self.sync_started_to = self._state.log_end_offset
         self.unflushed_since_ms = NEVER
         self._snapshot_at = 0
 
     def relocated(self) -> None:
-        """All files are in another log directory now; not while it `is_flushing`. What was not flushed yet is
-        flushed there.
+        """Note that all files are in another log directory now; what was not flushed yet is flushed there.
+
+        Not to be called while the log `is_flushing`.
         """
         state = self._state
         self._unsynced_directories = (state.directory, state.directory.parent)
@@ -87,7 +88,7 @@ class LogFlusher:
     # Flushing
 
     def needs_flush(self, now_ms: int) -> bool:
-        """Whether flush.messages or flush.ms ask for a sync, before the last append is acknowledged."""
+        """Return True if flush.messages or flush.ms ask for a sync before the last append is acknowledged."""
         state = self._state
         unflushed = state.log_end_offset - self.sync_started_to
         return unflushed > 0 and (
@@ -104,10 +105,10 @@ class LogFlusher:
         )
 
     def start_flush(self) -> Flush | None:
-        """The fsyncs outstanding; run it (any thread), then hand it to `finish_flush`. None: nothing to do.
+        """Return the outstanding fsyncs, or None if everything is flushed.
 
-        Writes the indexes out, since no recovery point may pass entries that only memory has.
-        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        Run the flush in any thread, then pass it to `finish_flush`. The flush writes the indexes too, since
+        no recovery point may pass index entries that only memory has. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
         if state.health.failure is not None:
@@ -147,9 +148,11 @@ class LogFlusher:
         return None if data is None else (state.directory / LEADER_EPOCHS, data)
 
     def start_sync(self) -> Flush | None:
-        """As `start_flush`, of the records alone: they outlast a power loss then, though recovery reads them.
+        """Return a flush of the records alone, or None if they are synced.
 
-        What an acknowledgement waits for by flush.messages and flush.ms: one fsync as a rule.
+        The records then survive a power loss, though recovery has to read them. Acknowledgements wait for
+        this by flush.messages and flush.ms; as a rule it is one fsync. Raises
+        KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
         if state.health.failure is not None:
@@ -189,10 +192,10 @@ class LogFlusher:
         )
 
     def _take_snapshot_if_due(self) -> list[Path]:
-        """Producers as of the next recovery point, so that finding them again reads little of a large log.
+        """Take a producer snapshot at the next recovery point, so that a start reads little of a large log.
 
-        Returns the snapshots nobody needs once that one is on the disk: as Kafka, we keep those at the
-        beginnings of segments and the latest.
+        Return the snapshots that nobody needs once the new one is on the disk. As in Kafka, those at the
+        starts of segments are kept, and the latest.
         """
         state = self._state
         size = state.segments.active.size
@@ -209,7 +212,7 @@ class LogFlusher:
         return self._flushing.locked() or self.sync_started_to != self.synced_offset
 
     def finish_flush(self, flush: Flush) -> None:
-        """The flush was run: raise the recovery point, if the indexes were written as well."""
+        """Note that `flush` was run; raise the recovery point if it wrote the indexes as well."""
         state = self._state
         if not flush.is_of(state.health):
             return  # the log has moved to another log directory meanwhile

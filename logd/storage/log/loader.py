@@ -46,11 +46,11 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Found:
-    """The files in a log's directory. `indexed` counts the indexes of a base offset: both are wanted.
+class LogListing:
+    """The files in a log's directory. `indexed` counts the indexes of a base offset: both are needed.
 
-    `aborted` are the base offsets with a transaction index: not every segment has one. `is_staged`: a
-    compaction was not finished; `is_cut`: a truncation was not; `has_removals`: there is a removal offset.
+    `aborted` are the base offsets with a transaction index, which not every segment has. `is_staged`: a
+    compaction was not finished. `is_cut`: a truncation was not. `has_removals`: there is a removal offset.
     """
 
     logs: dict[int, tuple[int, int]] = field(
@@ -67,10 +67,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What the directory knows of a log before it is opened; -1 where a checkpoint says nothing.
+    """The information that the directory has of a log before it is opened; -1 if a checkpoint lacks the log.
 
-    Below `compacted_to` a segment may end before the next one begins: compaction took its last batches. What
-    the cleaner's checkpoint says of the log is the `cleaner_offset`.
+    Below `compacted_to` a segment may end before the next one begins, since compaction removed its last
+    batches. `cleaner_offset` is from the cleaner's checkpoint.
     """
 
     clean: bool
@@ -88,44 +88,44 @@ class Opened(NamedTuple):
     has_lost: bool
 
 
-def find_files(directory: Path, disk: Disk) -> Found:
-    """List a log's directory, after bringing to an end what a crash left of a compaction in it."""
-    found = _list(directory)
-    if found.is_staged:
+def find_files(directory: Path, disk: Disk) -> LogListing:
+    """List a log's directory, after finishing a compaction in it that a crash interrupted."""
+    files = _list(directory)
+    if files.is_staged:
         finish_swaps(disk, directory, os.listdir(directory))
-        found = _list(directory)
+        files = _list(directory)
     # A flush that was under way when its segment was deleted may have made such files.
-    for base in {*found.indexed, *found.aborted} - set(found.logs):
+    for base in {*files.indexed, *files.aborted} - set(files.logs):
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
             disk.unlink(directory / offset_name(base, suffix))
-    return found
+    return files
 
 
-def _list(directory: Path) -> Found:
-    found = Found()
+def _list(directory: Path) -> LogListing:
+    files = LogListing()
     with os.scandir(directory) as entries:
         for entry in entries:
             name = entry.name
             if (base := parse_offset(name, LOG_SUFFIX)) is not None:
                 status = entry.stat()
-                found.logs[base] = (status.st_size, status.st_mtime_ns // 1_000_000)
+                files.logs[base] = (status.st_size, status.st_mtime_ns // 1_000_000)
             elif (base := parse_offset(name, INDEX_SUFFIX)) is not None or (
                 base := parse_offset(name, TIME_INDEX_SUFFIX)
             ) is not None:
-                found.indexed[base] = found.indexed.get(base, 0) + 1
+                files.indexed[base] = files.indexed.get(base, 0) + 1
             elif (base := parse_offset(name, SNAPSHOT_SUFFIX)) is not None:
-                found.snapshots.append(base)
+                files.snapshots.append(base)
             elif (base := parse_offset(name, TXN_INDEX_SUFFIX)) is not None:
-                found.aborted.add(base)
+                files.aborted.add(base)
             elif name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)):
-                found.is_staged = True
+                files.is_staged = True
             elif name == TRUNCATION:
-                found.is_cut = True
+                files.is_cut = True
             elif name == REMOVAL_OFFSET:
-                found.has_removals = True
+                files.has_removals = True
             elif name.endswith((DELETED_SUFFIX, TEMPORARY_SUFFIX)):
-                found.strays.append(directory / name)
-    return found
+                files.strays.append(directory / name)
+    return files
 
 
 def open_log(
@@ -142,20 +142,20 @@ def open_log(
     """Open the log in `directory`, an empty one if there is none. One that `has_lost` has to begin a new
     leader epoch before it serves. May raise OSError.
     """
-    found = find_files(directory, disk)
-    for base in found.aborted - found.logs.keys():
+    files = find_files(directory, disk)
+    for base in files.aborted - files.logs.keys():
         # Of a segment that was being deleted: a later one of this name must not take it for its own.
         disk.unlink(directory / offset_name(base, TXN_INDEX_SUFFIX))
     epochs = LeaderEpochs.read(directory / LEADER_EPOCHS)
-    row = [Segment(disk, directory, base, *facts) for base, facts in sorted(found.logs.items())]
+    row = [Segment(disk, directory, base, *facts) for base, facts in sorted(files.logs.items())]
     recovery_point = opening.recovery_point if opening.clean else max(opening.recovery_point, 0)
-    strays = found.strays + _recover(row, found, opening, recovery_point, config, epochs)
+    strays = files.strays + _recover(row, files, opening, recovery_point, config, epochs)
     if not row:
         row.append(Segment.create(disk, directory, max(opening.log_start_offset, 0), now_ms))
     end = _end_offset(row[-1], config, epochs)
     # After a clean stop the recovery point is where the log ended.
     has_lost = not opening.clean or end < max(opening.recovery_point, opening.log_start_offset)
-    has_lost = has_lost or epochs.begin_behind(end)
+    has_lost = has_lost or epochs.begin_after(end)
     if opening.log_start_offset > end:
         logger.warning("%s ends at %d before its start %d: emptied", directory, end, opening.log_start_offset)
         strays += [path for segment in row for path in segment.mark_deleted()]
@@ -165,14 +165,14 @@ def open_log(
     epochs.truncate_from_end(end + 1)  # one that has begun at the end stays
     epochs.truncate_from_start(start)
     row[-1].expect_appends()
-    if found.is_cut:
+    if files.is_cut:
         # After a power loss what was cut must not be found behind what is written now.
         row[-1].file.sync()
         disk.sync_folder(directory)
         disk.unlink(directory / TRUNCATION)
     if not any(segment.size for segment in row):
-        found.snapshots = _without_earlier(found.snapshots, end, directory, disk)
-    segments, snapshots = Segments(disk, directory, row), Snapshots(disk, directory, found.snapshots)
+        files.snapshots = _without_earlier(files.snapshots, end, directory, disk)
+    segments, snapshots = Segments(disk, directory, row), Snapshots(disk, directory, files.snapshots)
     recovery_point = end if opening.clean else min(recovery_point, end)
     log = Log(
         topic=topic,
@@ -184,24 +184,24 @@ def open_log(
         segments=segments,
         snapshots=snapshots,
         producers=recover_producers(
-            segments, snapshots, end, now_ms, recovery_point=recovery_point, aborted=found.aborted
+            segments, snapshots, end, now_ms, recovery_point=recovery_point, aborted=files.aborted
         ),
         epochs=epochs,
         log_start_offset=start,
         log_end_offset=end,
         recovery_point=recovery_point,
         topic_id=read_partition_metadata(directory / PARTITION_METADATA),
-        removals=_removals(directory, found, opening, end),
+        removals=_removals(directory, files, opening, end),
     )
     log.release()  # opened to look at; opened again when somebody writes or reads
     return Opened(log, strays, has_lost)
 
 
-def _removals(directory: Path, found: Found, opening: Opening, end: int) -> Removals:
+def _removals(directory: Path, files: LogListing, opening: Opening, end: int) -> Removals:
     """Most logs were never compacted: nothing is read for them."""
-    if not found.has_removals and opening.compacted_to < 0:
+    if not files.has_removals and opening.compacted_to < 0:
         return Removals()
-    compacted_to = opening.cleaner_offset if found.has_removals else opening.compacted_to
+    compacted_to = opening.cleaner_offset if files.has_removals else opening.compacted_to
     return Removals.read(directory, compacted_to, end)
 
 
@@ -227,7 +227,7 @@ def new_log(
     health: Health,
     now_ms: int,
 ) -> Log:
-    """A new, empty log that is to be in `directory`; nothing is on the disk yet (`Log.place`)."""
+    """Return an empty log that is to be in `directory`; nothing is on the disk yet (`Log.place`)."""
     log = Log(
         topic=topic,
         partition=partition,
@@ -250,20 +250,22 @@ def new_log(
 
 def _recover(
     row: list[Segment],
-    found: Found,
+    files: LogListing,
     opening: Opening,
     recovery_point: int,
     config: TopicConfig,
     epochs: LeaderEpochs,
 ) -> list[Path]:
-    """Scan what may be damaged, and segments without indexes; returns files behind the new end, renamed
-    away."""
+    """Scan the segments that may be damaged or have no indexes.
+
+    Return files after the new end, which have been renamed away.
+    """
     scanned = 0
     strays: list[Path] = []
     bases = [segment.base_offset for segment in row]
     unflushed = len(row) if opening.clean else max(bisect_right(bases, recovery_point) - 1, 0)
     for index, segment in enumerate(row):
-        missing = segment.size > 0 and found.indexed.get(segment.base_offset, 0) < 2
+        missing = segment.size > 0 and files.indexed.get(segment.base_offset, 0) < 2
         if index < unflushed and not missing:
             if index == unflushed - 1 and not opening.clean and bases[unflushed] == recovery_point:
                 segment.finish_again()  # the flush may have been before the next one was begun
@@ -289,7 +291,7 @@ def _recover(
 
 
 def _end_offset(active: Segment, config: TopicConfig, epochs: LeaderEpochs) -> int:
-    """Where the log ends; an index that does not fit its log is built again."""
+    """Return where the log ends; an index that does not fit its log is rebuilt."""
     try:
         if 0 <= active.index.last_position() <= active.size:
             return active.next_offset()
@@ -301,7 +303,7 @@ def _end_offset(active: Segment, config: TopicConfig, epochs: LeaderEpochs) -> i
 
 
 def _save_indexes(segment: Segment, *, sync: bool) -> None:
-    """Write indexes built anew. With `sync` where no flush comes by any more, behind the recovery point."""
+    """Write rebuilt indexes. Set `sync` below the recovery point, where no later flush syncs them."""
     files = segment.save()
     if sync:
         for file in files:

@@ -1,10 +1,10 @@
-"""One partition's log: segments in a row, written at the end, read anywhere.
+"""A partition's log: segments in a row, written at the end, read anywhere.
 
-Appends and reads are synchronous and wait for no disk but the page cache. What has to wait (fsync, unlink)
-is made here as a job (`jobs`) and run elsewhere. Each thing done to a log is a part's: appending `writer`'s,
-what a leader sent `copier`'s, reading `reader`'s, flushing `flusher`'s, taking records away `shortening`'s,
-compacting `compaction`'s. Opening and recovery are `loader`'s; who may append and read up to where (leader
-epochs, high watermark) is the broker's to say.
+Appends and reads are synchronous and wait for no disk but the page cache. Slow work (fsync, unlink) is
+returned as a job (`jobs`) and run elsewhere. Each operation belongs to a part: appending to `writer`,
+appending a leader's batches to `copier`, reading to `reader`, flushing to `flusher`, removing records to
+`shortening`, compacting to `compaction`. `loader` opens and recovers logs. The broker decides who may append,
+and up to where readers may read (leader epochs, high watermark).
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from logd.storage.new_log import Placement
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Log(LogState):
-    """One partition's log: its state, and the parts that work on it. Made by `LogDirectory`; one owner calls
-    everything.
+    """A partition's log: its state, and the parts that work on it. `LogDirectory` creates it; one owner makes
+    all calls.
 
     `config` may be replaced while running. Everything below `recovery_point` is known to be on the disk, with
-    its indexes and a producer snapshot near it; the records below `flusher.synced_offset` are, recovery finds
-    them. After a failed write or fsync every call raises KafkaError(KAFKA_STORAGE_ERROR) until the directory
-    is opened again. Callers go to the part itself: a call through the log would be one more for each append.
+    its indexes and a producer snapshot near it. The records below `flusher.synced_offset` are on the disk
+    too, and recovery finds them. After a failed write or fsync every call raises
+    KafkaError(KAFKA_STORAGE_ERROR) until the directory is opened again. Callers use the part itself, which
+    saves a call for each append.
     """
 
     flusher: LogFlusher = field(init=False)
@@ -47,10 +48,10 @@ class Log(LogState):
 
     def __post_init__(self) -> None:
         LogState.__post_init__(self)  # `super` knows nothing of the class that `slots` makes
-        self._equip(self)
+        self._create_parts(self)
 
-    def _equip(self, state: LogState) -> None:
-        """Have parts that work on `state`."""
+    def _create_parts(self, state: LogState) -> None:
+        """Create the parts, to work on `state`."""
         self.flusher = LogFlusher(state)
         self.writer = LogWriter(state, self.flusher)
         self.copier = LogCopier(state, self.flusher)
@@ -62,22 +63,22 @@ class Log(LogState):
 
     @property
     def is_placed(self) -> bool:
-        """Whether its directory is on the disk: a new log begins in memory."""
+        """Whether the log's directory is on the disk: a new log begins in memory."""
         return self._placement is None or self._placement.is_done
 
     def begin_in_memory(self, placement: Placement) -> None:
-        """It is a new log: `place` puts it on the disk, or whoever uses its files first."""
+        """Begin as a new log, which is put on the disk by `place` or by the first use of its files."""
         self.flusher.is_id_unsynced = self.topic_id is not None
         self._placement = placement
         self.segments.active.placed_by(placement)
 
     def place(self) -> None:
-        """Make the files of a new log. May raise OSError. See `Placement`."""
+        """Create the files of a new log. May raise OSError. See `Placement`."""
         if self._placement is not None:
             self._placement.carry_out()
 
     def identify(self, topic_id: bytes) -> None:
-        """Note whose log this is, left to a flush to be forced to the disk. May raise OSError."""
+        """Write the log's topic id; the next flush syncs it. May raise OSError."""
         data = encode_partition_metadata(topic_id)
         write_atomically(self.disk, self.directory / PARTITION_METADATA, data, sync=False)
         self.topic_id = topic_id
@@ -85,10 +86,10 @@ class Log(LogState):
         self.flusher.names_changed()
 
     def relocate(self, directory: Path, disk: Disk, health: Health, *, unsynced_snapshots: set[int]) -> None:
-        """All files are in another log directory now, byte for byte (`future`): go on there.
+        """Continue in another log directory, where all files have been copied byte for byte (`future`).
 
-        Not while it is flushing. What was not flushed yet is flushed there. May raise OSError: the log is
-        there all the same, and that directory has failed.
+        Not to be called during a flush. What was not flushed yet is flushed there. May raise OSError; then
+        the log is there all the same, and that directory has failed.
         """
         self.directory, self.disk, self.health = directory, disk, health
         self.flusher.relocated()
@@ -99,17 +100,19 @@ class Log(LogState):
     # Its producers
 
     def replicated_to(self, high_watermark: int) -> None:
-        """Everything below `high_watermark` is committed: transactions whose marker it passed are stable."""
+        """Note that everything below `high_watermark` is committed; transactions with their marker there are
+        stable.
+        """
         self.producers.replicated_to(high_watermark)
 
     def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers not heard of for `expiration_ms` (producer.id.expiration.ms); how many."""
+        """Drop producers that were idle for `expiration_ms` (producer.id.expiration.ms). Return how many."""
         return self.producers.expire(now_ms, expiration_ms)
 
-    # Letting go
+    # Closing
 
     def close(self) -> None:
-        """Flush, take a producer snapshot, let go of the files. Blocks.
+        """Flush, take a producer snapshot, and close the files. Blocks.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
@@ -118,17 +121,18 @@ class Log(LogState):
         self.release()
 
     def release(self) -> None:
-        """Let go of the files as they are; slices given out stay readable."""
+        """Close the files as they are; slices that were handed out stay readable."""
         self.segments.release()
 
     def retire(self) -> None:
-        """The log is deleted: whoever still calls it gets KafkaError(KAFKA_STORAGE_ERROR), and no file is
-        touched, since a log of the same name may have taken its place.
+        """Close a deleted log: further calls raise KafkaError(KAFKA_STORAGE_ERROR).
+
+        They touch no file, since a new log of the same name may have taken its place.
         """
         self.release()
         self.health = Health(self.directory)
         self.health.failure = f"{self.directory.name} was deleted"
         # Its parts refer back to it: memory would be held until the next garbage collection.
-        self._equip(
+        self._create_parts(
             LogState(**{fact.name: getattr(self, fact.name) for fact in fields(LogState) if fact.init})
         )

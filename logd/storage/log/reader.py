@@ -46,11 +46,11 @@ class LogReader:
         min_one_batch: bool = True,
         wants_records: bool = False,
     ) -> FileSlice | None:
-        """Whole batches from the one holding `offset`, below `upper_bound`; None if there are none (yet).
+        """Return whole batches from the one with `offset`, below `upper_bound`; None if there are none (yet).
 
-        At most `max_bytes`, except that the first batch is returned whole if `min_one_batch`. A consumer
-        `wants_records`: batches without any in front of some are passed over; whoever copies the log wants
-        those too. Keep the slice itself until it is sent. Raises OffsetOutOfRange,
+        The result has at most `max_bytes`, but the first batch is returned whole if `min_one_batch`. With
+        `wants_records` (a consumer) leading batches without records are skipped; a copy of the log needs
+        them. Keep the slice itself until it is sent. Raises OffsetOutOfRange and
         KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
@@ -72,14 +72,13 @@ class LogReader:
             raise state.failed("reading", error) from error
 
     def is_recent(self, offset: int) -> bool:
-        """Whether what stands at `offset` was appended lately, so that its pages are in memory."""
+        """Return True if the batch at `offset` was appended lately, so that its pages are in memory."""
         return self._state.segments.active.is_recent(offset)
 
     def end_of(self, piece: FileSlice, offset: int) -> int:
-        """An offset that no record reaches in `piece`, which `read` has just given for `offset`: not far
-        behind its last record.
+        """Return an offset just after the last record of `piece`, which `read` has returned for `offset`.
 
-        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        The result may be a little above the next offset. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
         segments = state.segments
@@ -94,10 +93,10 @@ class LogReader:
         return state.log_end_offset
 
     def batches(self, start: int, end: int | None = None) -> Iterator[memoryview]:
-        """Chunks of whole batches of [start, end), for loading a coordinator's partition.
+        """Yield chunks of whole batches of [start, end), to load a coordinator's partition.
 
-        They have been read in before; what did not stay in memory is waited for. Raises OffsetOutOfRange,
-        KafkaError(KAFKA_STORAGE_ERROR).
+        They were read into memory before; a chunk that did not stay there waits for the disk. Raises
+        OffsetOutOfRange and KafkaError(KAFKA_STORAGE_ERROR).
         """
         while (piece := self._read_resident(start, end)) is not None:
             try:
@@ -136,11 +135,11 @@ class LogReader:
                 if header.attributes & CODEC_MASK and len(batch) > decompressed_max:
                     raise NotSearched(search)
                 try:
-                    found = search.run(decompressed_max)
+                    result = search.run(decompressed_max)
                 except DecompressedTooLarge:
                     raise NotSearched(search) from None
-                if found is not None:
-                    return TimestampOffset(*found, state.epochs.epoch_of(found[1]))
+                if result is not None:
+                    return TimestampOffset(*result, state.epochs.epoch_of(result[1]))
         except (OSError, CorruptRecordBatch) as error:
             raise state.failed("reading", error) from error
         return None
@@ -161,21 +160,20 @@ class LogReader:
         return self.offset_for_timestamp(largest) if largest >= 0 else None
 
     def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
-        """The aborted transactions with records in [start, end), by first offset, for readers of committed
-        records.
+        """Return the aborted transactions with records in [start, end), by first offset.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
         if state.health.failure is not None:
             raise state.health.error()
-        found: list[AbortedTransaction] = []
+        transactions: list[AbortedTransaction] = []
         row = state.segments.row
         try:
             for index in range(state.segments.index_of(start), len(row)):
-                if row[index].txn_index.collect(start, end, found):
+                if row[index].txn_index.collect(start, end, transactions):
                     break
         except (OSError, CorruptRecordBatch) as error:
             raise state.failed("reading", error) from error
-        found.sort(key=_first_offset)
-        return found
+        transactions.sort(key=_first_offset)
+        return transactions

@@ -1,7 +1,7 @@
-"""Finding out what a log really holds: the scan after an unclean stop, the producers, what they aborted.
+"""Recovery of a log's contents: the scan after an unclean stop, the producers, and the aborted transactions.
 
-Recovery believes nothing behind the recovery point: every batch is read, its CRC and its place in the order
-are checked, the indexes are built again from there, and the log is truncated where one does not hold.
+Nothing after the recovery point is trusted. Recovery reads every batch there, and checks its CRC and its
+offsets. It rebuilds the indexes from there, and truncates the log at the first bad batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class Recovered(NamedTuple):
-    """What recovering a segment came to: the bytes checked, those that did not hold, the end offset."""
+    """The result of recovering a segment: bytes scanned, bytes truncated, end offset."""
 
     scanned: int
     lost: int
@@ -35,10 +35,10 @@ class Recovered(NamedTuple):
 def recover_segment(
     segment: Segment, index_interval: int, epochs: LeaderEpochs, *, recovery_point: int = -1
 ) -> Recovered:
-    """Check a segment batch by batch from the recovery point on, build the indexes again, truncate what does
-    not hold.
+    """Check a segment batch by batch from the recovery point on, rebuild its indexes, and truncate it at
+    damage.
 
-    Leader epochs are learned from the batches where the checkpoint does not say them. May raise OSError.
+    Leader epochs are learned from the batches if the checkpoint lacks them. May raise OSError.
     """
     end, due = segment.size, segment.base_offset
     if recovery_point > segment.base_offset and segment.rewind(recovery_point):
@@ -52,7 +52,7 @@ def recover_segment(
             check_crc(batch, 0, header)
             if header.base_offset < due or header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
                 raise CorruptRecordBatch(f"offset {header.base_offset} where {due} was due")
-            epochs.found(header.partition_leader_epoch, header.base_offset)
+            epochs.correct(header.partition_leader_epoch, header.base_offset)
             segment.note(
                 header.size, header.base_offset, header.last_offset, header.max_timestamp, index_interval
             )
@@ -76,11 +76,10 @@ def recover_producers(
     recovery_point: int,
     aborted: Collection[int],
 ) -> ProducerState:
-    """The producers as of `end_offset`, and transaction indexes that are right.
+    """Return the producers as of `end_offset`, and correct the transaction indexes.
 
-    What stands in those for markers behind `recovery_point` is found again in the batches, and so is a whole
-    index that does not hold together. `aborted`: base offsets of the segments that have one. May raise
-    OSError.
+    Index entries for markers after `recovery_point` are rebuilt from the batches, and so is a damaged index
+    as a whole. `aborted` are the base offsets of the segments that have an index. May raise OSError.
     """
     damaged = next(
         (
@@ -108,12 +107,12 @@ def recover_producers(
 def rebuild_producers(
     segments: Segments, snapshots: Snapshots, end_offset: int, now_ms: int, *, indexed_to: int | None = None
 ) -> ProducerState:
-    """The producers as of `end_offset`: the newest snapshot and the headers of the batches behind it.
+    """Return the producers as of `end_offset`: the newest snapshot, and the batch headers after it.
 
-    The transaction indexes are right up to `indexed_to` (`end_offset` if None); from there on they are made
-    again, which takes a snapshot from before them. Snapshots behind `end_offset` are removed, and those at
-    the beginnings of segments are taken anew. Producers found in batches count as heard of at `now_ms`. May
-    raise OSError.
+    The transaction indexes are right up to `indexed_to` (`end_offset` if None). From there on they are
+    rebuilt, which needs a snapshot from before `indexed_to`. Snapshots after `end_offset` are removed, and
+    those at the starts of segments are taken again. Producers found in batches count as active at `now_ms`.
+    May raise OSError.
     """
     if indexed_to is None:
         indexed_to = end_offset
@@ -133,13 +132,13 @@ def rebuild_producers(
         try:
             _replay(segment, state, start, indexed_to, now_ms)
         except CorruptRecordBatch as error:
-            # Flushed data gone bad: whoever reads it is told, but the log must open.
+            # Flushed data is damaged: its readers get an error, but the log must open.
             logger.warning("%s: producers not known behind a damaged batch: %s", segment.file_name, error)
     return state
 
 
 def _replay(segment: Segment, state: ProducerState, start: int, indexed_to: int, now_ms: int) -> None:
-    """Enter a segment's batches from `start` on into `state`."""
+    """Add a segment's batches from `start` on to `state`."""
     for position, header in scan_headers(segment.file, segment.index.lookup(start), segment.size):
         if header.producer_id < 0 or header.base_offset < start:
             continue

@@ -16,11 +16,12 @@ def removable(
     upper_bound: int,
     now_ms: int,
 ) -> int:
-    """How many of the oldest segments may go, by retention.ms, retention.bytes or the log start offset.
+    """Return how many of the oldest segments may go, by retention.ms, retention.bytes or the log start
+    offset.
 
-    Time counts from the segment's largest record timestamp. Nothing at or above `upper_bound` (the high
-    watermark) goes, nor an empty last segment; a last segment that may go has to be rolled first. May raise
-    OSError (timestamps of old segments are read from their time index).
+    Time counts from the segment's largest record timestamp. No segment with records at or above `upper_bound`
+    (the high watermark) goes, nor an empty last segment. A last segment that may go has to be rolled first.
+    May raise OSError (timestamps of old segments are read from their time index).
     """
     deletes = "delete" in config.cleanup_policy
     keep_ms = config.retention_ms if deletes else -1
@@ -43,6 +44,6 @@ def removable(
 
 
 def _age_from(segment: Segment) -> int:
-    """The largest timestamp, or for records without one the file's time."""
+    """Return the largest timestamp (ms), or the file's time for records without timestamps."""
     timestamp = segment.largest_timestamp
     return timestamp if timestamp >= 0 else segment.created_ms

@@ -1,4 +1,4 @@
-"""Beginning a log's next segment: where one is due, and when the one being written has had its time."""
+"""The start of a log's next segment: when it is due, and how long the current one stays open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from logd.storage.segment import Segment
 def segment_for(
     state: LogState, flusher: LogFlusher, size: int, last_offset: int, max_timestamp: int, now_ms: int
 ) -> Segment:
-    """The active segment, after rolling it if it is full or too old for a batch of `size` bytes.
+    """Return the active segment, after rolling it if it is full or too old for a batch of `size` bytes.
 
     May raise OSError and CorruptRecordBatch.
     """
@@ -34,14 +34,14 @@ def roll(state: LogState, flusher: LogFlusher, now_ms: int) -> Segment:
     """Begin a new segment at the log end offset. May raise OSError and CorruptRecordBatch."""
     segments = state.segments
     if state.config.preallocate:
-        segments.active.file.truncate(segments.active.size)  # lets go of what was not used
+        segments.active.file.truncate(segments.active.size)  # frees the unused part
     state.snapshots.take(state.log_end_offset, state.producers)
     flusher.rolled()
     return segments.add(state.log_end_offset, now_ms)
 
 
 def open_ms_max(segment: Segment, config: TopicConfig) -> int:
-    """How long batches may come into the segment: by segment.ms.
+    """Return how long the segment takes batches (ms), by segment.ms.
 
     A compacted log rolls by max.compaction.lag.ms if that is less, since no active segment is compacted.
     """
@@ -54,6 +54,6 @@ def open_ms_max(segment: Segment, config: TopicConfig) -> int:
 
 
 def roll_jitter_ms(segment: Segment, config: TopicConfig) -> int:
-    """Time taken off segment.ms, up to segment.jitter.ms: any, but the same for a segment whenever asked."""
+    """Return the time taken off segment.ms, up to segment.jitter.ms: random, but fixed for each segment."""
     chance = zlib.crc32(segment.file_name.encode())
     return chance % min(config.segment_jitter_ms, config.segment_ms)

@@ -1,4 +1,4 @@
-"""What all parts of a log share: its segments, its offsets, and whether its disk is still trusted."""
+"""The state that all parts of a log share: segments, offsets, and whether the disk is still trusted."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class LogFiles(NamedTuple):
-    """What is in a log's directory, for whoever copies it while the log serves.
+    """The files in a log's directory, for a copy that is made while the log serves.
 
-    Segments and their indexes grow at their end. Those from `unsaved_from` on have indexes that a flush is
-    still to write; of the `snapshots`, by offset, the latest may not be written yet.
+    Segments and their indexes grow at their end. A flush still has to write the indexes of the segments from
+    `unsaved_from` on. The latest of the `snapshots`, by offset, may not be written yet.
     """
 
     segments: tuple[Segment, ...]
@@ -36,7 +36,7 @@ class LogFiles(NamedTuple):
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class LogState:
-    """One partition's log as data: what its parts read and change.
+    """The state of a partition's log, which the log's parts read and change.
 
     log start offset ≤ log end offset; recovery point ≤ log end offset
     """
@@ -70,7 +70,7 @@ class LogState:
 
     @property
     def files(self) -> LogFiles:
-        """What there is now."""
+        """The log's files as they are now."""
         row = tuple(self.segments.row)
         # A flush takes along the segment of the last flushed record.
         unsaved_from = self.segments.index_of(self.recovery_point - 1)
@@ -78,40 +78,42 @@ class LogState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where readers of committed records are held back; None where no transaction is unstable.
+        """The offset up to which readers of committed records may read; None if no transaction is unstable.
 
-        DeleteRecords may have taken the beginning of the transaction: then it is the log's.
+        DeleteRecords may have removed the beginning of the transaction: then it is the log start offset.
         """
         offset = self.producers.first_unstable_offset
         return offset if offset is None or offset >= self.log_start_offset else self.log_start_offset
 
     @property
     def removal_offset(self) -> int:
-        """Deletions and transaction markers before it may be gone: compaction has removed some."""
+        """The offset before which compaction may have removed deletions and transaction markers."""
         return self.removals.offset
 
     # Epochs
 
     @property
     def latest_epoch(self) -> int:
-        """The last leader epoch written, -1 if none."""
+        """The last leader epoch written, -1 if there is none."""
         return self.epochs.latest
 
     @property
     def highest_epoch(self) -> int:
-        """The largest leader epoch found, also if nothing that was written in it is left; -1 if none."""
+        """The largest leader epoch ever added, even if no record of it is left; -1 if there is none."""
         return self.epochs.highest
 
     def begin_epoch(self, epoch: int) -> None:
-        """From the log end offset on it is in this leader epoch, larger than any there was."""
+        """Begin a leader epoch at the log end offset; it must be larger than any before."""
         self.epochs.begin(epoch, self.log_end_offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """(epoch, end offset) as OffsetForLeaderEpoch answers; (-1, -1) if unknown (KIP-101, KIP-279)."""
+        """Return (epoch, end offset) as OffsetForLeaderEpoch has them; (-1, -1) if unknown (KIP-101,
+        KIP-279).
+        """
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def epoch_of(self, offset: int) -> int:
-        """The leader epoch the record at `offset` was written in, -1 if unknown."""
+        """Return the leader epoch in which the record at `offset` was written, or -1 if it is unknown."""
         return self.epochs.epoch_of(offset)
 
     # What to raise

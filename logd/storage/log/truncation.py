@@ -36,8 +36,10 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """What a truncation leaves, opened by nobody else; `renamed` are files to be unlinked."""
+class Remainder:
+    """The part of a log that a truncation leaves, opened by the truncation alone; `renamed` are files to be
+    unlinked.
+    """
 
     segments: Segments
     snapshots: Snapshots
@@ -48,16 +50,16 @@ class Left:
 
 
 class Truncation:
-    """One log's. Who calls what: see the module. Made by `LogShortening`.
+    """The truncation of one log, created by `LogShortening`. The module says who calls which method.
 
-    `recovery_point` is what the checkpoint has to say before `run`: nothing before it goes. A high watermark
-    or a cleaner's offset above it must not be on the disk either.
+    The checkpoint must have `recovery_point` before `run`: nothing before it is removed. No high watermark or
+    cleaner offset above it may be on the disk either.
     """
 
     def __init__(
         self, state: LogState, flusher: LogFlusher, end_offset: int, now_ms: int, *, keeps: bool
     ) -> None:
-        """`keeps` what stands before `end_offset`; else the log is empty then, and begins there."""
+        """Keep the records before `end_offset` if `keeps`; else the log becomes empty, and begins there."""
         assert flusher.is_flushed and not flusher.is_flushing, "what is lent is on the disk"
         self._state = state
         self._flusher = flusher
@@ -66,12 +68,12 @@ class Truncation:
         self._keeps = keeps
         row = state.segments.row
         count = bisect_left(row, end_offset, key=lambda segment: segment.base_offset) if keeps else 0
-        self._kept, self._dropped = row[:count], row[count:]
-        self._left: Left | None = None
+        self._remaining, self._dropped = row[:count], row[count:]
+        self._remainder: Remainder | None = None
         self._health = state.health
         self._lent = state.health = Health(state.directory)
         self._lent.failure = f"{state.directory.name} is being truncated"
-        self.recovery_point = self._kept[-1].base_offset if self._kept else end_offset
+        self.recovery_point = self._remaining[-1].base_offset if self._remaining else end_offset
         state.recovery_point = min(state.recovery_point, self.recovery_point)
         state.log_start_offset = min(state.log_start_offset, end_offset) if keeps else end_offset
 
@@ -85,7 +87,7 @@ class Truncation:
         if self._health.failure is not None:
             raise self._health.error()
         try:
-            self._left = self._run()
+            self._remainder = self._run()
         except (OSError, CorruptRecordBatch) as error:
             if self._is_gone:  # What was read may be of a new log of the same name.
                 logger.debug("%s went away while it was truncated", name)
@@ -99,20 +101,20 @@ class Truncation:
         """Whether the log was deleted meanwhile: a new one of its name may be in its place."""
         return self._state.health is not self._lent
 
-    def _run(self) -> Left:
+    def _run(self) -> Remainder:
         disk, directory = self._state.disk, self._state.directory
         row = [
             Segment(disk, directory, segment.base_offset, segment.size, segment.created_ms)
-            for segment in self._kept
+            for segment in self._remaining
         ]
-        found = row[-1].locate(self._end_offset) if row else None
+        position = row[-1].locate(self._end_offset) if row else None
         self._state.segments.active.place()
         mark = disk.open(directory / TRUNCATION)
         renamed = self._rename_dropped()
         if row:
             active = row[-1]
-            if found is not None:
-                active.truncate(found[0], self._end_offset)
+            if position is not None:
+                active.truncate(position[0], self._end_offset)
             end_offset = active.next_offset()
         else:
             active = Segment.create(disk, directory, self._end_offset, self._now_ms)
@@ -129,7 +131,7 @@ class Truncation:
         mark.close()
         disk.unlink(directory / TRUNCATION)
         active.expect_appends()
-        return Left(
+        return Remainder(
             segments=segments,
             snapshots=snapshots,
             producers=producers,
@@ -166,7 +168,7 @@ class Truncation:
 
         The deletions are to be run (in a thread) after their delay.
         """
-        state, left = self._state, self._left
+        state, left = self._state, self._remainder
         if self._is_gone:
             return []
         state.health = self._health

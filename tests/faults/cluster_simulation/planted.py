@@ -71,7 +71,7 @@ def adopts_stray_logs() -> Iterator[None]:
     take = UnassignedLogs.take
 
     async def adopted(self: UnassignedLogs, tp: TopicPartition) -> UnassignedLog | None:
-        for found in self._found.get(tp, ()):
+        for found in self._logs.get(tp, ()):
             found.log.topic_id = self._image.topics[tp.topic].topic_id
         return await take(self, tp)
 

@@ -49,7 +49,7 @@ class ControllerRole:
         self._peers = peers
         self._config = config
         self._over = over
-        self._gone = asyncio.Event()
+        self._fenced = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._publisher: Publisher | None = None
         self.image: ClusterImage | None = None
@@ -128,19 +128,19 @@ class ControllerRole:
             await work()
         except MillstreamError as error:
             log.warning("controller of epoch %d ends: %s", self.elected.epoch, error)
-            self._gone.set()
+            self._fenced.set()
         except Exception as error:
             report(f"{name}, of the controller of epoch {self.elected.epoch}", error)
-            self._gone.set()
+            self._fenced.set()
 
     async def _serve(self) -> None:
         image = self.image = ClusterImage.of(await self._store.load())
         controller = Controller(image, epoch=self.elected.epoch, settings=settings_of(self._config()))
         publisher = self._publisher = Publisher(
-            self.elected.broker_id, self.elected.epoch, image, self._peers, self._gone
+            self.elected.broker_id, self.elected.epoch, image, self._peers, self._fenced
         )
         serving = ServingController(
-            controller, self._store, publish=publisher.publish, resigned=self._gone.set
+            controller, self._store, publish=publisher.publish, resigned=self._fenced.set
         )
         restarted = self._store.restarted(image)
         await serving.do(lambda controller: controller.take_over(restarted))
@@ -156,7 +156,7 @@ class ControllerRole:
         for name, work in ZnodeRequests(self._session, self.elected, serving, self._config).work().items():
             self._spawn(self._to_its_end(work, name), name)
         async for live in each_brokers(self._session):
-            alive = [image_of(broker, found) for broker, found in live.items()]
+            alive = [image_of(broker, registered) for broker, registered in live.items()]
             await serving.do(lambda controller, alive=alive: controller.see_brokers(alive))  # type: ignore[misc]
 
     async def _rebalance(self, serving: ServingController) -> None:
@@ -179,7 +179,7 @@ class ControllerRole:
             log.info("%d partitions are led by their preferred replica again", len(decision.answer))
 
     async def _until_gone(self) -> None:
-        await self._gone.wait()
+        await self._fenced.wait()
         self._over()
 
 
@@ -191,15 +191,15 @@ def settings_of(config: BrokerConfig) -> ControllerSettings:
     )
 
 
-def image_of(broker: int, found: LiveBroker) -> BrokerImage:
+def image_of(broker: int, registered: LiveBroker) -> BrokerImage:
     """Return the image of a broker from its registration."""
     return BrokerImage(
         id=broker,
-        epoch=found.epoch,
-        rack=found.registration.rack,
-        is_shutting_down=found.registration.is_shutting_down,
+        epoch=registered.epoch,
+        rack=registered.registration.rack,
+        is_shutting_down=registered.registration.is_shutting_down,
         endpoints=tuple(
             Endpoint(each.listener, each.host, each.port, each.security_protocol)
-            for each in found.registration.endpoints
+            for each in registered.registration.endpoints
         ),
     )

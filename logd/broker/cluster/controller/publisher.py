@@ -48,13 +48,13 @@ class Publisher:
     """
 
     def __init__(
-        self, controller: int, epoch: int, image: ClusterImage, peers: Asking, gone: asyncio.Event
+        self, controller: int, epoch: int, image: ClusterImage, peers: Asking, fenced: asyncio.Event
     ) -> None:
         self._controller = controller
         self._epoch = epoch
         self._image = image
         self._peers = peers
-        self._gone = gone
+        self._fenced = fenced
         self._feeds: dict[int, _Feed] = {}
         self._everything: list[msgspec.Raw] | None = None
         """The changes that build the image, encoded, until something changes."""
@@ -66,9 +66,9 @@ class Publisher:
         if changes:
             self._everything = None
         self._follow(self._image.brokers)
-        told = encoded(changes)
+        update = encoded(changes)
         for feed in self._feeds.values():
-            feed.add(told)
+            feed.add(update)
 
     def _snapshot(self) -> list[msgspec.Raw]:
         if self._everything is None:
@@ -83,7 +83,7 @@ class Publisher:
         for id_, broker in brokers.items():
             if id_ not in self._feeds:
                 outbox = Outbox(self._controller, self._epoch, broker.epoch, self._snapshot)
-                self._feeds[id_] = _Feed(id_, outbox, self._peers, self._gone)
+                self._feeds[id_] = _Feed(id_, outbox, self._peers, self._fenced)
 
     async def told(self, broker: int) -> None:
         """Wait until a broker knows what was published by now, or is fed no more."""
@@ -107,11 +107,13 @@ class Publisher:
 class _Feed:
     """To one broker: in order, one update at a time, again and again until it is answered."""
 
-    def __init__(self, broker: int, outbox: Outbox[msgspec.Raw], peers: Asking, gone: asyncio.Event) -> None:
+    def __init__(
+        self, broker: int, outbox: Outbox[msgspec.Raw], peers: Asking, fenced: asyncio.Event
+    ) -> None:
         self._broker = broker
         self._outbox = outbox
         self._peers = peers
-        self._gone = gone
+        self._fenced = fenced
         self._news = asyncio.Event()
         self._news.set()
         self._is_empty = asyncio.Event()
@@ -177,7 +179,7 @@ class _Feed:
                 return True
             case ErrorCode.STALE_CONTROLLER_EPOCH:
                 log.info("broker %d: %s", self._broker, response.error_message)
-                self._gone.set()
+                self._fenced.set()
             case code:
                 log.info("broker %d refuses update %d: %s %s", self._broker, update.number, code, response)
         self._outbox.failed(update.number, must_begin=False)

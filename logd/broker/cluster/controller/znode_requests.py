@@ -88,19 +88,19 @@ class ZnodeRequests:
 
     async def _elections(self) -> None:
         path = paths.PREFERRED_REPLICA_ELECTION
-        async for found in each_value(self._session, path):
-            if found is not None:
-                await self._elect(found[0])
+        async for value in each_value(self._session, path):
+            if value is not None:
+                await self._elect(value[0])
                 await answered(self._session, self._elected, path)
 
     async def _elect(self, data: bytes) -> None:
         try:
-            wanted = znodes.decode_partitions(paths.PREFERRED_REPLICA_ELECTION, data)
+            partitions = znodes.decode_partitions(paths.PREFERRED_REPLICA_ELECTION, data)
         except BadZnode as error:
             log.warning("nobody is elected, and the znode taken away: %s", error)
             return
         decision = await self._serving.do(
-            lambda controller: controller.elect_leaders(ElectionType.PREFERRED, wanted)
+            lambda controller: controller.elect_leaders(ElectionType.PREFERRED, partitions)
         )
         _tell("elections", paths.PREFERRED_REPLICA_ELECTION, decision.answer)
 
@@ -108,26 +108,26 @@ class ZnodeRequests:
 
     async def _reassignments(self) -> None:
         path = paths.REASSIGN_PARTITIONS
-        async for found in each_value(self._session, path):
-            if found is None:
+        async for value in each_value(self._session, path):
+            if value is None:
                 continue
-            await self._reassign(found[0])
+            await self._reassign(value[0])
             now = await self._session.find(path)
             # What was written there meanwhile is read next.
-            if now is not None and now[1].mzxid == found[1].mzxid:
+            if now is not None and now[1].mzxid == value[1].mzxid:
                 await answered(self._session, self._elected, path)
 
     async def _reassign(self, data: bytes) -> None:
         """Begin, and wait until all that could begin has ended."""
         try:
-            wanted = znodes.decode_reassignments(data)
+            assignments = znodes.decode_reassignments(data)
         except BadZnode as error:
             log.warning("nothing is moved, and the znode taken away: %s", error)
             return
-        decision = await self._serving.do(lambda controller: controller.alter_reassignments(wanted))
+        decision = await self._serving.do(lambda controller: controller.alter_reassignments(assignments))
         _tell("moves", paths.REASSIGN_PARTITIONS, decision.answer)
         image = self._serving.controller.image
-        while image.broker_index.reassigning & wanted.keys():  # noqa: ASYNC110 (an image tells nobody)
+        while image.broker_index.reassigning & assignments.keys():  # noqa: ASYNC110 (an image tells nobody)
             await asyncio.sleep(MOVES_LOOK_S)
 
 
@@ -149,8 +149,8 @@ def _deletion(controller: Controller, name: str) -> Decision[bool]:
 
 
 def _tell(what: str, path: str, answers: Mapping[TopicPartition, KafkaError | None]) -> None:
-    begun = sum(refused is None for refused in answers.values())
-    log.info("%d %s: ZooKeeper's %s wanted them", begun, what, path)
+    accepted = sum(refused is None for refused in answers.values())
+    log.info("%d %s: ZooKeeper's %s wanted them", accepted, what, path)
     for tp, refused in answers.items():
         if refused is not None:
             log.warning("ZooKeeper's %s, partition %s: %s", path, tp, refused)

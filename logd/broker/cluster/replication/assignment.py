@@ -46,8 +46,8 @@ class Assignment:
         """Have nothing of the role before under way where this state brings another one: no core of a role
         may begin while its log is being cut.
         """
-        known = self._fetchers.following(partition.tp)
-        if known is not None and (known.core.leader, known.core.leader_epoch) == (
+        followed = self._fetchers.following(partition.tp)
+        if followed is not None and (followed.core.leader, followed.core.leader_epoch) == (
             state.leader,
             state.leader_epoch,
         ):
@@ -63,11 +63,11 @@ class Assignment:
             self._assigned(partition, True)
             return
         self._leading.unlead(partition.tp)
-        known = self._fetchers.following(partition.tp)
+        followed = self._fetchers.following(partition.tp)
         if (
-            known is not None
-            and known.partition is partition
-            and (known.core.leader, known.core.leader_epoch) == (state.leader, state.leader_epoch)
+            followed is not None
+            and followed.partition is partition
+            and (followed.core.leader, followed.core.leader_epoch) == (state.leader, state.leader_epoch)
         ):
             return
         core = Follower(

@@ -85,7 +85,7 @@ class IsrChanges:
 
     async def _run(self) -> None:
         backoff = Backoff(*BACKOFF_S)
-        said = ""
+        last_error = ""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -99,11 +99,11 @@ class IsrChanges:
                     await asyncio.sleep(backoff.next())
                 else:
                     backoff.reset()
-                    said = ""
+                    last_error = ""
             except MillstreamError as error:
-                if str(error) != said:  # once for all the time that there is no controller
-                    said = str(error)
-                    log.info("%d ISR changes are not answered: %s", len(sent), said)
+                if str(error) != last_error:  # once for all the time that there is no controller
+                    last_error = str(error)
+                    log.info("%d ISR changes are not answered: %s", len(sent), last_error)
                 self._unanswered(sent)
                 await asyncio.sleep(backoff.next())
             except Exception as error:
@@ -132,13 +132,13 @@ class IsrChanges:
         return AlterPartitionRequest(broker_id=broker, broker_epoch=epoch, topics=list(topics.values()))
 
     def _take(self, sent: dict[TopicPartition, _Sent], response: AlterPartitionResponse) -> None:
-        asked = {(each.led.partition.topic_id, tp.partition): each for tp, each in sent.items()}
+        sent_changes = {(each.led.partition.topic_id, tp.partition): each for tp, each in sent.items()}
         for topic in response.topics:
             for answer in topic.partitions:
-                each = asked.pop((topic.topic_id, answer.partition_index), None)
+                each = sent_changes.pop((topic.topic_id, answer.partition_index), None)
                 if each is not None:
                     self._take_one(each, answer)
-        self._unanswered({each.led.tp: each for each in asked.values()})
+        self._unanswered({each.led.tp: each for each in sent_changes.values()})
 
     def _take_one(self, sent: _Sent, answer: AlterPartitionResponsePartition) -> None:
         led, proposal, size = sent

@@ -77,14 +77,14 @@ class LedPartitions:
         """Lead in the leader epoch of the image, from the log's end on; with another state of the same epoch
         take its replicas and its ISR.
         """
-        known = self.led.get(partition.tp)
+        current = self.led.get(partition.tp)
         if (
-            known is not None
-            and known.partition is partition
-            and known.core.leader_epoch == state.leader_epoch
+            current is not None
+            and current.partition is partition
+            and current.core.leader_epoch == state.leader_epoch
         ):
-            known.core.image_changed(state, self._now_ms())
-            return self._look(known)
+            current.core.image_changed(state, self._now_ms())
+            return self._look(current)
         if state.leader_epoch > partition.log.highest_epoch:
             partition.log.begin_epoch(state.leader_epoch)
         partition.leader_epoch, partition.is_leader = state.leader_epoch, True
@@ -98,11 +98,11 @@ class LedPartitions:
             settings=self._settings(partition),
         )
         if (
-            known is not None
-            and known.partition is partition
-            and known.core.leader_epoch + 1 == state.leader_epoch
+            current is not None
+            and current.partition is partition
+            and current.core.leader_epoch + 1 == state.leader_epoch
         ):
-            core.succeed(known.core)
+            core.succeed(current.core)
         led = self.led[partition.tp] = LedPartition(
             partition, core, self._now_ms, self._lease, self._last_fetch_ms_of
         )
@@ -123,10 +123,10 @@ class LedPartitions:
 
         Return None if it is not alive, is shutting down, or the log directory of its replica has failed.
         """
-        known = self._image.brokers.get(broker)
-        if known is None or known.is_shutting_down or tp in self._image.offline_of(broker):
+        image = self._image.brokers.get(broker)
+        if image is None or image.is_shutting_down or tp in self._image.offline_of(broker):
             return None
-        return known.epoch
+        return image.epoch
 
     def _last_fetch_ms_of(self, broker: int) -> int:
         return self._last_fetch_ms.get(broker, NEVER_MS)
@@ -137,7 +137,9 @@ class LedPartitions:
         """Note that a broker has sent a fetch, which may name few of its partitions (KIP-227)."""
         self._last_fetch_ms[broker] = self._now_ms()
 
-    def fetched(self, partition: Partition, asked: FetchPartition, broker: int, broker_epoch: int) -> None:
+    def fetched(
+        self, partition: Partition, requested: FetchPartition, broker: int, broker_epoch: int
+    ) -> None:
         """A follower asks for what is at an offset, and so has what is before it.
 
         KafkaError where it must not be answered: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
@@ -149,12 +151,12 @@ class LedPartitions:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} is not led here")
         led.core.fetched(
             broker,
-            asked.fetch_offset,
-            asked.last_fetched_epoch,
+            requested.fetch_offset,
+            requested.last_fetched_epoch,
             self._now_ms(),
-            current_leader_epoch=asked.current_leader_epoch,
+            current_leader_epoch=requested.current_leader_epoch,
             broker_epoch=broker_epoch,
-            log_start_offset=asked.log_start_offset,
+            log_start_offset=requested.log_start_offset,
         )
         self._look(led)
         if self.low_watermarks:
@@ -200,7 +202,7 @@ class LedPartitions:
         return [
             follower
             for follower in led.core.readable_from(offset)
-            if (known := brokers.get(follower.broker_id)) is not None and not known.is_shutting_down
+            if (image := brokers.get(follower.broker_id)) is not None and not image.is_shutting_down
         ]
 
     def heard(self, changes: Iterable[Change]) -> None:

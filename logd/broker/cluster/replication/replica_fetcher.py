@@ -134,7 +134,7 @@ class ReplicaFetcher:
         )
         self._asked_as = -1
         """The broker epoch that the session began with."""
-        self._wanted: dict[TopicPartition, FollowedPartition] = {}
+        self._assigned: dict[TopicPartition, FollowedPartition] = {}
         self._touched: dict[TopicPartition, None] = {}
         self._due: list[tuple[float, TopicPartition]] = []
         self._busy: dict[TopicPartition, asyncio.Task[None]] = {}
@@ -178,22 +178,22 @@ class ReplicaFetcher:
 
     def statistics(self) -> dict[str, int]:
         """partitions followed; how many are in the requests."""
-        return {"partitions": len(self.following), "fetched": len(self._wanted)}
+        return {"partitions": len(self.following), "fetched": len(self._assigned)}
 
     # Turns
 
     async def _run(self) -> None:
         backoff = Backoff(FIRST_BACKOFF_S, self._settings.replica_fetch_backoff_ms / 1000)
-        said = ""
+        last_error = ""
         while True:
             try:
                 await self._turn()
                 backoff.reset()
-                said = ""
+                last_error = ""
             except MillstreamError as error:
-                if str(error) != said:  # a broker may be away for days
-                    said = str(error)
-                    log.info("fetching from broker %d: %s", self.leader, said)
+                if str(error) != last_error:  # a broker may be away for days
+                    last_error = str(error)
+                    log.info("fetching from broker %d: %s", self.leader, last_error)
                 self._session.restart()
                 await asyncio.sleep(backoff.next())
             except Exception as error:
@@ -208,7 +208,7 @@ class ReplicaFetcher:
             self._look_at(heappop(self._due)[1])
         if self._quota is not None and self._quota.is_exceeded:
             self._hold_back(self._quota)
-        if self._wanted:
+        if self._assigned:
             await self._fetch()
             return
         try:
@@ -221,7 +221,7 @@ class ReplicaFetcher:
     def _hold_back(self, quota: ReplicationQuota) -> None:
         """Ask for nothing of what is throttled, unless it is in sync."""
         again = self._loop.time() + THROTTLED_S
-        for tp, following in tuple(self._wanted.items()):
+        for tp, following in tuple(self._assigned.items()):
             throttled = following.partition.config.follower_replication_throttled_replicas
             if following.is_behind and quota.covers(throttled, tp.partition):
                 following.not_before = again
@@ -233,15 +233,15 @@ class ReplicaFetcher:
         self._touched[tp] = None
         self._news.set()
         if following is None or tp in self._busy:
-            self._wanted.pop(tp, None)
+            self._assigned.pop(tp, None)
             return
         if following.not_before > self._loop.time():
-            self._wanted.pop(tp, None)
+            self._assigned.pop(tp, None)
             heappush(self._due, (following.not_before, tp))
             return
         match following.next:
             case Fetch():
-                self._wanted[tp] = following
+                self._assigned[tp] = following
                 return
             case Truncate() as truncate:
                 self._begin(following, partial(self._cut, following, truncate))
@@ -250,11 +250,11 @@ class ReplicaFetcher:
                 self._begin(following, partial(self._ask_offsets, following))
             case Standby.IMAGE:
                 pass  # a new one is followed when it comes
-        self._wanted.pop(tp, None)
+        self._assigned.pop(tp, None)
 
     def _begin(self, following: FollowedPartition, work: Callable[[], Awaitable[None]]) -> None:
         """Have something done for one partition, and look what comes next."""
-        self._wanted.pop(following.tp, None)
+        self._assigned.pop(following.tp, None)
         self._touched[following.tp] = None
         task = self._busy[following.tp] = self._loop.create_task(self._do(following, work))
         task.add_done_callback(lambda _: self._done(following))
@@ -353,7 +353,7 @@ class ReplicaFetcher:
             session.restart()
             self._asked_as = broker_epoch
         touched, self._touched = self._touched, {}
-        changes = session.changes(self._wanted, touched, by_topic_ids=True)
+        changes = session.changes(self._assigned, touched, by_topic_ids=True)
         return FetchRequest(
             replica_state=ReplicaState(replica_id=self._follower.node_id, replica_epoch=broker_epoch),
             max_wait_ms=settings.replica_fetch_wait_max_ms,
@@ -376,41 +376,45 @@ class ReplicaFetcher:
         count, fits = 0, True
         for topic, partitions in response.topics:
             for came in partitions:
-                asked = session.find(topic, came.partition)
-                if asked is None:
+                requested = session.find(topic, came.partition)
+                if requested is None:
                     fits = False
                     continue
                 count += 1
-                following = asked.position
-                if self.following.get(following.tp) is following and following.version == asked.version:
-                    fetch = Fetch(asked.fetch_offset, asked.fetch_epoch, asked.leader_epoch)
+                following = requested.position
+                if self.following.get(following.tp) is following and following.version == requested.version:
+                    fetch = Fetch(requested.fetch_offset, requested.fetch_epoch, requested.leader_epoch)
                     self._take_partition(following, fetch, came)
         if not fits or (was_full and count != len(session.requested)):
             session.restart()  # the leader's session is not the one that was asked for
         if response.session_id == NO_SESSION and not was_full:
             session.restart()
 
-    def _take_partition(self, following: FollowedPartition, asked: Fetch, came: PartitionRecords) -> None:
+    def _take_partition(
+        self, following: FollowedPartition, requested: Fetch, response: PartitionRecords
+    ) -> None:
         diverging = None
-        if came.diverging_end_offset >= 0:
-            diverging = came.diverging_epoch, came.diverging_end_offset
-        if came.removal_offset > following.partition.log.removal_offset:
+        if response.diverging_end_offset >= 0:
+            diverging = response.diverging_epoch, response.diverging_end_offset
+        if response.removal_offset > following.partition.log.removal_offset:
             # Before anything is copied: who fetches from this replica one day is told the same.
             self._session.repeat(following.tp)
-            work = partial(self._follower.truncations.note_removals, following.partition, came.removal_offset)
+            work = partial(
+                self._follower.truncations.note_removals, following.partition, response.removal_offset
+            )
             return self._begin(following, work)
-        if came.error_code or diverging is not None:
+        if response.error_code or diverging is not None:
             # A leader counts what is said: it has not counted this, and would hear no more of it in silence.
             self._session.repeat(following.tp)
         try:
-            if following.core.answered(asked, came.error_code, diverging):
-                self._copy(following, came)
-            elif following.next == asked:
+            if following.core.answered(requested, response.error_code, diverging):
+                self._copy(following, response)
+            elif following.next == requested:
                 self._back_off(following)
         except KafkaError as error:
             log.warning("%s: %s", following.tp, error)
             self._back_off(following)
-        if following.next != asked or following.not_before:
+        if following.next != requested or following.not_before:
             self._look_at(following.tp)
 
     def _copy(self, following: FollowedPartition, came: PartitionRecords) -> None:

@@ -51,10 +51,10 @@ class Lease:
 
     def renew(self, sent_at: float) -> None:
         """Note the answer to a write that was sent then or later. An older write takes nothing back."""
-        sent, told = self._sent, sent_at - self._timeout * TOLD_WITHIN
+        sent, delivered_by = self._sent, sent_at - self._timeout * TOLD_WITHIN
         if sent_at >= sent[-1] + self._timeout * APART:
             sent.append(sent_at)
-        while len(sent) > 1 and sent[1] <= told:
+        while len(sent) > 1 and sent[1] <= delivered_by:
             sent.popleft()
         if not self.is_over:
             self._until = sent[0] + self._timeout * SAFE_PART

@@ -116,8 +116,8 @@ class Session:
 
     async def get(self, path: str, triggered: Triggered | None = None) -> tuple[bytes, Stat]:
         """Return the value and the stat of the znode. Raises NoNode."""
-        found: tuple[bytes, Stat] = await self._connection.read(Get(path, triggered))
-        return found
+        value: tuple[bytes, Stat] = await self._connection.read(Get(path, triggered))
+        return value
 
     async def find(self, path: str) -> tuple[bytes, Stat] | None:
         """Return the value and the stat as `get`, or None if there is no such znode."""
@@ -128,8 +128,8 @@ class Session:
 
     async def exists(self, path: str, triggered: Triggered | None = None) -> Stat | None:
         """Return the stat of the znode, or None if there is none."""
-        found: Stat | None = await self._connection.read(Exists(path, triggered))
-        return found
+        stat: Stat | None = await self._connection.read(Exists(path, triggered))
+        return stat
 
     async def children(self, path: str, triggered: Triggered | None = None) -> list[str]:
         """Their names, sorted; NoNode."""

@@ -74,8 +74,8 @@ class ZooKeeperSettings:
     @property
     def connection_timeout_s(self) -> float:
         """How long a first session is waited for."""
-        asked = self.connection_timeout_ms
-        return (self.session_timeout_ms if asked is None else asked) / 1000
+        timeout_ms = self.connection_timeout_ms
+        return (self.session_timeout_ms if timeout_ms is None else timeout_ms) / 1000
 
 
 def parse_connect(connect: str) -> tuple[tuple[tuple[str, int], ...], str]:

@@ -34,35 +34,35 @@ class TopicZnode:
 def encode_topic(topic: TopicZnode) -> bytes:
     """Version 3; without an id it is Kafka's version 2, but for the number."""
     each = topic.assignments.items()
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "version": 3,
         "partitions": {str(index): of.replicas for index, of in each},
         "adding_replicas": {str(index): of.adding for index, of in each if of.adding},
         "removing_replicas": {str(index): of.removing for index, of in each if of.removing},
     }
     if topic.topic_id is not None:
-        found["topic_id"] = paths.topic_id_text(topic.topic_id)
-    return _encode(found)
+        document["topic_id"] = paths.topic_id_text(topic.topic_id)
+    return _encode(document)
 
 
 def decode_topic(name: str, data: bytes) -> TopicZnode:
     """Versions 1 to 3; BadZnode."""
     path = paths.topic(name)
-    found = decoded(path, data, _Topic, REWRITE)
+    document = decoded(path, data, _Topic, REWRITE)
     try:
-        topic_id = None if found.topic_id is None else paths.topic_id_of(found.topic_id)
-        indexes = {int(index): index for index in found.partitions}
+        topic_id = None if document.topic_id is None else paths.topic_id_of(document.topic_id)
+        indexes = {int(index): index for index in document.partitions}
     except ValueError as error:
         raise BadZnode(path, data, str(error), REWRITE) from None
-    if any(not replicas for replicas in found.partitions.values()):
+    if any(not replicas for replicas in document.partitions.values()):
         raise BadZnode(path, data, "a partition has no replicas", REWRITE)
     return TopicZnode(
         topic_id=topic_id,
         assignments={
             index: Assignment(
-                found.partitions[key],
-                found.adding_replicas.get(key, ()),
-                found.removing_replicas.get(key, ()),
+                document.partitions[key],
+                document.adding_replicas.get(key, ()),
+                document.removing_replicas.get(key, ()),
             )
             for index, key in sorted(indexes.items())
         },
@@ -82,7 +82,7 @@ class PartitionState(NamedTuple):
 
 def encode_state(state: PartitionState) -> bytes:
     """Version 1."""
-    found = {
+    document = {
         "version": 1,
         "leader": state.leader,
         "leader_epoch": state.leader_epoch,
@@ -90,15 +90,19 @@ def encode_state(state: PartitionState) -> bytes:
         "isr": state.isr,
     }
     if state.is_recovering:
-        found["leader_recovery_state"] = 1
-    return _encode(found)
+        document["leader_recovery_state"] = 1
+    return _encode(document)
 
 
 def decode_state(path: str, data: bytes) -> PartitionState:
     """BadZnode."""
-    found = decoded(path, data, _State, REWRITE)
+    document = decoded(path, data, _State, REWRITE)
     return PartitionState(
-        found.leader, found.leader_epoch, found.isr, found.controller_epoch, found.leader_recovery_state == 1
+        document.leader,
+        document.leader_epoch,
+        document.isr,
+        document.controller_epoch,
+        document.leader_recovery_state == 1,
     )
 
 

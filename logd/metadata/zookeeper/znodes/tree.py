@@ -86,15 +86,15 @@ async def _read_topics(session: Session, tree: Tree) -> None:
             continue
         await asyncio.sleep(0)
         topic = topic_znodes.decode_topic(name, value[0])
-        known = KnownTopic(topic.topic_id or NO_TOPIC_ID, dict(topic.assignments), value[1].version)
-        tree.topics[name] = known
+        topic_state = KnownTopic(topic.topic_id or NO_TOPIC_ID, dict(topic.assignments), value[1].version)
+        tree.topics[name] = topic_state
         configs = tree.configs.get(paths.config("topics", name))
         tree.changes.append(
             {
                 "type": "topic",
                 "name": name,
-                "id": known.topic_id.hex(),
-                "partitions": max(known.assignments, default=-1) + 1,
+                "id": topic_state.topic_id.hex(),
+                "partitions": max(topic_state.assignments, default=-1) + 1,
                 "configs": {} if configs is None else configs.configs,
             }
         )
@@ -154,8 +154,8 @@ def _partition(tp: TopicPartition, assignment: Assignment, value: tuple[bytes, i
 
 async def _read_halves(session: Session, tree: Tree, name: str, topic: KnownTopic) -> None:
     topic.has_partitions = await session.exists(paths.partitions(name)) is not None
-    known = {int(index) for index in await session.find_children(paths.partitions(name))}
-    indexes = [index for index in topic.assignments if index in known]
+    existing = {int(index) for index in await session.find_children(paths.partitions(name))}
+    indexes = [index for index in topic.assignments if index in existing]
     for index, children in zip(
         indexes,
         await session.children_of_all([paths.partition(name, index) for index in indexes]),
@@ -167,10 +167,10 @@ async def _read_halves(session: Session, tree: Tree, name: str, topic: KnownTopi
 
 async def _read_broker_configs(session: Session, tree: Tree) -> None:
     for name in await _read_configs(session, tree, "brokers"):
-        known = tree.configs.get(paths.config("brokers", name))
-        if known is not None:
+        current = tree.configs.get(paths.config("brokers", name))
+        if current is not None:
             broker = "" if name == paths.DEFAULT_ENTITY else name
-            tree.changes.append({"type": "broker-configs", "broker": broker, "configs": known.configs})
+            tree.changes.append({"type": "broker-configs", "broker": broker, "configs": current.configs})
 
 
 async def _read_producer_ids(session: Session, tree: Tree) -> None:

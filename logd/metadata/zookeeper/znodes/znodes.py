@@ -41,9 +41,9 @@ def encode_controller(broker_id: int, now_ms: int) -> bytes:
 
 def decode_controller(data: bytes) -> ControllerZnode:
     """Decode `/controller`. Raises BadZnode."""
-    found = decoded(paths.CONTROLLER, data, _Controller, "delete it: the brokers elect another controller")
-    kraft_epoch = found.kraftControllerEpoch
-    return ControllerZnode(found.brokerid, -1 if kraft_epoch is None else kraft_epoch)
+    document = decoded(paths.CONTROLLER, data, _Controller, "delete it: the brokers elect another controller")
+    kraft_epoch = document.kraftControllerEpoch
+    return ControllerZnode(document.brokerid, -1 if kraft_epoch is None else kraft_epoch)
 
 
 def encode_number(number: int) -> bytes:
@@ -98,7 +98,7 @@ class Registration:
 def encode_registration(broker: Registration, now_ms: int) -> bytes:
     """Version 5. Host and port are the first PLAINTEXT endpoint's, for clients before 0.9."""
     plain = next((each for each in broker.endpoints if each.security_protocol == "PLAINTEXT"), None)
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "version": 5,
         "host": plain.host if plain else None,
         "port": plain.port if plain else -1,
@@ -111,32 +111,34 @@ def encode_registration(broker: Registration, now_ms: int) -> bytes:
         "features": broker.features,
     }
     if broker.rack is not None:
-        found["rack"] = broker.rack
+        document["rack"] = broker.rack
     if broker.is_shutting_down:
-        found[_SHUTTING_DOWN] = True
+        document[_SHUTTING_DOWN] = True
     if broker.is_logd:
-        found[_LOGD] = True
-    return _encode(found)
+        document[_LOGD] = True
+    return _encode(document)
 
 
 def decode_registration(broker_id: int, data: bytes) -> Registration:
     """Versions 1 to 5 and later ones; BadZnode."""
     path, remedy = paths.broker(broker_id), "restart that broker, which registers itself again"
-    found = decoded(path, data, _Registration, remedy)
-    if found.version < 1:
-        raise BadZnode(path, data, f"version {found.version} is unknown", remedy)
-    if found.version == 1:
-        endpoints: tuple[Endpoint, ...] = (Endpoint("PLAINTEXT", found.host or "", found.port, "PLAINTEXT"),)
+    document = decoded(path, data, _Registration, remedy)
+    if document.version < 1:
+        raise BadZnode(path, data, f"version {document.version} is unknown", remedy)
+    if document.version == 1:
+        endpoints: tuple[Endpoint, ...] = (
+            Endpoint("PLAINTEXT", document.host or "", document.port, "PLAINTEXT"),
+        )
     else:
-        protocols = {name.upper(): protocol for name, protocol in found.protocols.items()}
-        endpoints = tuple(_endpoint(path, data, text, protocols) for text in found.endpoints)
+        protocols = {name.upper(): protocol for name, protocol in document.protocols.items()}
+        endpoints = tuple(_endpoint(path, data, text, protocols) for text in document.endpoints)
     return Registration(
         endpoints=endpoints,
-        rack=found.rack,
-        jmx_port=found.jmx_port,
-        is_shutting_down=found.is_shutting_down,
-        is_logd=found.is_logd,
-        features=found.features or {},
+        rack=document.rack,
+        jmx_port=document.jmx_port,
+        is_shutting_down=document.is_shutting_down,
+        is_logd=document.is_logd,
+        features=document.features or {},
     )
 
 
@@ -163,10 +165,10 @@ def encode_config(configs: Mapping[str, str]) -> bytes:
 def decode_config(path: str, data: bytes) -> dict[str, str]:
     """Nothing where there is no JSON object, as with Kafka; BadZnode for a value that is no string."""
     try:
-        found = msgspec.json.decode(data)
+        document = msgspec.json.decode(data)
     except msgspec.DecodeError:
         return {}
-    configs = found.get("config") if isinstance(found, dict) else None
+    configs = document.get("config") if isinstance(document, dict) else None
     if not isinstance(configs, dict):
         return {}
     try:
@@ -182,12 +184,12 @@ def encode_config_change(entity_path: str) -> bytes:
 
 def decode_config_change(path: str, data: bytes) -> str:
     """Return the entity's path, `topics/T`. Raises BadZnode. Version 1 (0.9) named type and entity apart."""
-    found = decoded(path, data, _ConfigChange, "delete it")
-    if found.entity_path is not None:
-        return found.entity_path
-    if found.entity_type is None or found.entity_name is None:
+    document = decoded(path, data, _ConfigChange, "delete it")
+    if document.entity_path is not None:
+        return document.entity_path
+    if document.entity_type is None or document.entity_name is None:
         raise BadZnode(path, data, "it names no entity", "delete it")
-    return f"{found.entity_type}/{found.entity_name}"
+    return f"{document.entity_type}/{document.entity_name}"
 
 
 class ProducerIdBlock(NamedTuple):
@@ -213,9 +215,9 @@ def encode_producer_ids(block: ProducerIdBlock) -> bytes:
 def decode_producer_ids(data: bytes) -> ProducerIdBlock:
     """BadZnode: an id given twice would let a producer's batches pass for another's duplicates."""
     path, remedy = paths.PRODUCER_ID_BLOCK, "write a block beyond all ids that were ever given"
-    found = decoded(path, data, _ProducerIds, remedy)
+    document = decoded(path, data, _ProducerIds, remedy)
     try:
-        return ProducerIdBlock(found.broker, int(found.block_start), int(found.block_end))
+        return ProducerIdBlock(document.broker, int(document.block_start), int(document.block_end))
     except ValueError as error:
         raise BadZnode(path, data, str(error), remedy) from None
 
@@ -237,38 +239,38 @@ def encode_move(move: MoveZnode) -> bytes:
 
 def decode_move(data: bytes) -> MoveZnode:
     """BadZnode."""
-    found = decoded(paths.MOVE, data, _Move, "take another chroot for the move")
-    return MoveZnode(found.cluster_id, found.broker)
+    document = decoded(paths.MOVE, data, _Move, "take another chroot for the move")
+    return MoveZnode(document.cluster_id, document.broker)
 
 
 # What operators' tools ask for
 
 
-def encode_reassignments(wanted: Mapping[TopicPartition, Iterable[int]]) -> bytes:
+def encode_reassignments(assignments: Mapping[TopicPartition, Iterable[int]]) -> bytes:
     """Encode `/admin/reassign_partitions`, as tools before 2.4 wrote it."""
     each = [
         {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
-        for tp, replicas in wanted.items()
+        for tp, replicas in assignments.items()
     ]
     return _encode({"version": 1, "partitions": each})
 
 
 def decode_reassignments(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the target replicas by partition. Raises BadZnode."""
-    found = decoded(paths.REASSIGN_PARTITIONS, data, _Reassignments, "delete it")
-    return {TopicPartition(each.topic, each.partition): each.replicas for each in found.partitions}
+    document = decoded(paths.REASSIGN_PARTITIONS, data, _Reassignments, "delete it")
+    return {TopicPartition(each.topic, each.partition): each.replicas for each in document.partitions}
 
 
-def encode_partitions(wanted: Iterable[TopicPartition]) -> bytes:
+def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
     """Encode `/admin/preferred_replica_election`, or the change of an ISR."""
-    each = [{"topic": tp.topic, "partition": tp.partition} for tp in wanted]
+    each = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
     return _encode({"version": 1, "partitions": each})
 
 
 def decode_partitions(path: str, data: bytes) -> set[TopicPartition]:
     """BadZnode."""
-    found = decoded(path, data, _Partitions, "delete it")
-    return {TopicPartition(each.topic, each.partition) for each in found.partitions}
+    document = decoded(path, data, _Partitions, "delete it")
+    return {TopicPartition(each.topic, each.partition) for each in document.partitions}
 
 
 # Their JSON
