@@ -1,7 +1,7 @@
-"""Regular expressions that clients send: RE2's, which match in time linear in the text.
+"""Regular expressions from clients, for RE2, which matches in time linear in the text.
 
-Python's own matcher backtracks: `(a+)+b` would hold the event loop for longer than anybody waits, which is
-why Kafka takes RE2 as well where patterns come from outside (KIP-848, KIP-1152).
+Python's own matcher backtracks: `(a+)+b` would block the event loop practically for ever. For the same reason
+Kafka uses RE2 for patterns from outside (KIP-848, KIP-1152).
 """
 
 from __future__ import annotations

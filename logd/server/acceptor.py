@@ -74,7 +74,9 @@ class Acceptor:
             task.add_done_callback(self._taking.discard)
 
     def _accept_later(self, error: OSError) -> None:
-        """The socket stays readable while nothing can be accepted: to be asked in a while."""
+        """Stop accepting for `AGAIN_S` seconds: the socket stays readable while no connection can be
+        accepted.
+        """
         host, port, *_ = self._listening.getsockname()
         log.error(
             "%s:%d: connections wait, none can be accepted: %s (ulimit -n?)", host, port, error.strerror

@@ -1,17 +1,17 @@
-"""One client's connection: bytes in, requests served in order, answers out.
+"""The connection of a client: bytes in, requests served in order, responses out.
 
-A connection serves one request at a time. Produce, and Fetch where records are at hand, are answered inside
-the data callback, without a task or a future; the answers to all requests that arrived together leave in one
-send. While an answer is being waited for, or the client does not read, later requests stay in the receive
-buffer, and reading pauses when that is full: a client costs its buffer and one answer, however it behaves.
+A connection serves one request at a time. Produce, and Fetch if records are available, are answered inside
+the data callback, without a task or a future. The responses to all requests that arrived together leave in
+one send. Later requests stay in the receive buffer while a response is awaited or the client does not read.
+Reading pauses when that buffer is full: a client costs its buffer and one response, however it behaves.
 
-Only batches that are appended and wait to be acknowledged (a future) let further batches by, up to
-``HELD_MAX`` requests, so that followers copy together what a producer has in flight. Answers keep the
+Only batches that are appended and wait to be acknowledged (a future) let later batches pass. At most
+``HELD_MAX`` requests wait so; followers then copy together what a producer has in flight. Responses keep the
 requests' order.
 
-A connection receives into a window that it shares with all others, and has a buffer of its own only for what
-is not served at once (`receive_buffer`). For a larger request it is lent one, at its turn where these are
-bounded (`receive_buffers`), and gives it back as soon as that is served.
+A connection receives into a window that it shares with all others. It has a buffer of its own only for
+requests that are not served at once (`receive_buffer`). A larger request gets a lent buffer, in turn if these
+are bounded (`receive_buffers`). The connection returns it as soon as the request is served.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ log = logging.getLogger("logd.server")
 
 
 class ConnectionOwner(Protocol):
-    """The listener, as a connection sees it. ``copies``: file slices are read and sent, without sendfile.
-    ``serve``: what requests are given to, looked up whenever something has arrived.
+    """The listener, as a connection sees it.
+
+    ``copies``: file slices are read and sent, without sendfile. ``serve`` is the function that serves
+    requests, looked up whenever bytes have arrived.
     """
 
     broker: Broker
@@ -59,14 +61,14 @@ class ConnectionOwner(Protocol):
     serve: Serving
 
     def admit(self, connection: Connection) -> str | None:
-        """Count a connection in; what is wrong with it when there are too many."""
+        """Count a connection in. Return the reason to refuse it if there are too many, else None."""
 
     def forget(self, connection: Connection) -> None:
         """Count a connection out."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One client's; see the module."""
+    """The protocol of one client's connection; see the module."""
 
     def __init__(self, owner: ConnectionOwner) -> None:
         self._owner = owner
@@ -143,28 +145,30 @@ class Connection(asyncio.BufferedProtocol):
                 self._pause()
 
     def eof_received(self) -> bool | None:
-        """The client sends no more: nobody waits for answers either, so close."""
+        """Close the connection: the client has closed its side and waits for no response."""
         return False
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a request of its client is waited on."""
+        """Whether a request of the client awaits its response."""
         return self._waiting is not None or bool(self._responses)
 
     @property
     def unacknowledged(self) -> int:
-        """Its client's requests that wait to be acknowledged, or for those before them."""
+        """The number of requests that wait to be acknowledged, or wait for earlier ones."""
         return len(self._responses)
 
     def unsent(self) -> dict[str, int] | None:
-        """What waits for the client to read, see `Output.statistics`; None while nothing does."""
+        """Return `Output.statistics` of the responses that the client has not read, or None."""
         return self._output.statistics() if self._output.is_blocked else None
 
     # Receiving
 
     def _may_receive(self) -> bool:
-        """Whether more may be read into a full buffer: not behind a request that waits, and what is larger
-        than a connection's own buffer only at its turn (``queued.max.request.bytes``).
+        """Return True if more may be read into a full buffer.
+
+        Nothing is read after a request that waits. A request larger than the connection's own buffer is read
+        in its turn only (``queued.max.request.bytes``).
         """
         if self._waiting is not None or self._is_held_up or self._output.is_blocked or self._closed:
             return False
@@ -271,7 +275,7 @@ class Connection(asyncio.BufferedProtocol):
             self._request_failed(error)
 
     def _request_failed(self, error: BaseException) -> None:
-        """A request ended in an exception nobody expected: its client has to ask again."""
+        """Log an unexpected exception of a request, and close the connection: the client asks again."""
         self._waiting = None
         log.error("%s: request failed", self.peer, exc_info=error)
         self._close()
@@ -295,13 +299,13 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on()
 
     def _acknowledged(self, answer: asyncio.Future[bytes]) -> None:
-        """Send it at the turn's end: those that one fetch of a follower acknowledges leave together."""
+        """Send the acknowledgement at the end of the turn, with others of the same turn."""
         if not self._is_settling:
             self._is_settling = True
             self._loop.call_soon(self._settle)
 
     def _settle(self) -> None:
-        """Send the answers that are there, up to the first that is not, and go on."""
+        """Send the responses that are ready, up to the first that is not, and go on."""
         self._is_settling = False
         responses = self._responses
         while responses and not self._closed:
@@ -358,7 +362,7 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on()
 
     def _send_failed(self, error: OSError) -> None:
-        """The client went away, which is its right; anything else is worth a line."""
+        """Close the connection; log the error unless the client has disconnected."""
         if not isinstance(error, ConnectionError):
             log.warning("%s: sending failed: %s", self.peer, error)
         self._close()
@@ -370,7 +374,7 @@ class Connection(asyncio.BufferedProtocol):
         self._close()
 
     def close_idle(self, idle_seconds: float) -> None:
-        """Close a connection nothing was read from or written to for so long."""
+        """Close a connection that has been idle for `idle_seconds`."""
         reason = "the client does not read" if self._output.is_blocked else "idle"
         log.info("%s: %s for %.0f s; connection closed", self.peer, reason, idle_seconds)
         self._close()

@@ -1,4 +1,4 @@
-"""One listening socket: its connections, how many there may be, and closing the idle ones."""
+"""A listening socket: its connections, their largest number, and the closing of idle ones."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Listener:
             del self._per_host[connection.host]
 
     async def _sweep(self) -> None:
-        """Close idle connections, and let go of spare buffers, every so often."""
+        """Close idle connections and release spare buffers; called periodically."""
         self.receive_buffers.trim()
         now = self.loop.time()
         for connection in tuple(self._connections):

@@ -26,9 +26,9 @@ TURN_BYTES = 4 * 1024 * 1024
 COPY_BYTES = 256 * 1024
 """Bytes read at a time where slices are copied."""
 SMALL_BYTES = 32 * 1024
-"""Parts of so many bytes together are read and leave in one send: cheaper than a send for each of them."""
+"""Responses whose parts have at most this many bytes leave in one send: cheaper than one for each."""
 SMALL_SLICE_BYTES = 8 * 1024
-"""One of many slices, of up to so many bytes, is read and sent along with its neighbours: as above."""
+"""Slices up to this size are read and sent together with their neighbours, for the same reason."""
 
 _MORE: int = getattr(socket, "MSG_MORE", 0)  # Linux alone has it
 _WOULD_BLOCK = (BlockingIOError, InterruptedError)
@@ -113,7 +113,7 @@ class Output:
             self._advance()
 
     def close(self) -> None:
-        """Drop what waits and let go of the descriptor."""
+        """Drop the unsent parts and close the descriptor."""
         self._stop_watching()
         self._drop()
         if self._opened:
@@ -146,7 +146,9 @@ class Output:
             self._watch()
 
     def _gather(self) -> Part:
-        """The small parts at the front as one, `COPY_BYTES` at most; a part that is not small as it is."""
+        """Return the small parts at the front as one part, of at most `COPY_BYTES`; return a larger part as
+        it is.
+        """
         parts, room, count = self._parts, COPY_BYTES, 0
         for part in parts:
             is_slice = isinstance(part, FileSlice)

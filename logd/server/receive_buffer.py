@@ -19,14 +19,15 @@ from logd.server.receive_buffers import READ_WINDOW, ReceiveBuffers
 BUFFER_BYTES = 16 * 1024
 """Smallest buffer of a connection's own; it doubles as bytes arrive that do not fit, up to READ_WINDOW."""
 LENGTH = struct.Struct(">i")
-"""What a request begins with: how many bytes come behind it."""
+"""The length field of a request: the number of bytes after it."""
 
 
 class ReceiveBuffer:
-    """``buffer[start:filled]`` has arrived and is not served yet; ``view`` is of the whole buffer.
+    """The bytes received by a connection: ``buffer[start:filled]`` is not served yet; ``view`` is of the
+    whole buffer.
 
-    Who has served requests calls `served`. Who receives adds to ``filled``, serves what may be served, and
-    then calls `keep`: the window is somebody else's from then on.
+    Call `served` after serving requests. After receiving, add to ``filled``, serve the whole requests, then
+    call `keep`: another connection may use the window from then on.
     """
 
     __slots__ = ("_lender", "buffer", "filled", "is_lent", "start", "view")
@@ -40,7 +41,9 @@ class ReceiveBuffer:
         self.filled = 0
 
     def room(self) -> memoryview:
-        """Room for more bytes; doubled when there is none, whatever length a request announces."""
+        """Return room for more bytes, after doubling the buffer if it is full, whatever length a request
+        announces.
+        """
         start, filled, capacity = self.start, self.filled, len(self.buffer)
         size = 0
         if filled - start >= LENGTH.size:
@@ -55,7 +58,7 @@ class ReceiveBuffer:
         return self.view[filled:]
 
     def announced(self) -> int:
-        """What the request at the front says it takes, its length included. Its length has arrived."""
+        """Return the bytes of the request at the front, with its length field, which must have arrived."""
         size: int = LENGTH.unpack_from(self.buffer, self.start)[0]
         return size + LENGTH.size
 

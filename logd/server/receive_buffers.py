@@ -1,10 +1,11 @@
-"""Receive buffers for large requests: lent to a connection while one is in them, shared by all connections.
+"""Receive buffers for large requests, which are lent to a connection for one request and shared by all
+connections.
 
     own buffer of the connection ──▶ lent ──▶ given back: kept for the next large request, or unmapped
 
-What is free stays mapped up to ``KEPT_BYTES_MAX``, and after a `trim` no more than was lent at one time since
-the one before: a producer of large batches finds its pages again, and a burst leaves nothing behind. Memory
-comes from mmap, since what the allocator takes back it seldom returns to the system. Where there is a bound
+At most ``KEPT_BYTES_MAX`` of free buffers stay mapped. A `trim` reduces them to the most that was lent at one
+time since the last `trim`. So a producer of large batches finds its pages again, and a burst leaves no memory
+mapped. Memory comes from mmap, since an allocator seldom returns memory to the system. If there is a bound
 (``queued.max.request.bytes``), connections wait for their turn to receive a large request.
 """
 
@@ -22,10 +23,11 @@ moved after. It is also the most that a connection has for itself.
 
 
 class ReceiveBuffers:
-    """One for all listeners. Sizes are what connections ask for, doubled each time.
+    """The pool of receive buffers for all listeners. Connections ask for a size that doubles each time.
 
-    ``window`` is where all connections receive that have nothing waiting, and ``window_view`` a view of it.
-    ``announced_bytes_max``: most bytes that the requests being received announce together; -1 is no bound.
+    All connections with nothing waiting receive into ``window``; ``window_view`` is a view of it.
+    ``announced_bytes_max`` bounds the bytes that the requests being received announce together; -1 is no
+    bound.
     """
 
     def __init__(self, kept_bytes_max: int = KEPT_BYTES_MAX, announced_bytes_max: int = -1) -> None:
@@ -33,7 +35,7 @@ class ReceiveBuffers:
         self.window_view = memoryview(self.window)
         self._kept_bytes_max = kept_bytes_max
         self._free: dict[int, list[mmap.mmap]] = {}
-        self._kept = self._lent = self._lent_most = 0
+        self._kept_bytes = self._lent = self._lent_most = 0
         self._announced_bytes_max = announced_bytes_max
         self._admitted: dict[object, int] = {}
         self._admitted_bytes = 0
@@ -45,35 +47,36 @@ class ReceiveBuffers:
         """
         return {
             "lent_bytes": self._lent,
-            "kept_bytes": self._kept,
+            "kept_bytes": self._kept_bytes,
             "kept_bytes_max": self._kept_bytes_max,
             "announced_bytes": self._admitted_bytes,
             "announced_bytes_max": self._announced_bytes_max,
             "waiting": len(self._queue),
         }
 
-    def admit(self, who: object, announced: int, admitted: Callable[[], None]) -> bool:
-        """Whether `who` may receive a large request that it announced; otherwise ``admitted`` is called at
-        its turn. `dismiss` ends it.
+    def admit(self, connection: object, announced: int, admitted: Callable[[], None]) -> bool:
+        """Return True if `connection` may receive the large request that it announced.
 
-        The last one admitted may go beyond the bound, as in Kafka: else a large request might wait for ever
-        behind small ones. A request counts with its whole size at once, so that none that was admitted has to
-        wait half-way.
+        Otherwise ``admitted`` is called at its turn. `dismiss` ends the admission. The last one admitted may
+        exceed the bound, as in Kafka: else a large request might wait for ever while small ones pass. A
+        request counts with its whole size at once, so that no admitted request has to wait half-way.
         """
-        if who in self._admitted:  # also with the next one, of which it has a part already
-            self._admitted_bytes += announced - self._admitted[who]
-            self._admitted[who] = announced
+        if connection in self._admitted:  # also with the next one, of which it has a part already
+            self._admitted_bytes += announced - self._admitted[connection]
+            self._admitted[connection] = announced
             return True
         if not self._queue and self._has_room:
-            self._let_in(who, announced)
+            self._let_in(connection, announced)
             return True
-        self._queue.setdefault(who, (announced, admitted))
+        self._queue.setdefault(connection, (announced, admitted))
         return False
 
-    def dismiss(self, who: object) -> None:
-        """Its large request is served, or will not come: let in who waits."""
-        self._queue.pop(who, None)
-        self._admitted_bytes -= self._admitted.pop(who, 0)
+    def dismiss(self, connection: object) -> None:
+        """End the admission of `connection`, whose request is served or will not come, and admit those that
+        wait.
+        """
+        self._queue.pop(connection, None)
+        self._admitted_bytes -= self._admitted.pop(connection, 0)
         while self._queue and self._has_room:
             first = next(iter(self._queue))
             announced, admitted = self._queue.pop(first)
@@ -84,12 +87,12 @@ class ReceiveBuffers:
     def _has_room(self) -> bool:
         return self._announced_bytes_max <= 0 or self._admitted_bytes < self._announced_bytes_max
 
-    def _let_in(self, who: object, announced: int) -> None:
-        self._admitted[who] = announced
+    def _let_in(self, connection: object, announced: int) -> None:
+        self._admitted[connection] = announced
         self._admitted_bytes += announced
 
     def lend(self, size: int, announced: int) -> mmap.mmap:
-        """A buffer of ``size`` bytes, or a free one that has room for all that is ``announced``.
+        """Return a buffer of ``size`` bytes, or a free one that has room for all ``announced`` bytes.
 
         The announced size only chooses among free buffers; how much is allocated never depends on it.
         """
@@ -106,13 +109,13 @@ class ReceiveBuffers:
         """
         size = len(buffer)
         self._lent -= size
-        if not outgrown and self._kept + size <= self._kept_bytes_max:
+        if not outgrown and self._kept_bytes + size <= self._kept_bytes_max:
             self._free.setdefault(size, []).append(buffer)
-            self._kept += size
+            self._kept_bytes += size
 
     def trim(self) -> None:
-        """Unmap what has not been needed since the last call; to be called every few seconds."""
-        while self._free and self._lent + self._kept > self._lent_most:
+        """Unmap the buffers that were not needed since the last call; to be called every few seconds."""
+        while self._free and self._lent + self._kept_bytes > self._lent_most:
             self._take(max(self._free))
         self._lent_most = self._lent
 
@@ -121,7 +124,7 @@ class ReceiveBuffers:
         buffer = row.pop()
         if not row:
             del self._free[size]
-        self._kept -= size
+        self._kept_bytes -= size
         return buffer
 
     def _note_lent(self, buffer: mmap.mmap) -> mmap.mmap:

@@ -67,8 +67,8 @@ async def _forwarded(
             data = answer.response_data or b""
             return LENGTH.pack(len(data)) + data
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            # Of another release: the client is to find out anew what is served.
+            # The controller has another release: the client has to ask again which versions are served.
             raise Refused(f"asked for version {header.version} of what the controller does not serve so")
-        # It is about the envelope, which the client knows nothing of: Kafka answers so, too.
+        # The error is about the envelope, which the client does not know. Kafka answers the same.
         code = ErrorCode.UNKNOWN_SERVER_ERROR
     return encode_response(api.refused(message, code), header.version, header.correlation_id)

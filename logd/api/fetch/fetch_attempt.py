@@ -1,4 +1,4 @@
-"""One attempt to answer a Fetch: each partition is read, then checked before the records are sent.
+"""An attempt to answer a Fetch: each partition is read, then checked before the records are sent.
 
 Work that would wait for the disk becomes a job, to be run in a thread before the next attempt.
 """

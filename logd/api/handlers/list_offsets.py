@@ -1,13 +1,19 @@
-"""ListOffsets, 1 to 11: the offset of a timestamp, or of a special one.
+"""ListOffsets, 1 to 11: the offset of a timestamp, or of a special value.
 
--1 latest (of committed transactions for read_committed), -2 earliest, -3 largest timestamp (7+),
--4 earliest local (8+), -5 latest tiered (9+), -6 earliest not yet tiered (11+). Nothing is tiered here, so
-that -4 is the earliest and -5 and -6 find nothing. Indexes and batches that are not in memory are read in by
-a thread first. A batch that decompresses to more than LOOP_DECOMPRESSED_MAX is searched by a thread.
+    -1  latest (for read_committed: of committed transactions)
+    -2  earliest
+    -3  largest timestamp (7+)
+    -4  earliest local (8+)
+    -5  latest tiered (9+)
+    -6  earliest not yet tiered (11+)
 
-Behind an election the high watermark lags: before it has come to where the leader epoch began, the latest
-offset is not known to consumers, nor whether what is found behind it is committed (KIP-207). They get
-OFFSET_NOT_AVAILABLE (5+) or LEADER_NOT_AVAILABLE, and ask again.
+Nothing is tiered here, so that -4 is the earliest offset, and -5 and -6 find nothing. A thread first reads
+indexes and batches that are not in memory. A thread also searches a batch that decompresses to more than
+LOOP_DECOMPRESSED_MAX.
+
+After an election the high watermark may be below the start of the leader epoch (KIP-207). Until it has passed
+that start, the latest offset for consumers is unknown, and so is whether later records are committed. They
+get OFFSET_NOT_AVAILABLE (5+) or LEADER_NOT_AVAILABLE, and ask again.
 """
 
 from __future__ import annotations

@@ -21,18 +21,22 @@ if TYPE_CHECKING:
 
 
 class PendingAck(NamedTuple):
-    """A batch that waits: an answer's list and place in it, and what it waits for (`Partition.flushed`)."""
+    """A batch that waits: the list of its response with its index there, and the future it waits for
+    (`Partition.flushed`).
+    """
 
     produced: list[PartitionProduced]
     place: int
     partition: Partition
-    kept: Awaitable[None]
+    durable: Awaitable[None]
 
 
 class Acknowledgement:
-    """`answer` is what `encode` makes once all batches are kept, or are known not to be: `failed` makes the
-    places of these, with REQUEST_TIMED_OUT for what other replicas have not got within `timeout_s` seconds.
-    A disk of this broker's own is waited for as long as it takes. Whoever cancels `answer` waits no more.
+    """The response to a produce request whose batches still have to become durable.
+
+    `answer` ends with the result of `encode` once every batch is durable or has failed. `failed` creates the
+    response of a failed batch. Batches that other replicas lack after `timeout_s` seconds fail with
+    REQUEST_TIMED_OUT; the wait for this broker's own disk has no limit. Cancelling `answer` ends the wait.
     """
 
     __slots__ = (
@@ -48,7 +52,7 @@ class Acknowledgement:
 
     def __init__(
         self,
-        unkept: Sequence[PendingAck],
+        pending: Sequence[PendingAck],
         timeout_s: float,
         timeouts: Timeouts,
         *,
@@ -60,28 +64,28 @@ class Acknowledgement:
         self._timeouts = timeouts
         self._failed = failed
         self._encode = encode
-        self._left = len(unkept)
+        self._left = len(pending)
         self._is_late = False
         self._waiting: list[tuple[PendingAck, Commit | asyncio.Future[None]]] = []
         timeouts.add(self, timeout_s)
         self.answer.add_done_callback(self._end)
-        for each in unkept:
-            kept = each.kept
-            if isinstance(kept, Commit):
-                self._waiting.append((each, kept))
-                kept.then(partial(self._take_commit, each))  # which may be at once
+        for each in pending:
+            durable = each.durable
+            if isinstance(durable, Commit):
+                self._waiting.append((each, durable))
+                durable.then(partial(self._take_commit, each))  # which may be at once
             else:
-                kept = asyncio.ensure_future(kept)
-                self._waiting.append((each, kept))
-                kept.add_done_callback(partial(self._take, each))
+                durable = asyncio.ensure_future(durable)
+                self._waiting.append((each, durable))
+                durable.add_done_callback(partial(self._take, each))
 
-    def _take(self, each: PendingAck, kept: asyncio.Future[None]) -> None:
-        if kept.cancelled():
+    def _take(self, each: PendingAck, durable: asyncio.Future[None]) -> None:
+        if durable.cancelled():
             if not self._is_late:
                 self.answer.cancel()  # from inside, or by `_end`
                 return
             each.produced[each.place] = _timed_out(each)
-        elif (error := kept.exception()) is not None:
+        elif (error := durable.exception()) is not None:
             if self.answer.done():
                 return
             if not isinstance(error, KafkaError):
@@ -110,25 +114,25 @@ class Acknowledgement:
             self.answer.set_exception(error)
 
     def expire(self) -> None:
-        """Wait no more for what other replicas have not got."""
+        """Fail the batches that other replicas lack, with REQUEST_TIMED_OUT."""
         self._is_late = True
-        for each, kept in self._waiting:
+        for each, durable in self._waiting:
             if each.partition.role is None:
                 continue
-            if isinstance(kept, Commit):
-                if not kept.is_done:
-                    kept.cancel()
+            if isinstance(durable, Commit):
+                if not durable.is_done:
+                    durable.cancel()
                     each.produced[each.place] = _timed_out(each)
                     self._count()
             else:
-                kept.cancel()
+                durable.cancel()
 
     def _end(self, answer: asyncio.Future[bytes]) -> None:
         self._timeouts.remove(self, self._timeout_s)
         waiting, self._waiting = self._waiting, []
         if answer.cancelled():
-            for _, kept in waiting:
-                kept.cancel()
+            for _, durable in waiting:
+                durable.cancel()
 
 
 def _timed_out(each: PendingAck) -> PartitionProduced:

@@ -1,13 +1,15 @@
-"""Produce, served from 3 to 13: batches go to the end of their partitions' logs.
+"""Produce, served from 3 to 13: append batches to their partitions' logs.
 
-Everything happens inside the data callback: with one replica a write is committed once it is appended, so
-that acks=1 and acks=all are answered at once. Where flush.messages or flush.ms ask for an fsync, or acks=all
-for other replicas, the answer waits (`acknowledgement`), while the connection's next batches are appended. A
-batch that begins a transaction in its partition is not appended before the coordinator has answered, where
-its log asks for an fsync or it is another broker. A batch that takes long to validate is validated in a
-thread first (`waiting_batch`). Either holds up what comes behind it. With acks=0 there is no
-answer, and an error closes the connection, which is the only way to tell. Topics are named by id from version
-13 on. From version 12 on a transactional batch makes its partition part of the transaction (KIP-890).
+All work happens inside the data callback. With one replica a write is committed once it is appended, so
+acks=1 and acks=all are answered at once. The response waits (`acknowledgement`) if flush.messages or flush.ms
+ask for an fsync, or acks=all for other replicas. The connection's next batches are appended meanwhile.
+
+Two kinds of batches delay the requests after them. A batch that begins a transaction waits for the
+coordinator's answer, if that needs an fsync or another broker. A batch that takes long to validate is
+validated in a thread first (`waiting_batch`).
+
+With acks=0 there is no response, so an error can only close the connection. Topics have ids from version 13
+on. From version 12 on a transactional batch adds its partition to the transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -53,10 +55,10 @@ NOT_LEASED = "this broker's session with ZooKeeper may be over: another one may 
 def serve(
     view: memoryview, pos: int, end: int, version: int, correlation_id: int, context: RequestContext
 ) -> bytes | asyncio.Future[bytes] | Coroutine[Any, Any, bytes | asyncio.Future[bytes] | None] | None:
-    """Append what ``view[pos:end]`` holds. Return the response frame, or a future of it once all is appended,
-    or None with acks=0; or a coroutine that returns one of these, if something is not appended yet.
+    """Append the batches in ``view[pos:end]``. Return the response frame, or None with acks=0.
 
-    Raises Refused.
+    Return a future of the frame if something appended is not acknowledged yet. Return a coroutine, with one
+    of these results, if something is not appended yet. Raises Refused.
     """
     request = decode_produce_request(view, version, pos, end)
     broker = context.broker
@@ -157,14 +159,14 @@ async def _answer_once_appended(
         produced, place, partition = each.produced, each.place, each.partition
         try:
             appended = await each.appended(context.broker.validator)
-            kept = partition.flushed(appended, request.acks)
+            durable = partition.flushed(appended, request.acks)
         except KafkaError as error:
             produced[place] = _failed(partition.index, error, version)
             continue
         first, _, append_time, log_start, _ = appended
         produced[place] = PartitionProduced(partition.index, 0, first, append_time, log_start)
-        if kept is not None:
-            pending.append(PendingAck(produced, place, partition, kept))
+        if durable is not None:
+            pending.append(PendingAck(produced, place, partition, durable))
     if pending:
         return _acknowledge(request, answers, pending, version, correlation_id, context)
     return _encode_leased(answers, version, correlation_id, context)
@@ -178,7 +180,7 @@ def _acknowledge(
     correlation_id: int,
     context: RequestContext,
 ) -> asyncio.Future[bytes]:
-    """The response, once what it acknowledges is kept, or is known not to be in the time the client gives."""
+    """Return a future of the response, which waits at most `timeout_ms` of the request for other replicas."""
     return Acknowledgement(
         pending,
         request.timeout_ms / 1000,
@@ -189,7 +191,7 @@ def _acknowledge(
 
 
 def _encode_leased(answers: Answers, version: int, correlation_id: int, context: RequestContext) -> bytes:
-    """Acknowledge nothing where another broker may lead by now."""
+    """Encode the response, without acknowledgements if another broker may lead the partitions by now."""
     membership = context.broker.membership
     if membership is not None and not membership.is_leased:
         _fence(answers)
@@ -199,7 +201,7 @@ def _encode_leased(answers: Answers, version: int, correlation_id: int, context:
 def _encode_with_leaders(
     answers: Answers, version: int, correlation_id: int, context: RequestContext
 ) -> bytes:
-    """Tell clients that ask the wrong broker which is the right one."""
+    """Encode the response, with the current leaders for clients that asked the wrong broker."""
     nodes: Sequence[Node] = ()
     if version >= LEADERS:
         catalog = context.broker.catalog

@@ -47,12 +47,14 @@ class TransactionGuard(Protocol):
 
 
 class Admission:
-    """One partition's. Remembers whom it refused: of a producer nobody remembers any sequence would do, so
-    the batches sent behind a refused one are refused as well until it comes again. Else it would be out of
-    order then, and lost.
+    """The producers of a partition that the coordinator refused.
+
+    To a log that does not know a producer any first sequence is acceptable. So the batches sent after a
+    refused one are refused as well, until the producer sends that one again. Otherwise the refused batch
+    would be out of order then, and lost.
 
     The refused batch may have gone to another leader, and have come here as a follower's copy. So the
-    sequence that the log has due is always taken.
+    sequence that is next in the log is always accepted.
     """
 
     __slots__ = ("_refused", "_tp")

@@ -68,7 +68,7 @@ class NotYetValidated(Exception):
 
 
 class BatchRules:
-    """The rules of one partition, named ``name`` in errors; to be made anew when the settings change."""
+    """The rules for batches of a partition, which errors call ``name``; replaced when its settings change."""
 
     __slots__ = (
         "_after_max",
@@ -237,7 +237,7 @@ class BatchRules:
 
 
 def _codec(config: TopicConfig) -> Codec | None:
-    """The codec every batch is to have; None leaves it to the producers."""
+    """Return the codec that every batch must have, or None if producers may choose."""
     if config.compression_type == "producer":
         return None
     return Codec.NONE if config.compression_type == "uncompressed" else Codec.named(config.compression_type)

@@ -1,4 +1,4 @@
-"""One partition held by this broker: its log, its leader epoch and the fetches that wait for it."""
+"""A partition with a replica on this broker: its log, its leader epoch and the fetches that wait for it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ class AppendWaiter(Protocol):
     """Something that waits for news of a partition, such as a long-polling fetch."""
 
     def on_append(self) -> None:
-        """Records may be read that could not be, the log begins later, or the partition is gone.
+        """Note that the partition has changed: more records are readable, the log begins later, or the
+        partition is gone.
 
-        Told once, in the middle of whatever changed the partition: only to be noted here, for later.
+        Called once, in the middle of the change, so the waiter must only note it for later.
         """
 
 
@@ -39,43 +40,43 @@ class FollowerWaiter(AppendWaiter, Protocol):
     """A fetch of a follower that waits, or its session."""
 
     def on_commit(self) -> None:
-        """The high watermark has risen: to be told with the next answer, which nobody hurries for that."""
+        """Note that the high watermark has risen; the next response reports it and is not hurried."""
 
 
 class Durability(Protocol):
     """Forces logs to the disk: the flusher."""
 
     def appended(self, partition: Partition, size: int) -> None:
-        """``size`` bytes were appended to the partition's log, to be flushed some time."""
+        """Note that ``size`` bytes were appended to the log, which has to be flushed some time."""
 
     def touched(self, partition: Partition) -> None:
-        """The log has something to flush besides records."""
+        """Note that the log has something to flush besides records."""
 
     def sync(self, partition: Partition) -> asyncio.Future[None]:
-        """Done once all that is appended by now is on the disk; shield it from cancellation."""
+        """Return a future that ends once all current appends are synced; shield it from cancellation."""
 
     def synced(self, partition: Partition, offset: int) -> asyncio.Future[None]:
-        """Done once ``sync``, called when ``offset`` was the last one, is; shield it."""
+        """Return the future of the `sync` that covers ``offset``; shield it from cancellation."""
 
 
 class Partition:
-    """Owns a storage log.
+    """A partition's replica on this broker, which owns a storage log.
 
-    ``high_watermark`` is where records end that are committed and may be read. With one replica that is the
-    log end offset, unless an append is owed a flush: then it stays before the first such append until that is
-    on the disk. So nobody acts on a record that a power loss takes back. With several replicas the ``role``
-    decides, and the smaller of the two counts. It never goes back, but by a truncation.
+    ``high_watermark`` is the end of the committed records, which may be read. With one replica that is the
+    log end offset, but an append that waits for a flush keeps it before that append. So nobody acts on a
+    record that a power loss removes. With several replicas the ``role`` decides, and the smaller of the two
+    counts. Only a truncation lowers it.
 
-        records that may be read │ appended, owed a flush by flush.messages or flush.ms, and what follows;
-                                 │ or not yet known to be with all in-sync replicas
-                  high watermark ┘                                                        log end offset ┘
+            records that may be read │ appended, owed a flush by flush.messages or flush.ms, and what follows;
+                                     │ or not yet known to be with all in-sync replicas
+                      high watermark ┘                                                        log end offset ┘
 
-    ``waiters`` are told of the next news below the high watermark, once, and have to come again for more: so
-    the second of two appends in a row costs nothing. ``followers`` are told in the same way of every append.
-    ``holds_back``: appends have to be looked at before they may be read. ``replica_count`` and
-    ``in_sync_replicas``: how many there are, and how many are in sync; whoever gives a leader its role keeps
-    both right. ``checkpointed_high_watermark`` is what the disk said at the start, within the log: where a
-    role begins from. ``is_leader``: whether this broker leads it, which is what clients' requests are for.
+    ``waiters`` are called once at the next news below the high watermark, and have to be added again for
+    more: so the second of two appends in a row costs nothing. ``followers`` are called in the same way at
+    every append. ``holds_back`` is true if appends may not be readable at once. ``replica_count`` and
+    ``in_sync_replicas`` are kept current by the caller that sets a leader's role.
+    ``checkpointed_high_watermark`` is the high watermark on the disk at the start, within the log: a role
+    begins there. ``is_leader`` is true if this broker leads the partition and serves its clients.
     """
 
     __slots__ = (
@@ -147,7 +148,7 @@ class Partition:
         self.configure(config)
 
     def configure(self, config: TopicConfig) -> None:
-        """Take new settings of the topic; they hold from the next append on."""
+        """Apply new settings of the topic, from the next append on."""
         self.config = config
         self.log.config = config
         self.max_message_bytes = config.max_message_bytes
@@ -167,7 +168,7 @@ class Partition:
         return self.directory.failure is not None
 
     def epoch_of(self, offset: int) -> int:
-        """The leader epoch of the record at ``offset``, or of the next one; -1 if that is not known."""
+        """Return the leader epoch of the record at ``offset``, or of the next record; -1 if it is unknown."""
         return self.log.epoch_of(offset) if self.log.latest_epoch >= 0 else self.leader_epoch
 
     @property
@@ -333,10 +334,11 @@ class Partition:
             self._advance(self.log.log_end_offset)
 
     def _hold_back(self, base_offset: int, now_ms: int, *, is_new: bool = True) -> None:
-        """See that an append owed a flush is not read before that, nor what comes behind it, nor what other
-        replicas are to have first.
+        """Keep an append from readers until it is flushed, if settings ask for that, and until other replicas
+        have it.
 
-        Apache Kafka flushes in the middle of such an append, which comes to the same for those who read.
+        Later appends wait as well. Apache Kafka flushes in the middle of such an append, with the same effect
+        for readers.
         """
         log = self.log
         if log.flusher.needs_flush(now_ms):
@@ -350,7 +352,7 @@ class Partition:
         self.advance_high_watermark()
 
     def flush_ended(self) -> None:
-        """To be called when a flush of the log has ended: what was owed to it may be read."""
+        """Make flushed appends readable; to be called when a flush of the log has ended."""
         log = self.log
         self._owed = tuple(base for base in self._owed if base >= log.flusher.synced_offset)
         self.advance_high_watermark()
@@ -358,7 +360,9 @@ class Partition:
             self._update_holds_back()
 
     def advance_high_watermark(self) -> None:
-        """Have it where the disk and the ``role`` let it be: to be called when the role's has moved."""
+        """Move the high watermark as far as flushes and ``role`` allow; to be called when the role's has
+        moved.
+        """
         end = self._owed[0] if self._owed else self.log.log_end_offset
         role = self.role
         if role is not None and role.high_watermark < end:
@@ -378,12 +382,12 @@ class Partition:
             self.wake_waiters()
 
     def flushed(self, appended: Appended, acks: int = -1) -> Awaitable[None] | None:
-        """What to await before an append is acknowledged: that it may be read, so that all in-sync replicas
-        have it; unless ``acks`` is -1 only that it is on this disk, where flush.messages and flush.ms ask for
-        that. Mostly nothing.
+        """Return what to await before an append is acknowledged, or None.
 
-        Awaiting raises KafkaError: KAFKA_STORAGE_ERROR if the disk fails: then nobody knows what is on it;
-        NOT_LEADER_OR_FOLLOWER if the role is taken away meanwhile.
+        With ``acks`` -1 the append must be readable, so that all in-sync replicas have it. Otherwise it must
+        be on this disk, if flush.messages or flush.ms ask for that. Awaiting raises KafkaError:
+        KAFKA_STORAGE_ERROR if the disk fails, since its contents are then unknown; NOT_LEADER_OR_FOLLOWER if
+        the role changes meanwhile.
         """
         last_offset = appended.last_offset
         if last_offset < self.high_watermark:
@@ -401,10 +405,10 @@ class Partition:
     # Replication
 
     def take_role(self, role: ReplicationRole | None) -> None:
-        """From now on ``role`` says what is committed, None: nobody else, this is the only replica.
+        """Set the role, which decides what is committed; None if this is the only replica.
 
-        It begins from the high watermark there is: what may be read is not taken back. Whoever waits for
-        something of the role before is told. The leader epoch is the caller's to set.
+        The high watermark begins at its current value, so that no readable record becomes unreadable.
+        Requests that wait for the former role are released. The caller sets the leader epoch.
         """
         self.role = role
         self._update_holds_back()
@@ -431,9 +435,9 @@ class Partition:
         return copied
 
     def truncated(self, high_watermark: int) -> None:
-        """To be called when the log was truncated, all of it on the disk: nobody reads behind its end.
+        """Adapt to a truncation of the log, which is on the disk: no read may go past its end.
 
-        ``high_watermark`` is what it was before.
+        ``high_watermark`` is its value from before the truncation.
         """
         log = self.log
         self._owed = ()
@@ -445,7 +449,7 @@ class Partition:
         self.advance_high_watermark()
 
     def wait_for_append(self, waiter: FollowerWaiter, *, follower: bool) -> None:
-        """Enter a fetch that waits: a ``follower`` reads what is not committed yet."""
+        """Add a fetch that waits; a ``follower`` also reads records that are not committed."""
         if not follower or self.role is None:
             self.waiters.add(waiter)
             return
@@ -454,20 +458,22 @@ class Partition:
         self.followers.add(waiter)
 
     def forget_waiter(self, waiter: FollowerWaiter) -> None:
-        """It does not wait any more."""
+        """Remove a fetch that no longer waits."""
         self.waiters.discard(waiter)
         if self.followers is not None:
             self.followers.discard(waiter)
 
     def wake_followers(self) -> None:
-        """Tell followers that there is more to fetch, or something else to be told."""
+        """Wake the fetches of followers: there is more to fetch, or other news."""
         followers, self.followers = self.followers, None
         for waiter in followers or ():
             waiter.on_append()
 
     def readable_to(self, *, committed: bool, follower: bool = False) -> int:
-        """Where reading ends: for a ``follower`` at the log's end, for whoever reads ``committed`` records
-        only at the last stable offset, else at the high watermark.
+        """Return the offset at which reading ends.
+
+        It is the log end offset for a ``follower``, the last stable offset for a reader of ``committed``
+        records, else the high watermark.
         """
         if follower and self.role is not None:
             return self.log.log_end_offset
@@ -485,12 +491,11 @@ class Partition:
         min_one_batch: bool = True,
         wants_records: bool = True,
     ) -> FileSlice | None:
-        """Whole batches from the one that holds ``offset``; None at the end of what may be read.
+        """Return whole batches from the one with ``offset`` up to `readable_to`; None if there are none.
 
-        That is `readable_to`. Batches without a record in
-        front of others are left out unless ``wants_records`` is false, as for a follower. Where finding them
-        would have to wait for the disk it raises NotResident instead; that the batches themselves are in
-        memory is not said. Raises OffsetOutOfRange and KafkaError(KAFKA_STORAGE_ERROR).
+        Leading batches without records are skipped unless ``wants_records`` is false, as for a follower.
+        Raises NotResident if finding the batches would wait for the disk; the batches themselves need not be
+        in memory. Raises OffsetOutOfRange and KafkaError(KAFKA_STORAGE_ERROR).
         """
         bound = self.readable_to(committed=committed, follower=follower)
         if self.log.reader.is_recent(offset):
@@ -505,9 +510,9 @@ class Partition:
             )
 
     def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
-        """The aborted transactions with records in [start, end), by first offset.
+        """Return the aborted transactions with records in [start, end), by first offset.
 
-        Readers of committed records leave those out. Raises KafkaError(KAFKA_STORAGE_ERROR), NotResident.
+        Readers of committed records skip those. Raises KafkaError(KAFKA_STORAGE_ERROR) and NotResident.
         """
         with CACHED_ONLY:
             return self.log.reader.aborted(start, end)
@@ -518,17 +523,18 @@ class Partition:
         return self.log.producers.producers.items()
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int | None = None) -> bool:
-        """Whether a producer has a transaction open here, at this epoch if one is given."""
+        """Return True if the producer has an open transaction here, at `producer_epoch` if that is given."""
         return self.log.producers.has_open_transaction(producer_id, producer_epoch)
 
     def read_all(self) -> Iterator[memoryview]:
-        """Chunks of whole batches, all there are, for a coordinator's replay: what it decided holds for it
-        though it is still owed a flush.
+        """Yield the whole log in chunks of whole batches, for the replay of a coordinator.
+
+        That includes records that wait for a flush: the coordinator's decisions hold for itself already.
         """
         return self.log.reader.batches(self.log.log_start_offset, self.log.log_end_offset)
 
     def wake_waiters(self) -> None:
-        """Tell everything that waits for this partition that there are news."""
+        """Wake the requests that wait for news of this partition."""
         waiters, self.waiters = self.waiters, set()
         for waiter in waiters:
             waiter.on_append()

@@ -1,6 +1,6 @@
-"""What a partition is among its replicas, as the partition sees it: who says what is committed.
+"""The role of a partition among its replicas, as the partition sees it: it decides what is committed.
 
-`logd.replication` decides that; whoever joins the two hands such a role to `Partition.take_role`.
+`logd.replication` implements the roles; its user passes one to `Partition.take_role`.
 """
 
 from __future__ import annotations
@@ -11,42 +11,46 @@ from logd.config.setting import LONG_MAX
 
 
 class ReplicationRole(Protocol):
-    """A leader's or a follower's. It calls nobody: after whatever else moves the high watermark (a follower
-    has fetched, the in-sync replicas have changed, the leader has answered) call
-    `Partition.advance_high_watermark`.
+    """The role of a leader or a follower.
+
+    A role calls nobody. Call `Partition.advance_high_watermark` after any event that may move the high
+    watermark: a fetch of a follower, a change of the in-sync replicas, a response of the leader.
     """
 
     @property
     def high_watermark(self) -> int:
-        """Where records end that all in-sync replicas have, as far as is known; this log may be behind."""
+        """The offset up to which all in-sync replicas are known to have the records; this log may end before
+        it.
+        """
 
     @property
     def leader_high_watermark(self) -> int:
-        """The leader's, as it said last: this log may end before it. -1 if that is not known."""
+        """The high watermark that the leader reported last; this log may end before it. -1 if unknown."""
 
     @property
     def epoch_start_offset(self) -> int:
-        """Where its leader epoch began in the leader's log; 0 of anybody else. While the high watermark is
-        before it, more may be committed than the leader knows (KIP-207).
+        """The start of the leader's epoch in its log; 0 for a role that does not lead.
+
+        While the high watermark is below it, more may be committed than the leader knows (KIP-207).
         """
 
     @property
     def is_leased(self) -> bool:
-        """Whether this broker surely leads the partition still: else nothing may be acknowledged."""
+        """Whether this broker surely still leads the partition: otherwise no append may be acknowledged."""
 
     @property
     def removable_to(self) -> int:
-        """Before which offset compaction may remove deletions and transaction markers now."""
+        """The offset before which compaction may remove deletions and transaction markers now."""
 
     def removed(self, offset: int) -> None:
-        """Compaction removes some that are before ``offset``, in this step."""
+        """Note that compaction removes deletions or markers before ``offset``, in this step."""
 
     def appended(self, log_end_offset: int) -> None:
-        """The log ends there now; nothing says yet that the disk has it. `high_watermark` may be another."""
+        """Note the new log end offset, which need not be on the disk. `high_watermark` may move."""
 
 
 class Unassigned:
-    """The role of a partition whose replicas nobody has named yet: what was known to be committed stays."""
+    """The role of a partition whose replicas are not known yet; its high watermark stays as it was."""
 
     __slots__ = ("high_watermark",)
 
@@ -55,26 +59,26 @@ class Unassigned:
 
     @property
     def leader_high_watermark(self) -> int:
-        """Nobody has told."""
+        """-1: no leader has reported one."""
         return -1
 
     @property
     def epoch_start_offset(self) -> int:
-        """Nobody leads it here."""
+        """0: nobody leads the partition here."""
         return 0
 
     @property
     def is_leased(self) -> bool:
-        """Nobody leads it here."""
+        """False: nobody leads the partition here."""
         return False
 
     @property
     def removable_to(self) -> int:
-        """Nobody copies from it."""
+        """The largest offset: no replica copies from this one."""
         return LONG_MAX
 
     def removed(self, offset: int) -> None:
-        """Nobody copies from it."""
+        """Do nothing: no replica copies from this one."""
 
     def appended(self, log_end_offset: int) -> None:
-        """Nothing is appended before there is another role."""
+        """Do nothing: nothing is appended before another role is set."""
