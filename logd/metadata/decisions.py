@@ -1,6 +1,6 @@
-"""What a change of the cluster's metadata comes to: checked against the image, as a list of changes.
+"""Changes of the cluster's metadata: requests are checked against the image and become lists of changes.
 
-Nothing is written or applied here, and nothing waited for: the image's owner decides, writes and applies one
+Nothing is written or applied here, and nothing waits. The image's owner decides, writes and applies one
 change after the other (``logd.broker.topics.catalog``).
 """
 

@@ -75,10 +75,11 @@ def replicas_offline(broker: int, partitions: Iterable[TopicPartition]) -> Chang
 class ClusterImage:
     """The state of the cluster: the sum of all changes.
 
-    ``topics`` by name; ``deleted`` holds the ids of topics whose files may still be on disk;
-    ``broker_configs`` are changed settings by broker, ``""`` meaning all brokers. ``partitions`` is empty for
-    an embedded node: there the one broker holds and leads every partition of a topic. ``brokers`` are those
-    alive, by id. ``offline`` by broker: what it holds in log directories that failed, until it comes anew.
+    ``topics`` are by name. ``deleted`` has the ids of topics whose files may still be on disk.
+    ``broker_configs`` are changed settings by broker; ``""`` stands for all brokers. ``partitions`` is empty
+    for a standalone broker, which hosts and leads every partition. ``brokers`` are the live ones, by id.
+    ``offline`` has, by broker, the partitions lost with failed log directories, until the broker registers
+    again.
     """
 
     __slots__ = (

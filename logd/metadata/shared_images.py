@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 class PartitionImage:
     """The state of a partition: its replicas, its in-sync replicas, its leader.
 
-    ``replicas`` are broker ids, the preferred leader first, those of ``adding`` and ``removing`` (KIP-455)
-    among them. ``isr`` is never empty: a partition without a leader (``NO_LEADER``) keeps the last one.
-    ``leader_epoch`` grows when the leader changes or begins anew, and when a replica is taken out;
-    ``partition_epoch`` from 0 by one with every change: it is the version of Kafka's ``state`` znode, so that
-    a store creates one for 0, and writes any other over the version that is one less.
+    ``replicas`` are broker ids, the preferred leader first; they include those of ``adding`` and ``removing``
+    (KIP-455). ``isr`` is never empty: a partition without a leader (``NO_LEADER``) keeps the last one.
+    ``leader_epoch`` grows when the leader changes or restarts, and when a replica is removed.
+    ``partition_epoch`` starts at 0 and grows by one with every change. It is the version of Kafka's ``state``
+    znode: a store creates a znode for 0, and writes any other epoch over the version that is one less.
     """
 
     replicas: tuple[int, ...]

@@ -176,7 +176,7 @@ class FetchRead:
             return NO_SESSION
         for name, partitions in topics:
             for fetched in partitions:
-                session.told(name, fetched)
+                session.note_sent(name, fetched)
         return session.id
 
     def _encode(

@@ -44,7 +44,7 @@ async def _alter(broker: Broker, name: str, index: int, path: str) -> int:
         check_name(name)
         directory = broker.log_dirs.directory(path)
         try:
-            partition = broker.catalog.find(name).held(index)
+            partition = broker.catalog.find(name).hosted(index)
         except KafkaError as error:
             if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER):
                 broker.log_dirs.prefer(name, index, path)

@@ -32,7 +32,7 @@ def handle(request: DescribeProducersRequest, context: RequestContext) -> Descri
 
 def _partition(topic: str, index: int, context: RequestContext) -> PartitionResponse:
     try:
-        partition = context.broker.catalog.find(topic).held(index)
+        partition = context.broker.catalog.find(topic).hosted(index)
         if partition.is_offline:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} is in a log directory that is offline"

@@ -133,12 +133,12 @@ class Compaction:
         KafkaError(KAFKA_STORAGE_ERROR).
         """
         log, directory = partition.log, partition.directory
-        known = self._first_dirty if log in self._first_dirty else None
-        first_dirty = known[log] if known is not None else directory.cleaner_offsets.get(partition.tp, -1)
+        offsets = self._first_dirty if log in self._first_dirty else None
+        first_dirty = offsets[log] if offsets is not None else directory.cleaner_offsets.get(partition.tp, -1)
         if first_dirty <= offset:
             return
-        if known is not None:
-            known[log] = offset
+        if offsets is not None:
+            offsets[log] = offset
         else:
             directory.cleaner_offsets[partition.tp] = offset
         await self._write_checkpoint(directory)

@@ -219,8 +219,8 @@ class Flusher:
             del self._rounds[partition]
 
     @contextlib.asynccontextmanager
-    async def held(self, partition: Partition) -> AsyncIterator[None]:
-        """Hold the partition's flushes back meanwhile, so that its log can move; acknowledgements wait."""
+    async def paused(self, partition: Partition) -> AsyncIterator[None]:
+        """Delay the partition's flushes meanwhile, so that its log can move; acknowledgements wait."""
         released = self._resumed[partition] = asyncio.Event()
         try:
             while partition.log.flusher.is_flushing and not partition.is_offline:  # noqa: ASYNC110

@@ -247,7 +247,7 @@ class LogDirMoves:
             await self._round(partition, future, throttled=True)
             if future.is_near and self._is_wanted(partition, future):
                 await self._run(future.sync)
-                async with self._flusher.held(partition):
+                async with self._flusher.paused(partition):
                     old = await self._last_rounds(partition, future)
                 if old is not None:
                     return old

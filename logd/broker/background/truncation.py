@@ -121,7 +121,7 @@ class Truncations:
         async with (
             self._moves.interrupted(partition),
             self._compaction.paused(partition.log),
-            self._flusher.held(partition),
+            self._flusher.paused(partition),
         ):
             await self._flush(partition)
             truncation = start()

@@ -116,8 +116,8 @@ class RemoteCreations:
 
 
 async def _create_there(link: ControllerLink, topic: CreatableTopic) -> None:
-    asked = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)
-    request = encode_request(asked, _CREATE_TOPICS_VERSION, 0, None)[4:]
+    message = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)
+    request = encode_request(message, _CREATE_TOPICS_VERSION, 0, None)[4:]
     envelope = await link.forward(in_envelope(request, ITSELF, "127.0.0.1"))
     if envelope.error_code:
         raise KafkaError(envelope.error_code, f"the controller was not asked to create topic {topic.name}")

@@ -104,7 +104,7 @@ class Member:
         self._registered_with = self._lease = NO_LEASE
         self._taking = asyncio.Lock()
         self._is_leaving = False
-        self._is_told = asyncio.Event()
+        self._has_snapshot = asyncio.Event()
         self._registrar = Registrar(
             session,
             node_id,
@@ -132,9 +132,9 @@ class Member:
         await refuse_unfinished(self.session)
         self._candidate.start()
 
-    async def told(self) -> None:
-        """Wait until the controller has said everything once."""
-        await self._is_told.wait()
+    async def wait_for_snapshot(self) -> None:
+        """Wait until the controller has sent a whole snapshot once."""
+        await self._has_snapshot.wait()
 
     async def others_stay(self) -> bool:
         """Return True if other brokers are registered that are not shutting down as well.
@@ -296,10 +296,10 @@ class Member:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"the controller does not answer: {why}") from None
 
     async def ask_controller(self, message: Message, *, lane: str = CONTROLLER_LANE) -> Any:
-        """Ask the controller, which may be this broker. MillstreamError.
+        """Send a request to the controller, which may be this broker. Raises MillstreamError.
 
-        It may hang, or be cut off: once there is another one, or none, nobody waits for it any more
-        (KafkaError(NOT_CONTROLLER)), and what became of the request is not known.
+        The controller may hang or be cut off. Once there is another one, or none, the wait ends with
+        KafkaError(NOT_CONTROLLER), and the outcome of the request is unknown.
         """
         controller = self.controller_id
         if controller < 0:
@@ -310,8 +310,8 @@ class Member:
                 self._asking.add(asking)
                 return await self.peers.request(controller, message, lane=lane)
         except TimeoutError:
-            said = f"broker {controller} has not answered, and is the controller no more"
-            raise error_for(ErrorCode.NOT_CONTROLLER, said) from None
+            reason = f"broker {controller} has not answered, and is the controller no more"
+            raise error_for(ErrorCode.NOT_CONTROLLER, reason) from None
         finally:
             self._asking.discard(asking)
 
@@ -350,8 +350,8 @@ class Member:
         if not self._inbox.is_complete:
             return
         self._lease = self._registered_with
-        if not self._is_told.is_set():
+        if not self._has_snapshot.is_set():
             await self._catalog.set_strays_aside()
-            self._is_told.set()
+            self._has_snapshot.set()
         if not was_complete:
             self.on_snapshot()

@@ -237,7 +237,7 @@ class ClusterMembership:
     async def join(self) -> None:
         """Register, and wait until the controller has said what is held here."""
         await self.member.start()
-        await self.member.told()
+        await self.member.wait_for_snapshot()
 
     def log_dirs_failed(self) -> None:
         """Report log directories that failed to the controller."""
@@ -336,7 +336,7 @@ def _tell(coordinator: Groups | Transactions, partition: Partition, is_leader: b
 def _applied(broker: HostBroker, changes: list[Change]) -> None:
     broker.transactions.leaders_changed()
     if broker.leading is not None:
-        broker.leading.heard(changes)
+        broker.leading.image_changed(changes)
 
 
 def _forget_topics(broker: HostBroker, names: list[str]) -> None:

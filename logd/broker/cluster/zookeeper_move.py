@@ -1,17 +1,16 @@
-"""A single node's way to ZooKeeper, where other brokers can join it: what its directories say, and their
-marks.
+"""The move of a standalone broker's metadata to ZooKeeper, on the side of its log directories.
 
 The broker does not run. Its metadata journal is read. The states of partitions, which a standalone broker's
-journal lacks, are added: this broker alone holds and leads each partition, with its log's last leader epoch.
-The result is written to an empty chroot (`logd.metadata.zookeeper.moving`). Then the directories say where
-the metadata is, and the journal gets another name, in one rename:
+journal lacks, are added: this broker alone hosts and leads each partition, with its log's last leader epoch.
+The result is written to an empty chroot (`logd.metadata.zookeeper.moving`). Then the directories are marked
+with the location of the metadata, and a rename of the journal completes the move:
 
     the chroot is written │ directories are marked │ the journal is renamed │ the chroot is open to brokers
     the journal counts, and the broker may be   │ the chroot counts
-    started by itself again                     │
+    started standalone again                    │
 
-Killed at any point, the same command run again goes on. What is not in order, such as a log that the broker
-has never seen, is refused: the start of a broker by itself puts it in order.
+If the command is killed, running it again continues the move. Irregular directories are refused, such as
+those with a log that the broker has never seen; a start as a standalone broker repairs them.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ START_ONCE = "start the broker by itself once more, as it was, stop it by SIGTER
 
 
 class FoundLog(NamedTuple):
-    """A log in a directory that is not open: what its small files say."""
+    """The contents of the small files of a log that is not open."""
 
     directory: Path
     topic_id: bytes | None
@@ -53,9 +52,9 @@ class FoundLog(NamedTuple):
 class SingleNode:
     """The log directories of a broker that does not run, locked as a context manager.
 
-    StorageError, DirectoryMismatch for directories that cannot be moved as they are; nothing is changed then.
-    `image` has the state of every partition; None: the metadata is in ZooKeeper already, as all directories
-    say.
+    Raises StorageError or DirectoryMismatch for directories that cannot be moved as they are; nothing is
+    changed then. `image` has the state of every partition; None if the metadata is in ZooKeeper already, by
+    the marks of all directories.
     """
 
     def __init__(self, paths: tuple[str, ...], node_id: int, *, disk: Disk | None = None) -> None:
@@ -144,12 +143,12 @@ class SingleNode:
 
     def _leader_epochs(self, image: ClusterImage) -> dict[TopicPartition, int]:
         epochs: dict[TopicPartition, int] = {}
-        for tp, found in self._logs():
+        for tp, stored_log in self._logs():
             topic = image.topics.get(tp.topic)
-            if topic is None and found.topic_id in image.deleted:
+            if topic is None and stored_log.topic_id in image.deleted:
                 continue
-            _check(tp, found, topic)
-            epochs[tp] = max(epochs.get(tp, 0), found.leader_epoch)
+            _check(tp, stored_log, topic)
+            epochs[tp] = max(epochs.get(tp, 0), stored_log.leader_epoch)
         return epochs
 
     def _logs(self) -> Iterator[tuple[TopicPartition, FoundLog]]:
@@ -165,7 +164,7 @@ class SingleNode:
         return PartitionImage(replicas=only, isr=only, leader=self.node_id, leader_epoch=leader_epoch)
 
     def leave_to(self, zookeeper: str) -> None:
-        """Note that all metadata is in ZooKeeper: from now on the broker starts only there. Raises
+        """Mark all directories with ZooKeeper's address: the broker then starts only there. Raises
         StorageError.
         """
         assert self._home is not None, "it is there already"
@@ -180,7 +179,7 @@ class SingleNode:
         self._home = None
 
     def is_elsewhere(self) -> StorageError:
-        """Return the error for metadata that is not where it is looked for."""
+        """Return the error for a move to another ZooKeeper than the one that has the metadata."""
         directory = self._dirs.directories[0]
         return StorageError(
             directory.path,
@@ -193,12 +192,12 @@ def _has_journal(directories: list[LogDirectory]) -> bool:
     return any((directory.path / FILE_NAME).exists() for directory in directories)
 
 
-def _check(tp: TopicPartition, found: FoundLog, topic: TopicImage | None) -> None:
+def _check(tp: TopicPartition, stored_log: FoundLog, topic: TopicImage | None) -> None:
     if topic is None or tp.partition >= topic.partitions:
-        raise StorageError(found.directory, f"the broker has never seen this log: {START_ONCE}")
-    if found.topic_id not in (None, topic.topic_id):
+        raise StorageError(stored_log.directory, f"the broker has never seen this log: {START_ONCE}")
+    if stored_log.topic_id not in (None, topic.topic_id):
         raise StorageError(
-            found.directory,
+            stored_log.directory,
             f"its {PARTITION_METADATA} says another topic id than the broker's topic {tp.topic} has: among "
             f"others the broker would set this log aside. If it is that topic's, delete {PARTITION_METADATA}",
         )
@@ -214,7 +213,7 @@ async def look(node: SingleNode, zookeeper: ZooKeeperSettings) -> Standing:
 
 
 async def move(node: SingleNode, zookeeper: ZooKeeperSettings, wall_clock_ms: Callable[[], int]) -> Standing:
-    """Move the metadata, or go on with that; how far it had come before. ZooKeeperError, StorageError."""
+    """Move the metadata, or continue a move. Return its state before. Raises ZooKeeperError, StorageError."""
     session = await Session(zookeeper, patience_s=zookeeper.connection_timeout_s).open()
     try:
         return await move_in(session, node, wall_clock_ms)

@@ -52,13 +52,13 @@ class CoordinatorPartition(Protocol):
         """Mark a partition without records as loaded. Return True if the partition is ready."""
 
     async def load(self) -> None:
-        """Replay the partition. MillstreamError when it cannot be read."""
+        """Replay the partition. Raises MillstreamError if it cannot be read."""
 
     async def flushed(self) -> None:
-        """Wait until what was read or appended may be answered. KafkaError: see `CoordinatorLog.flushed`."""
+        """Wait until results and appends may be sent to clients. KafkaError: see `CoordinatorLog.flushed`."""
 
     def close(self) -> object:
-        """Stop coordinating: waiting requests are answered, and nothing is appended any more."""
+        """Stop coordinating: answer waiting requests, and append nothing more."""
 
 
 P = TypeVar("P", bound=CoordinatorPartition)
@@ -66,8 +66,9 @@ R = TypeVar("R")
 
 
 class Coordinator(ABC, Generic[P]):
-    """Recovers partitions in the background. `create_topic` makes an internal topic, `read_in` has a log in
-    memory before it is replayed.
+    """The base of the group and transaction coordinators, which loads their partitions in the background.
+
+    `create_topic` creates an internal topic. `read_in` reads a log into memory before the log is replayed.
     """
 
     topic: ClassVar[str]
@@ -96,7 +97,7 @@ class Coordinator(ABC, Generic[P]):
         self._loading_elected: asyncio.Task[None] | None = None
 
     async def ensure_topic(self) -> None:
-        """Create the internal topic at its first use. KafkaError when that does not work."""
+        """Create the internal topic at its first use. Raises KafkaError if that fails."""
         if self.topic in self._catalog.topics:
             return
         try:
@@ -111,9 +112,9 @@ class Coordinator(ABC, Generic[P]):
         """Return a partition that has loaded nothing yet. Raises KafkaError if the log is not open here."""
 
     def check_lease(self, index: int) -> None:
-        """Raise KafkaError(NOT_COORDINATOR) where another broker may coordinate a partition that is led here.
+        """Raise KafkaError(NOT_COORDINATOR) if another broker may coordinate a partition that is led here.
 
-        What it has acknowledged is not known here then, so requests that only read are refused as well.
+        The other broker's acknowledgements are unknown here, so requests that only read are refused as well.
         """
         partition = self._catalog.partitions.get(TopicPartition(self.topic, index))
         if partition is not None and not partition.is_leased:
@@ -122,21 +123,22 @@ class Coordinator(ABC, Generic[P]):
             )
 
     def _loaded(self, index: int) -> P:
-        """Return the partition, ready to use: every request comes by here.
+        """Return the partition, loaded and ready to use; every request calls this.
 
         Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS while it is recovered, NOT_COORDINATOR.
         """
-        found = self._open(index)
+        partition = self._open(index)
         self.check_lease(index)
-        if not found.load_if_empty():
+        if not partition.load_if_empty():
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{index} is being loaded")
-        return found
+        return partition
 
     async def _read_all(self, read: Callable[[P], Iterable[R]]) -> list[R]:
-        """Return what `read` gives of every partition led here, once it is committed.
+        """Return the results of `read` for every partition led here, once they are committed.
 
-        Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS while one is recovered, COORDINATOR_NOT_AVAILABLE
-        where another broker may coordinate one. Who lists asks each broker, and retries these only.
+        Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS while one is recovered, COORDINATOR_NOT_AVAILABLE if
+        another broker may coordinate one. A client that lists asks each broker, and retries only these
+        errors.
         """
         topic = self._catalog.topics.get(self.topic)
         indexes = [
@@ -159,17 +161,17 @@ class Coordinator(ABC, Generic[P]):
 
     def _open(self, index: int) -> P:
         """Return the loaded or loading partition; the first call begins to load it."""
-        found = self._partitions.get(index)
-        if found is None:
+        partition = self._partitions.get(index)
+        if partition is None:
             if not self._leadership.leads(index):
                 raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.topic}-{index} has another coordinator")
-            found = self._partitions[index] = self._new_partition(index)
-            if not found.load_if_empty():
-                self._load_soon(found)
-        elif self._elected and found in self._elected:
-            del self._elected[found]  # a request brings it forward
-            self._load_soon(found)
-        return found
+            partition = self._partitions[index] = self._new_partition(index)
+            if not partition.load_if_empty():
+                self._load_soon(partition)
+        elif self._elected and partition in self._elected:
+            del self._elected[partition]  # a request brings it forward
+            self._load_soon(partition)
+        return partition
 
     def _load_soon(self, partition: P) -> None:
         load = self._rounds.spawn(self._load(partition))
@@ -179,7 +181,7 @@ class Coordinator(ABC, Generic[P]):
     # Leadership
 
     def only_elected(self) -> None:
-        """Lead nothing but what was `elected`: for a broker of a cluster, before `start`."""
+        """Lead only partitions that were `elected`; for a broker in a cluster, before `start`."""
         self._leadership = Leadership(leads_untold=False)
 
     def leads(self, index: int) -> bool:
@@ -187,24 +189,22 @@ class Coordinator(ABC, Generic[P]):
         return self._leadership.leads(index)
 
     def elected(self, index: int, leader_epoch: int, *, complete: bool = True) -> None:
-        """Coordinate the partition as its leader from `leader_epoch` on: load the records that its log holds
-        now.
+        """Coordinate the partition as its leader from `leader_epoch` on, and load the records in its log.
 
-        Call it once the partition is held, with its leader epoch set and its log truncated, and before
-        clients can write there. An epoch seen before, or an older one, changes nothing. `complete`: the
-        election was clean, so that nothing that was acknowledged is missing (else producers get new ids, see
-        `TxnLog`).
+        Call it once the replica exists, with its leader epoch set and its log truncated, and before clients
+        can write to it. An epoch not above the last one changes nothing. `complete`: the election was clean,
+        so that no acknowledged record is missing (otherwise producers get new ids, see `TxnLog`).
         """
         if not self._leadership.elected(index, leader_epoch, is_complete=complete):
             return
         self._close_index(index)
         try:
-            found = self._partitions[index] = self._new_partition(index)
+            partition = self._partitions[index] = self._new_partition(index)
         except KafkaError as error:  # its next request tries again
             report(f"{self.topic}-{index} cannot be loaded", error)
             return
-        if not found.load_if_empty():
-            self._elected[found] = None
+        if not partition.load_if_empty():
+            self._elected[partition] = None
             if self._loading_elected is None or self._loading_elected.done():
                 self._loading_elected = self._rounds.spawn(self._load_elected())
 
@@ -223,7 +223,7 @@ class Coordinator(ABC, Generic[P]):
             self.resigned(index, max(self._leadership.epoch(index), 0))
 
     def elect_all(self) -> None:
-        """Coordinate again what was resigned, by what the log says."""
+        """Coordinate the resigned partitions again, from the records in their logs."""
         for index in self._leadership.not_led():
             self.elected(index, self._leadership.epoch(index) + 1, complete=False)
 
@@ -239,34 +239,34 @@ class Coordinator(ABC, Generic[P]):
             self.resigned(index, max(self._leadership.epoch(index), 0))
 
     def _close_index(self, index: int) -> None:
-        found = self._partitions.get(index)
-        if found is not None:
-            self._close_partition(found)
+        partition = self._partitions.get(index)
+        if partition is not None:
+            self._close_partition(partition)
 
     # Loading
 
     async def _load_elected(self) -> None:
         while self._elected:
-            found = next(iter(self._elected))
-            del self._elected[found]
-            await self._load(found)
+            partition = next(iter(self._elected))
+            del self._elected[partition]
+            await self._load(partition)
 
     async def _load_all(self) -> None:
         """Load all partitions led here, one after the other, and return when all are loaded.
 
-        A request brings its own partition forward.
+        A request for a partition loads it at once.
         """
         topic = self._catalog.topics.get(self.topic)
         for index, partition in enumerate(topic.partitions if topic is not None else ()):
             if partition is None or index in self._partitions or not self.leads(index):
                 continue
             try:
-                found = self._partitions[index] = self._new_partition(index)
+                loading = self._partitions[index] = self._new_partition(index)
             except KafkaError as error:
                 report(f"{self.topic}-{index} cannot be loaded", error)  # it went offline meanwhile
                 continue
-            if not found.load_if_empty():
-                await self._load(found)
+            if not loading.load_if_empty():
+                await self._load(loading)
         while self._loads:
             await asyncio.wait(self._loads)
 
@@ -283,7 +283,7 @@ class Coordinator(ABC, Generic[P]):
 
     @contextlib.contextmanager
     def _reloading(self, partition: P) -> Iterator[None]:
-        """Wraps a round's work on one partition: a failure is reported, and does not end the round."""
+        """Report a failure of a round's work on one partition, without ending the round."""
         try:
             yield
         except KafkaError as error:
@@ -292,13 +292,13 @@ class Coordinator(ABC, Generic[P]):
             self._reload(partition, error)
 
     def _reload(self, partition: P, error: Exception) -> None:
-        """Load the partition again: work on it broke off half-way, so its state may differ from its log."""
+        """Load the partition again: its work stopped half-way, so its state may differ from its log."""
         self._report(partition, error)
         if self._close_partition(partition):
             self._rounds.spawn(self._open_again(partition.index))
 
     async def _open_again(self, index: int) -> None:
-        """Load it again after a pause, so that one that always fails costs little.
+        """Load the partition again after a pause, so that one that always fails costs little.
 
         A request loads it at once.
         """
@@ -310,7 +310,7 @@ class Coordinator(ABC, Generic[P]):
         report(f"{self.coordinates} of partition {partition.index}", error)
 
     def _close_partition(self, partition: P) -> bool:
-        """Close a partition whose state differs from its log; whether it was still in use."""
+        """Close a partition whose state differs from its log. Return True if it was in use."""
         is_at_work = self._partitions.get(partition.index) is partition
         if is_at_work:
             del self._partitions[partition.index]

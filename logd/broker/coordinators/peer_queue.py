@@ -97,8 +97,8 @@ class PeerQueue(Generic[T]):
             item = self._waiting.popleft()
             if not item.is_wanted:
                 continue
-            key, asked = item.subject
-            fits = subjects.setdefault(key, asked) == asked
+            key, subject = item.subject
+            fits = subjects.setdefault(key, subject) == subject
             (batch if fits else left).append(item)
         self._waiting.extendleft(reversed(left))
         return batch

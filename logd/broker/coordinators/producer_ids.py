@@ -89,8 +89,8 @@ class ProducerIds:
     def take_reserved(self) -> int:
         """Return a producer id that was never handed out; call it right after `reserve`."""
         assert self._next < self._end, "no producer id was reserved"
-        taken = self._next
+        producer_id = self._next
         self._next += 1
-        if self._prefetch is not None and taken >= self._prefetch_at:
+        if self._prefetch is not None and producer_id >= self._prefetch_at:
             self._prefetch()
-        return taken
+        return producer_id

@@ -60,7 +60,7 @@ class ColdReadRounds:
 
 
 class ColdRead:
-    """One request's read jobs, run in sequence; ``done`` is called in the loop, with an error or None."""
+    """The read jobs of one request, run in sequence; ``done`` is called with its error, or None."""
 
     __slots__ = ("done", "jobs")
 
@@ -69,7 +69,7 @@ class ColdRead:
         self.done: Callable[[OSError | None], None] | None = done
 
     def cancel(self) -> None:
-        """Nobody waits any more: jobs not begun are left out."""
+        """Drop the jobs that have not begun; nobody waits for the result any more."""
         self.done = None
         self.jobs = ()
 
@@ -87,7 +87,7 @@ class ColdRead:
 
 
 class ColdReads:
-    """Runs what reads ask for, in the order asked."""
+    """The queue of cold reads, run in order in threads."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor

@@ -1,4 +1,4 @@
-"""One fetch session (KIP-227): the partitions a client fetches, and the offsets last sent to the client for
+"""A fetch session (KIP-227): the partitions a client fetches, and the offsets last sent to the client for
 each.
 
 A partition without news is watched: the partition reports news to its session. A request therefore costs time
@@ -33,12 +33,12 @@ class SessionPartition:
     news to this entry. It is None while the session's next response has to read the partition anyway.
     """
 
-    __slots__ = ("asked", "high_watermark", "log_start_offset", "session", "topic", "turn", "watched")
+    __slots__ = ("high_watermark", "log_start_offset", "request", "session", "topic", "turn", "watched")
 
-    def __init__(self, session: FetchSession, topic: Topic, asked: FetchPartition, turn: int) -> None:
+    def __init__(self, session: FetchSession, topic: Topic, request: FetchPartition, turn: int) -> None:
         self.session = session
         self.topic = topic
-        self.asked = asked
+        self.request = request
         self.turn = turn
         self.high_watermark = -1
         self.log_start_offset = -1
@@ -51,7 +51,7 @@ class SessionPartition:
             and partition.log_start_offset == self.log_start_offset
         )
 
-    def told(self, fetched: PartitionFetched[Any]) -> None:
+    def note_sent(self, fetched: PartitionFetched[Any]) -> None:
         """Note the offsets sent to the client; after an error the high watermark is sent again once the error
         is over.
         """
@@ -65,7 +65,7 @@ class SessionPartition:
         partition.wait_for_append(self, follower=self.session.privileged)
 
     def on_append(self) -> None:
-        """See `AppendWaiter`: the session's next answer is to look at the partition."""
+        """Make the session's next response read the partition; see `AppendWaiter`."""
         self.watched = None
         self.session.is_ready(self)
 
@@ -81,7 +81,7 @@ class SessionPartition:
             session.wake()
 
     def unwatch(self) -> None:
-        """Leave the partition watched, if there is one."""
+        """Stop watching the partition, if it is watched."""
         if self.watched is not None:
             self.watched.forget_waiter(self)
             self.watched = None
@@ -93,10 +93,10 @@ class FetchSession:
     ``is_prompt``: a waiting request is answered when a high watermark has risen (KIP-392). Without it, a
     follower's request waits for records.
 
-    A partition is among those that are ``ready``, which every answer looks at, or is watched: nothing was to
-    be told of it when it was looked at last, and it has had no news since.
+    A partition is either ``ready``, so that every response reads it, or watched. It is watched once a
+    response had nothing to report of it, until it has news.
 
-        ready ──(at its end, and the client knows)──▶ watched ──(news, or asked for anew)──▶ ready
+        ready ──(at its end, and the client knows)──▶ watched ──(news, or requested again)──▶ ready
     """
 
     __slots__ = (
@@ -119,7 +119,7 @@ class FetchSession:
     def __init__(
         self,
         session_id: int,
-        wanted: Sequence[tuple[Topic, FetchPartition]],
+        partitions: Sequence[tuple[Topic, FetchPartition]],
         *,
         by_topic_ids: bool,
         privileged: bool,
@@ -142,41 +142,41 @@ class FetchSession:
         self.privileged = privileged
         self.epoch = OPENING_EPOCH + 1
         self.created_ms = self.used_ms = now_ms
-        for topic, asked in wanted:
-            self._want(topic, asked)
+        for topic, request in partitions:
+            self._want(topic, request)
         self.rank = (privileged, len(self.partitions), session_id)
 
     @property
     def is_open(self) -> bool:
-        """Whether requests may still come for it."""
+        """Whether the session still accepts requests."""
         return self.epoch != CLOSING_EPOCH
 
     def change(self, request: ReceivedFetch) -> None:
-        """Take what a request adds, alters and forgets. One that waits is answered: this one is the next."""
-        for topic, wanted in request.topics:
-            for asked in wanted:
-                self._want(topic, asked)
+        """Apply the partitions that a request adds, changes and removes, and answer a request that waits."""
+        for topic, partitions in request.topics:
+            for partition_request in partitions:
+                self._want(topic, partition_request)
         for topic, indexes in request.forgotten:
             for index in indexes:
-                held = self.partitions.pop((topic, index), None)
-                if held is not None:
-                    held.unwatch()
-                    self.ready.pop(held, None)
-                    self.committed_since.pop(held, None)
+                partition = self.partitions.pop((topic, index), None)
+                if partition is not None:
+                    partition.unwatch()
+                    self.ready.pop(partition, None)
+                    self.committed_since.pop(partition, None)
         if self.committed is not request.is_committed:
             # What ends at the last stable offset for one reader has records for another.
             self.committed = request.is_committed
-            for held in self.partitions.values():
-                self._look_at(held)
+            for partition in self.partitions.values():
+                self._look_at(partition)
         self.wake()
 
-    def _want(self, topic: Topic, asked: FetchPartition) -> None:
-        held = self.partitions.get((topic, asked.partition))
-        if held is None:
-            held = SessionPartition(self, topic, asked, self._next_turn())
-            self.partitions[topic, asked.partition] = held
-        held.asked = asked
-        self._look_at(held)
+    def _want(self, topic: Topic, request: FetchPartition) -> None:
+        partition = self.partitions.get((topic, request.partition))
+        if partition is None:
+            partition = SessionPartition(self, topic, request, self._next_turn())
+            self.partitions[topic, request.partition] = partition
+        partition.request = request
+        self._look_at(partition)
 
     def _look_at(self, partition: SessionPartition) -> None:
         partition.unwatch()
@@ -192,7 +192,7 @@ class FetchSession:
         self.wake()
 
     def wake(self) -> None:
-        """Have the request that waits look again."""
+        """Make the request that waits read the partitions again."""
         if self.waiter is not None:
             self.waiter.on_append()
 
@@ -201,12 +201,12 @@ class FetchSession:
         last.
         """
         ready = {**self.ready, **self.committed_since} if self.committed_since else self.ready
-        return [(partition.topic, partition.asked, partition) for partition in sorted(ready, key=_turn)]
+        return [(partition.topic, partition.request, partition) for partition in sorted(ready, key=_turn)]
 
-    def told(self, topic: Topic, fetched: PartitionFetched[Any]) -> None:
-        """Note what the client is told; a partition with records goes to the end of the row."""
+    def note_sent(self, topic: Topic, fetched: PartitionFetched[Any]) -> None:
+        """Note what is sent to the client; a partition with records goes to the end of the order."""
         partition = self.partitions[topic, fetched.partition]
-        partition.told(fetched)
+        partition.note_sent(fetched)
         self.committed_since.pop(partition, None)
         if fetched.records:
             partition.turn = self._next_turn()

@@ -1,10 +1,10 @@
 """The log directory that keeps the journal of the cluster's metadata.
 
-It is found wherever it is: the order of log.dirs decides nothing. A directory of ours names the directory
-with the journal in its ``meta.properties`` (``logd.storage.identity``), one that Apache Kafka wrote does not.
-So where no journal is found, a new one is begun only over directories that never had one; else every topic
-would be taken in with the default settings, and a topic meant to be kept for good would lose its records to
-the default retention. The same goes for directories of a broker whose metadata is in ZooKeeper: they say so.
+The journal may be in any of the log.dirs, in any order. A directory of logd names the directory with the
+journal in its ``meta.properties`` (``logd.storage.identity``); a directory of Apache Kafka does not. Without
+a journal, a new one is created only over directories that never had one. Otherwise every topic would get the
+default settings, and a topic without retention would lose records to the default retention. The same holds
+for directories of a broker whose metadata is in ZooKeeper, which are marked so.
 """
 
 from __future__ import annotations

@@ -102,12 +102,12 @@ class LogDirsOpening:
 
         Raises DirectoryMismatch if a directory is another broker's.
         """
-        found = {}
+        by_path = {}
         for path in paths:
             with suppress(OSError):  # the lock reports it
-                found[path] = DirectoryIdentity.read(path)
-                found[path].check(path, node_id=node_id, cluster_id=None)
-        return found
+                by_path[path] = DirectoryIdentity.read(path)
+                by_path[path].check(path, node_id=node_id, cluster_id=None)
+        return by_path
 
     def identify_in(self, cluster_id: str, zookeeper: str) -> None:
         """Have all directories say that they are of a cluster that keeps its metadata in ZooKeeper. Blocks.

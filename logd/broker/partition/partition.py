@@ -67,9 +67,9 @@ class Partition:
     record that a power loss removes. With several replicas the ``role`` decides, and the smaller of the two
     counts. Only a truncation lowers it.
 
-            records that may be read │ appended, owed a flush by flush.messages or flush.ms, and what follows;
-                                     │ or not yet known to be with all in-sync replicas
-                      high watermark ┘                                                        log end offset ┘
+        records that may be read │ appended, owed a flush by flush.messages or flush.ms, and what follows;
+                                 │ or not yet known to be with all in-sync replicas
+                  high watermark ┘                                                        log end offset ┘
 
     ``waiters`` are called once at the next news below the high watermark, and have to be added again for
     more: so the second of two appends in a row costs nothing. ``followers`` are called in the same way at

@@ -80,8 +80,8 @@ class ClusterView:
         """Return the brokers that are alive and have the listener that the client used."""
         if self.is_standalone:
             return [self._itself(asked_on)]
-        found = (_node(broker, asked_on.listener) for broker in self.image.brokers.values())
-        return sorted(node for node in found if node is not None)
+        reachable = (_node(broker, asked_on.listener) for broker in self.image.brokers.values())
+        return sorted(node for node in reachable if node is not None)
 
     def node(self, broker_id: int, asked_on: Endpoint) -> Node | None:
         """Return the broker if it is alive and has the listener that the client used, else None."""
@@ -122,8 +122,8 @@ class ClusterView:
         for partition in topic.partitions[indexes.start : indexes.stop]:
             if partition is None or partition.is_offline:
                 view = offline
-            elif (known := by_epoch.get(partition.leader_epoch)) is not None:
-                view = known
+            elif (shared_view := by_epoch.get(partition.leader_epoch)) is not None:
+                view = shared_view
             else:
                 epoch = partition.leader_epoch
                 view = by_epoch[epoch] = PartitionView(node_id, epoch, itself, itself, _NOBODY)

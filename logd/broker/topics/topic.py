@@ -57,7 +57,7 @@ class Topic:
             partition = self.partitions[index]
             if partition is not None and partition.is_leader:
                 return partition
-        partition = self.held(index)
+        partition = self.hosted(index)
         check_leader_epoch(partition, known_epoch)
         raise self._cluster.not_leader(partition.tp)
 
@@ -70,11 +70,11 @@ class Topic:
             partition = self.partitions[index]
             if partition is not None:
                 return partition
-        return self.held(index)
+        return self.hosted(index)
 
-    def held(self, index: int) -> Partition:
-        """Return the partition if it is open here, led or followed. Raises the KafkaError for its absence
-        otherwise.
+    def hosted(self, index: int) -> Partition:
+        """Return the partition if it has a replica here, leader or follower. Raises KafkaError with the
+        reason otherwise.
         """
         if not 0 <= index < len(self.partitions):
             raise KafkaError(

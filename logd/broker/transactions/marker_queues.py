@@ -1,15 +1,14 @@
 """Markers for partitions that other brokers lead, gathered into WriteTxnMarkers: a queue for each broker.
 
-What comes while requests are under way goes with the next one. A marker that is not written, whatever the
-reason, is given back with MarkerDelayed: its coordinator partition comes again after a pause, and then it
-goes to the leader of that time. A coordinator that resigns cancels what it waits for: it is not sent any
-more.
+Markers that arrive while requests are under way go with the next request. A marker that cannot be written,
+for any reason, is returned with MarkerDelayed. Its coordinator partition retries after a pause, with the
+leader of that time. A coordinator that resigns cancels its waiting markers, which are then not sent.
 
-A request that is given up, or from which a marker was taken back, may arrive all the same, long after the
-transaction is complete. Each marker says what it means, so that it ends no later transaction then:
+A request that was abandoned, or whose marker was cancelled, may still arrive long after the transaction is
+complete. Each marker therefore carries facts that keep it from ending a later transaction:
 - the leader epoch it is for: a broker that leads again, after others did, refuses it;
 - the transaction's number: the leader that has written its marker in this epoch does not write it again;
-- the topic's id: leader epochs begin anew where a topic is deleted and made again.
+- the topic's id: leader epochs begin at 0 again if a topic is deleted and created again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One coordinator partition of transactions at work: the core, its log, and the markers it owes.
+"""A coordinator partition of transactions at work: the core, its log, and the markers it still has to write.
 
-Everything runs in the event loop. Once its outcome is in the log a transaction has ended for its producer, as
-in Apache Kafka; markers are written in the loop's next turn, behind the answer, or before the next request
-for that transactional id, whichever comes first. A task of the partition writes them where there are many, or
-where the first attempt fails.
+Everything runs in the event loop. As in Apache Kafka, a transaction has ended for its producer once the
+outcome is in the log. Markers are written in the loop's next turn, after the response, or before the next
+request for that transactional id if that comes first. A task of the partition writes them if there are many,
+or if the first attempt fails.
 """
 
 from __future__ import annotations

@@ -96,9 +96,9 @@ class Transactions(Coordinator["TxnPartition"]):
         """
         from logd.broker.transactions.remote_admission import RemoteAdmission
 
-        told = [partition.statistics() for partition in self._partitions.values()]
+        per_partition = [partition.statistics() for partition in self._partitions.values()]
         names = ("transactional_ids", "finishing")
-        own = {name: sum(each[name] for each in told) for name in names}
+        own = {name: sum(each[name] for each in per_partition) for name in names}
         remote = RemoteAdmission.NONE if self._remote is None else self._remote.statistics()
         return own | self.markers.statistics() | remote
 

@@ -1,8 +1,9 @@
-"""Brokers that come, go or lose a log directory: the partitions they hold follow.
+"""Decisions for brokers that join, leave or lose a log directory, about the partitions with replicas there.
 
-What a decision costs depends on what those brokers hold, never on what there is. A broker that has started
-anew, by its epoch, counts as behind: after a power loss its log may be shorter, whatever it acknowledged. It
-leaves every ISR in which somebody else is online, until its leader finds that it has caught up.
+The cost of a decision depends on the replicas of those brokers, never on the size of the cluster. A broker
+that has restarted, by its epoch, counts as out of sync. After a power loss its log may be shorter, whatever
+it acknowledged. It leaves every ISR that has another replica online, until its leader finds that it has
+caught up.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ def change_brokers(
     gone: Iterable[int] = (),
     unclean_allowed: UncleanAllowed,
 ) -> Decision[None]:
-    """Brokers registered, and brokers whose registration is gone; both at once, as they were seen.
+    """Decide about brokers that have registered and brokers whose registrations have ended, both at once.
 
-    One that is known under a lower epoch has been away in between. One known under a higher epoch is old
-    news; one under the same epoch has changed its endpoints or rack at most, or shuts down.
+    A broker known with a lower epoch was away in between. One known with a higher epoch is outdated news. One
+    with the same epoch has at most changed its endpoints or rack, or is shutting down.
     """
     changes: list[Change] = []
     brokers: dict[int, BrokerImage | None] = {}
@@ -72,15 +73,16 @@ def take_over(
     *,
     unclean_allowed: UncleanAllowed,
 ) -> Decision[None]:
-    """A new controller's first decision, on an image just loaded with the brokers that are alive.
+    """Make a new controller's first decision, on an image just loaded with the brokers that are alive.
 
-    Brokers have to say again what they hold in log directories that failed.
-    Brokers may have gone while there was no controller; partitions without a leader, and reassignments, are
-    gone on with. ``restarted`` by broker: partitions whose state may be from before the broker registered,
-    so that it may be behind. A store that keeps ``broker`` changes knows exactly: everything held by those
-    that are registered under another epoch. Else it is what was last written before the registration (in
-    ZooKeeper: the state's mzxid is below the broker's czxid); a state that the last controller wrote after a
-    registration it had not seen yet is then missed.
+    Brokers report again which partitions they have lost with failed log directories. Brokers may have gone
+    while there was no controller. Partitions without a leader, and reassignments, are continued.
+
+    ``restarted`` has, by broker, the partitions whose state may be older than the broker's registration, so
+    that the broker may be out of sync. A store that keeps ``broker`` changes knows these exactly: all
+    replicas of brokers that are registered with another epoch. Otherwise they are the states written before
+    the registration (in ZooKeeper: the state's mzxid is below the broker's czxid). A state that the last
+    controller wrote after a registration it had not seen yet is then missed.
     """
     touched: Touched = {}
     for broker in image.broker_index.brokers:
@@ -162,10 +164,10 @@ def _settled(
 def _without_restarted(
     tp: TopicPartition, state: PartitionImage, restarted: Collection[int], live: Liveness
 ) -> PartitionImage:
-    """Take those that started anew out of the ISR, but for one of them where no one else in it is online.
+    """Remove restarted replicas from the ISR; keep one of them if no other replica in the ISR is online.
 
-    Two that started anew may have lost different records: only one of them can be in sync. It is the leader
-    if it can, which has what was not acknowledged yet as well.
+    Two that restarted may have lost different records, so only one of them can be in sync. The leader is kept
+    if possible, since it also has records that were not acknowledged yet.
     """
     if not restarted:
         return state

@@ -1,14 +1,14 @@
-"""A partition's next state: whoever changes one hands over a draft, and here it is made to hold together.
+"""The next state of a partition: a caller proposes a draft, and this module makes it consistent.
 
-1. A replica that is offline leaves the ISR. If none is online the ISR stays: it is never empty, and who
-   was last in it is who may lead without losing a record.
+1. A replica that is offline leaves the ISR. If none is online the ISR stays: it is never empty. Its last
+   replicas are those that may lead without losing a record.
 2. A leader that is in the ISR and online stays. Otherwise the first replica that is in the ISR and can
-   lead follows it; if no one in the ISR is online and the topic allows it, any that can lead: an unclean
-   election, after which the ISR is that replica. Otherwise there is no leader.
-3. A reassignment is done once all replicas it adds are in the ISR, someone stays in it without those it
-   removes, and someone who stays can lead (KIP-455).
-4. The partition epoch grows by one where anything has changed; the leader epoch where the leader has, or
-   begins anew, or a replica was taken out, which must not be counted in sync by its old epoch.
+   lead follows it. If no replica in the ISR is online and the topic allows it, any replica that can lead
+   does: an unclean election, after which the ISR is that replica. Otherwise there is no leader.
+3. A reassignment is complete once three conditions hold (KIP-455). All added replicas are in the ISR. A
+   remaining replica is in it too. A remaining replica of the ISR can lead.
+4. The partition epoch grows by one with every change. The leader epoch grows if the leader changes or
+   restarts. It also grows if a replica was removed, which must not count as in sync by its old epoch.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ UncleanAllowed: TypeAlias = Callable[[str], bool]
 
 
 class PartitionChangeBuilder:
-    """Takes drafts, and gathers the changes they come to.
+    """A builder of consistent changes from drafts.
 
-    One partition's state counts as decided at once: a second draft of it follows the first.
+    A partition's state counts as decided at once: a second draft of it follows the first.
     """
 
     def __init__(self, image: ClusterImage, live: Liveness, unclean_allowed: UncleanAllowed) -> None:
@@ -51,10 +51,11 @@ class PartitionChangeBuilder:
         begins_anew: bool = False,
         allow_unclean: bool | None = None,
     ) -> PartitionImage:
-        """The state that becomes of a draft, which was made of the partition's `state` and has its epochs.
+        """Return the state that follows from a draft, which was derived from the partition's `state` with its
+        epochs.
 
-        ``begins_anew``: who leads has started anew, and if it leads again does so in a new epoch.
-        ``allow_unclean`` goes before the topic's setting.
+        ``begins_anew``: the leader has restarted, and if it leads again then in a new epoch.
+        ``allow_unclean`` overrides the topic's setting.
         """
         before = self.state(tp)
         assert before is not None, f"{tp} is not in the image"
@@ -74,7 +75,7 @@ class PartitionChangeBuilder:
 def with_leader(
     tp: TopicPartition, state: PartitionImage, live: Liveness, *, allow_unclean: bool
 ) -> PartitionImage:
-    """The state with the leader it has, if that one may stay, with another one, or with none."""
+    """Return the state with its leader if that one may stay, or with another leader, or with none."""
     if state.leader in state.isr and live.is_online(tp, state.leader):
         return state
     for replica in state.replicas:

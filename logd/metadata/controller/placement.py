@@ -1,9 +1,9 @@
-"""Which brokers hold a partition: spread evenly over brokers and racks, or as somebody has assigned it.
+"""The placement of a partition's replicas: spread evenly over brokers and racks, or assigned by a request.
 
-First replicas go round the brokers, and those that follow have a distance from the first that grows with
-each round, so that what a broker leads is followed by all others in turn. With racks the brokers stand in an
-order that alternates them, and a replica goes to a rack without one as long as there is such a rack. The
-outcome is, for the same start and shift, that of Kafka's AdminUtils.
+First replicas go round the brokers. The others have a distance from the first that grows with each round, so
+all brokers share in following each leader. With racks, the order of brokers alternates racks. A replica goes
+to a rack without one as long as there is such a rack. For the same start and shift the result is that of
+Kafka's AdminUtils.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Replicas = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where placement starts: numbers from 0, taken modulo the brokers; random ones for a new topic.
+    """The start of a placement: numbers from 0, taken modulo the brokers; random ones for a new topic.
 
     ``index`` chooses the first partition's first replica, ``shift`` its followers' distance.
     """
@@ -31,9 +31,9 @@ class Start:
 def place(
     brokers: Collection[BrokerImage], partitions: int, factor: int, start: Start, *, first_partition: int = 0
 ) -> list[Replicas]:
-    """Replicas of each of so many partitions, counted from ``first_partition``.
+    """Return the replicas of `partitions` partitions, counted from ``first_partition``.
 
-    Racks count where every broker has one. KafkaError(INVALID_REPLICATION_FACTOR).
+    Racks count if every broker has one. Raises KafkaError(INVALID_REPLICATION_FACTOR).
     """
     check_factor(factor, len(brokers))
     racks = {broker.id: broker.rack for broker in sorted(brokers, key=lambda broker: broker.id)}

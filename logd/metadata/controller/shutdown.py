@@ -1,6 +1,6 @@
-"""A broker that is about to go hands over what it leads, before its connections close.
+"""The controlled shutdown of a broker, which hands over its leadership before its connections close.
 
-Its partitions with a single replica are not waited for, as in Kafka: nobody could take them.
+As in Kafka, it does not wait for partitions with a single replica, which nobody could take over.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from logd.metadata.image import ClusterImage, PartitionImage
 def shut_down(
     image: ClusterImage, broker: int, epoch: int, *, unclean_allowed: UncleanAllowed
 ) -> Decision[list[TopicPartition]]:
-    """Relieve a broker of what it leads, and of its places in ISRs where somebody else is.
+    """Remove a broker as a leader, and from ISRs that have another replica.
 
-    The answer is what it still leads, since no other replica is in sync and can lead: the broker asks again
-    after a while (``controlled.shutdown.retry.backoff.ms``), or goes. It gets nothing to lead any more until
-    it comes anew. KafkaError(STALE_BROKER_EPOCH).
+    Return the partitions it still leads, since no other replica is in sync and can lead. The broker asks
+    again after a while (``controlled.shutdown.retry.backoff.ms``), or stops. It becomes no leader until it
+    registers again. Raises KafkaError(STALE_BROKER_EPOCH).
     """
     current = registered(image, broker, epoch)
     leaving = replace(current, is_shutting_down=True)

@@ -1,13 +1,13 @@
-"""Logs that a broker finds on its disk, and that are not its to hold.
+"""Stray logs: logs on a broker's disk that do not belong to that broker.
 
-They are set aside and said, never opened: an old replica that is taken for the partition's would bring back
-records that were deleted, or another topic's of the same name.
+They are set aside and logged, never opened. An old replica that passed for the current one would restore
+deleted records, or records of another topic of the same name.
 
-A log may not say the id of its topic: a power loss took that before it was flushed, or the log is from a
-broker before Kafka 2.8. As KRaft's brokers do, it is not taken by its name, for a topic may have been made
-anew under it while this broker was away, and the others have what belongs there. As ZooKeeper's brokers do,
-it is, where they have not: who alone is in sync has held this very topic, since whoever is away when a topic
-is made is not in sync.
+A log may lack its topic id: a power loss removed the id before it was flushed, or the log is from a broker
+before Kafka 2.8. If other replicas are in sync, such a log is stray, as for KRaft's brokers. The topic may
+have been deleted and created again while this broker was away, and the others have its records. If no other
+replica is in sync, the log is kept, as for ZooKeeper's brokers. The only replica in sync is one of this very
+topic, since a broker that is away when a topic is created is not in sync.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from logd.metadata.image import ClusterImage
 def why_stray(
     image: ClusterImage, broker: int, tp: TopicPartition, topic_id: bytes | None, *, is_empty: bool
 ) -> str:
-    """Why a log that was found is not this broker's to hold, for people; empty where it is.
+    """Return the reason why a log is stray on this broker, for people; empty if it is not.
 
-    `topic_id` is what the log says, None where it says nothing; `is_empty` where it never had a record. The
-    image must be the cluster's, as its controller tells it, and not a standalone broker's: that assigns
-    nothing.
+    `topic_id` is the log's topic id, or None; `is_empty` is true if the log never had a record. The image
+    must be the cluster's, from its controller, not a standalone broker's, which has no assignments.
     """
     topic = image.topics.get(tp.topic)
     if topic is None:

@@ -35,10 +35,10 @@ class Inbox:
         self._is_begun, self._snapshot, self._applied = False, None, 0
 
     def take(self, update: Update[Change]) -> list[Change]:
-        """The changes to be applied now, in order; none of an update that was applied before.
+        """Return the changes to apply now, in order; none if the update was applied before.
 
-        KafkaError: STALE_CONTROLLER_EPOCH, STALE_BROKER_EPOCH; INVALID_UPDATE_VERSION where something is
-        missing before it, so that the controller has to begin again.
+        Raises KafkaError: STALE_CONTROLLER_EPOCH; STALE_BROKER_EPOCH; INVALID_UPDATE_VERSION if an earlier
+        update is missing, so that the controller has to begin again.
         """
         if update.controller_epoch < self.controller_epoch:
             raise KafkaError(

@@ -161,8 +161,8 @@ def test_a_session_with_nothing_left_is_gone() -> None:
 def test_who_gave_records_goes_to_the_end() -> None:
     cache = Cache(1)
     session = cache.used(cache.opened(3, 0), 0)
-    session.told("t", PartitionFetched(0, records=b"some"))
-    session.told("t", PartitionFetched(1))
+    session.note_sent("t", PartitionFetched(0, records=b"some"))
+    session.note_sent("t", PartitionFetched(1))
     assert [asked.partition for _, asked, _ in session.in_turn()] == [1, 2, 0]
 
 

@@ -106,7 +106,7 @@ class ControllerRole:
                 f"the session of the controller of epoch {self.elected.epoch} may be over",
             )
         if decision.changes and not validate_only and self._publisher is not None:
-            await self._publisher.told(self.elected.broker_id)
+            await self._publisher.wait_until_received(self.elected.broker_id)
         return decision
 
     def settings_changed(self) -> None:

@@ -85,8 +85,8 @@ class Publisher:
                 outbox = Outbox(self._controller, self._epoch, broker.epoch, self._snapshot)
                 self._feeds[id_] = _Feed(id_, outbox, self._peers, self._fenced)
 
-    async def told(self, broker: int) -> None:
-        """Wait until a broker knows what was published by now, or is fed no more."""
+    async def wait_until_received(self, broker: int) -> None:
+        """Wait until a broker has received everything published so far, or no longer receives updates."""
         feed = self._feeds.get(broker)
         if feed is not None:
             await feed.emptied()

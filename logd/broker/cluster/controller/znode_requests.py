@@ -1,12 +1,14 @@
-"""What operators and older tools want of the controller by znodes, carried out as Kafka 3's controller does.
+"""Requests to the controller by znodes, from operators and older tools, carried out as by Kafka 3's
+controller.
 
-/admin/delete_topics/T                a topic is deleted; where delete.topic.enable is false only the znode is
-/admin/preferred_replica_election     partitions are given to their preferred leaders
-/admin/reassign_partitions            partitions move; the znode goes when they have, by which tools see it
+    /admin/delete_topics/T             delete a topic (delete.topic.enable=false: only remove the znode)
+    /admin/preferred_replica_election  elect the preferred leaders of partitions
+    /admin/reassign_partitions         move partitions; tools watch the znode, which is removed at the end
 
-What was wanted while there was no controller is found by the next one. A znode is taken away when it is done
-with, also where nothing could be done: the log says why. Those by which Kafka's brokers tell each other
-(/isr_change_notification, /log_dir_event_notification) are left alone: ours ask the controller by requests.
+A request from a time without a controller is found by the next controller. A znode is removed when its
+request is finished, even if nothing could be done: the log then has the reason. The znodes by which Kafka's
+brokers notify each other (/isr_change_notification, /log_dir_event_notification) are left alone, since logd's
+brokers send requests to the controller.
 """
 
 from __future__ import annotations

@@ -140,11 +140,11 @@ class LedPartitions:
     def fetched(
         self, partition: Partition, requested: FetchPartition, broker: int, broker_epoch: int
     ) -> None:
-        """A follower asks for what is at an offset, and so has what is before it.
+        """Note that a follower fetches from an offset, and so has all records before it.
 
-        KafkaError where it must not be answered: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
-        UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE. Where the histories part it is not counted; the answer says
-        so.
+        Raises KafkaError if the fetch must not be answered: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
+        UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE. A fetch after a divergence of the histories does not count;
+        the response reports the divergence.
         """
         led = self.led.get(partition.tp)
         if led is None or led.partition is not partition:
@@ -205,7 +205,7 @@ class LedPartitions:
             if (image := brokers.get(follower.broker_id)) is not None and not image.is_shutting_down
         ]
 
-    def heard(self, changes: Iterable[Change]) -> None:
+    def image_changed(self, changes: Iterable[Change]) -> None:
         """Look again at in-sync replicas after changes of the image.
 
         Replicas whose broker was unknown may join now. Replicas whose broker is gone, or has lost the

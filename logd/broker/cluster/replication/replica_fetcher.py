@@ -313,14 +313,14 @@ class ReplicaFetcher:
         following.core.leader_offsets(start, end)
 
     async def _offset(self, following: FollowedPartition, timestamp: int) -> int:
-        asked = ListOffsetsPartition(
+        question = ListOffsetsPartition(
             partition_index=following.tp.partition,
             current_leader_epoch=following.leader_epoch,
             timestamp=timestamp,
         )
         request = ListOffsetsRequest(
             replica_id=self._follower.node_id,
-            topics=[ListOffsetsTopic(name=following.tp.topic, partitions=[asked])],
+            topics=[ListOffsetsTopic(name=following.tp.topic, partitions=[question])],
         )
         response = await self._peers.request(self.leader, request)
         (answer,) = (partition for topic in response.topics for partition in topic.partitions)
@@ -375,8 +375,8 @@ class ReplicaFetcher:
             raise error_for(response.error_code, f"Fetch from broker {self.leader}")
         count, fits = 0, True
         for topic, partitions in response.topics:
-            for came in partitions:
-                requested = session.find(topic, came.partition)
+            for partition_response in partitions:
+                requested = session.find(topic, partition_response.partition)
                 if requested is None:
                     fits = False
                     continue
@@ -384,7 +384,7 @@ class ReplicaFetcher:
                 following = requested.position
                 if self.following.get(following.tp) is following and following.version == requested.version:
                     fetch = Fetch(requested.fetch_offset, requested.fetch_epoch, requested.leader_epoch)
-                    self._take_partition(following, fetch, came)
+                    self._take_partition(following, fetch, partition_response)
         if not fits or (was_full and count != len(session.requested)):
             session.restart()  # the leader's session is not the one that was asked for
         if response.session_id == NO_SESSION and not was_full:
@@ -417,11 +417,11 @@ class ReplicaFetcher:
         if following.next != requested or following.not_before:
             self._look_at(following.tp)
 
-    def _copy(self, following: FollowedPartition, came: PartitionRecords) -> None:
-        partition, core, records = following.partition, following.core, came.records
+    def _copy(self, following: FollowedPartition, response: PartitionRecords) -> None:
+        partition, core, records = following.partition, following.core, response.records
         if len(records) > _BASE_OFFSET_BYTES:
             base_offset = int.from_bytes(records[:_BASE_OFFSET_BYTES], "big")
-            first = core.check_base_offset(base_offset, came.log_start_offset)
+            first = core.check_base_offset(base_offset, response.log_start_offset)
             if first is not None:
                 self._begin(
                     following, partial(self._follower.truncations.begin_afresh, partition, first.offset)
@@ -435,15 +435,15 @@ class ReplicaFetcher:
                 )
         following.not_before = 0.0
         following.failures = 0
-        following.lag = max(0, came.high_watermark - partition.log_end_offset)
+        following.lag = max(0, response.high_watermark - partition.log_end_offset)
         following.is_behind = following.lag > 0
         if self._quota is not None and self._quota.is_set:
             throttled = partition.config.follower_replication_throttled_replicas
             if self._quota.covers(throttled, partition.index):
                 self._quota.record(len(records))
-        if core.appended(came.high_watermark):
+        if core.appended(response.high_watermark):
             partition.advance_high_watermark()
-        start = min(came.log_start_offset, partition.high_watermark)
+        start = min(response.log_start_offset, partition.high_watermark)
         if start > partition.log_start_offset:
             self._follower.discard(partition.delete_records_before(start))
             self._touched[following.tp] = None  # the leader is to hear of it

@@ -1,10 +1,10 @@
-"""How many bytes a second replication may take of a reassignment that is throttled (KIP-73).
+"""The limit on bytes per second of a throttled reassignment (KIP-73).
 
-Throttled are the replicas that a topic's `leader.replication.throttled.replicas` or
-`follower.replication.throttled.replicas` names, and of them only those not in sync: others would fall
-out. While the rate of the last seconds is above the limit, a leader leaves such partitions out of its answers
-and a follower does not ask for them. What comes in one answer counts when it has come, so that a limit below
-the size of an answer is passed at times, and waited for then.
+`leader.replication.throttled.replicas` and `follower.replication.throttled.replicas` of a topic name the
+throttled replicas. Only those out of sync are limited: others would fall out of sync. While the rate of the
+last seconds is above the limit, a leader omits such partitions from its responses. A follower does not ask
+for them. A response counts when it has arrived. So a limit below the size of a response is exceeded at times,
+followed by a wait.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ReplicationQuota:
         return partitions is None or partition in partitions
 
     def record(self, size: int) -> None:
-        """So many bytes of what is covered were sent, or came."""
+        """Count bytes of throttled partitions that were sent or received."""
         now, windows = self._now(), self._windows
         if windows and now - windows[-1][0] < WINDOW_S:
             began, sum_ = windows[-1]
@@ -62,7 +62,7 @@ class ReplicationQuota:
 
     @property
     def rate(self) -> float:
-        """Bytes a second, over the windows there are."""
+        """Bytes per second, over the current windows."""
         now, windows = self._now(), self._windows
         while windows and now - windows[0][0] >= WINDOWS * WINDOW_S:
             windows.popleft()
@@ -72,12 +72,12 @@ class ReplicationQuota:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether what is covered has to wait."""
+        """Whether throttled partitions have to wait."""
         return self.is_set and self.rate > self._limit()
 
 
 class ThrottledFetch:
-    """One fetch of a follower while there is a limit.
+    """A follower's fetch while there is a limit.
 
     `size` is the bytes read for it from partitions that the quota covers, to be recorded when the response is
     sent.

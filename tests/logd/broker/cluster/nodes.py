@@ -198,7 +198,7 @@ class Nodes:
                 continue
             if state is not None and TP in node.server.broker.catalog.partitions:
                 node.assignment.assign(node.partition, state)
-                node.leading.heard(changes)
+                node.leading.image_changed(changes)
 
     async def ask_controller(self, message: Message, *, lane: str) -> AlterPartitionResponse:
         if not self.can_ask:

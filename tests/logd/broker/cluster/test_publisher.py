@@ -108,7 +108,7 @@ def test_a_mistake_costs_a_feed_one_round(caplog: pytest.LogCaptureFixture) -> N
         cluster.change(topic("b"))
         await cluster.until(lambda: cluster.all_know("a", "b"))
         async with asyncio.timeout(60):
-            await cluster.publisher.told(1)
+            await cluster.publisher.wait_until_received(1)
 
     run(test, 1)
     assert "the feed of broker 1: unexpected RuntimeError('a mistake')" in caplog.text
