@@ -43,7 +43,7 @@ def feed(host: str, port: int, topic: str, active: int, rate: float) -> None:
 
 @contextmanager
 def feeding(broker: Broker, topic: str, options: argparse.Namespace, rate: float) -> Iterator[None]:
-    """A process that produces; none at a rate of 0."""
+    """Run a process that produces while the body runs; none at a rate of 0."""
     if not rate:
         yield
         return

@@ -88,8 +88,8 @@ def send(path: str, piece: int, *, copying: bool) -> None:
         connection, _ = listener.accept()
     position = 0
     with connection:
-        while asked := connection.recv(64):
-            for _ in asked:
+        while request := connection.recv(64):
+            for _ in request:
                 if position + piece > size:
                     position = 0
                 if copying:

@@ -30,7 +30,7 @@ class Broker:
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
-    """A parser with the options every benchmark has."""
+    """Return a parser with the options of every benchmark."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--bootstrap-server", help="measure this broker (any that speaks Kafka's protocol)")
     parser.add_argument(
@@ -44,7 +44,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
 def start_logd(
     folder: Path, overrides: Sequence[str] = (), *, quiet: bool = False
 ) -> Iterator[tuple[Broker, str]]:
-    """A logd process with its data in `folder`; yields it and the line it printed when ready."""
+    """Run a logd process with its data in `folder`. Yield its broker and the line it printed when ready."""
     port = free_port(19093)
     options = [f"listeners=PLAINTEXT://127.0.0.1:{port}", f"log.dirs={folder}", *overrides]
     command = [sys.executable, "-m", "logd"]
@@ -64,7 +64,7 @@ def start_logd(
 
 @contextmanager
 def broker_for(options: argparse.Namespace) -> Iterator[Broker]:
-    """The broker the options name, or our own."""
+    """Yield the broker that the options name, or start one."""
     if options.bootstrap_server:
         host, port = options.bootstrap_server.rsplit(":", 1)
         yield Broker(host, int(port), options.broker_pid or pid_listening_on(int(port)))

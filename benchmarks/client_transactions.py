@@ -1,5 +1,7 @@
-"""What transactions cost our own producer: 1 KB records to 10 partitions, in transactions of 1 s and 0.1 s,
-the next one being filled while one is closing, against the idempotent producer; in turns.
+"""The cost of transactions for our own producer, compared with the idempotent producer.
+
+It writes 1 KB records to 10 partitions, in transactions of 1 s and 0.1 s. The next transaction is filled
+while one is closing. Runs of both kinds alternate.
 
     python -m benchmarks.client_transactions [--bootstrap-server HOST:PORT] [--runs N]
 """
@@ -23,16 +25,16 @@ IN_ONE = 50
 """Records of one `send`."""
 RECORDS: list[NewRecord] = [(1_700_000_000_000, None, b"v" * 1024, ())] * IN_ONE
 SECONDS = 4.0
-"""Of a run."""
+"""Duration of a run."""
 LENGTHS = {1.0: "≥ 0.9", 0.1: "≥ 0.7"}
-"""Seconds of a transaction, and what its ratio is to be."""
+"""Seconds of a transaction, and the target of its ratio."""
 TOPIC = "bench-client-transactions"
 
 Send = Callable[[str, int, list[NewRecord]], Awaitable[object]]
 
 
 async def write(send: Send, seconds: float) -> int:
-    """Write as fast as it goes for so long; how many records were taken."""
+    """Write as fast as possible for `seconds`. Return how many records were sent."""
     end = time.perf_counter() + seconds
     count = 0
     while time.perf_counter() < end:
@@ -62,10 +64,12 @@ async def transactional(bootstrap: str, length: float, commits: list[float]) -> 
         for _ in range(round(SECONDS / length)):
             producer.begin()
             count += await write(producer.send, length)
-            asked = time.perf_counter()
+            committed_at = time.perf_counter()
             closing = await producer.commit_soon()
             closing.add_done_callback(
-                lambda _, asked=asked: commits.append((time.perf_counter() - asked) * 1000)  # type: ignore[misc]
+                lambda _, committed_at=committed_at: commits.append(
+                    (time.perf_counter() - committed_at) * 1000
+                )  # type: ignore[misc]
             )
         await closing
         return count / (time.perf_counter() - started)
@@ -87,12 +91,12 @@ def main() -> None:
                 within[length].append(asyncio.run(transactional(broker.bootstrap, length, commits[length])))
                 plain[length].append(asyncio.run(idempotent(broker.bootstrap)))
     report = Report(f"our producer's transactions over {PARTITIONS} partitions (1 KB records)")
-    for length, wanted in LENGTHS.items():
+    for length, target in LENGTHS.items():
         around = [mean(pair) for pair in zip(plain[length], plain[length][1:], strict=False)]
         report.add("idempotent: records/s", plain[length])
         report.add(f"transactions of {length:g} s: records/s", within[length])
         ratios = [rate / other for rate, other in zip(within[length], around, strict=True)]
-        report.add("  ratio to the runs before and after", ratios, wanted)
+        report.add("  ratio to the runs before and after", ratios, target)
         report.add("  closing, with its flush: ms", commits[length])
     report.show()
 

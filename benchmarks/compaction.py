@@ -1,11 +1,11 @@
-"""Compaction: MB of log per CPU second of the cleaner, and what it costs those who produce meanwhile.
+"""Compaction: MB of log per CPU second of the cleaner, and its effect on producers' latency.
 
     python -m benchmarks.compaction [--runs N]
 
-The first figures clean a log as the broker's default ratio has it: a clean half and as much again that is
-dirty, records of 1 KB in batches of 20, four updates of each key. Megabytes are of the log's files, as they
-stand before; those of compressed logs hold more. The last ones send one-record requests, one after the other,
-to a logd of our own while a large topic is compacted there, and while nothing is.
+The first figures clean a log at the broker's default ratio: half of it is clean, half dirty. Records have 1
+KB, in batches of 20, with four updates of each key. Megabytes are those of the log's files before the
+cleaning; compressed files have more records. The last figures send one-record requests, one after the other,
+to a logd process, with and without the compaction of a large topic.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ CONFIG = TopicConfig(
 
 
 def values(count: int) -> list[bytes]:
-    """Values of 1 KB that compress about as well as JSON does."""
+    """Return values of 1 KB that compress about as well as JSON does."""
     chance = random.Random(1)
-    found = []
+    texts = []
     for number in range(count):
         fields = [f'"field_{index}": "{chance.getrandbits(96):x}"' for index in range(26)]
-        found.append((f'{{"id": {number}, ' + ", ".join(fields) + "}").encode()[:1024].ljust(1024))
-    return found
+        texts.append((f'{{"id": {number}, ' + ", ".join(fields) + "}").encode()[:1024].ljust(1024))
+    return texts
 
 
 def batches(codec: Codec, seed: int, count: int, codecs: bool) -> Iterator[bytes]:
-    """Record batches with keys by chance; with `codecs` one of none, lz4 and zstd after the other."""
+    """Yield record batches with random keys; with `codecs`, of no codec, lz4 and zstd in turn."""
     chance, pool = random.Random(seed), values(500)
     keys = max(count // UPDATES, 1)
     mixed = (Codec.NONE, Codec.LZ4, Codec.ZSTD)
@@ -89,11 +89,11 @@ class Work:
         self.log.flusher.flush()
 
     def compact(self) -> tuple[float, float, float]:
-        """A round: bytes of log looked at, CPU seconds, seconds."""
-        found = self.log.compaction.cleanable(
+        """Compact once. Return the bytes of log read, CPU seconds and seconds."""
+        cleanable = self.log.compaction.cleanable(
             self.first_dirty, upper_bound=self.log.log_end_offset, now_ms=NOW
         )
-        compaction = self.log.compaction.start_compaction(found, CleanerLimits(), NOW)
+        compaction = self.log.compaction.start_compaction(cleanable, CleanerLimits(), NOW)
         groups: list[Cleaned] = []
         cpu, started = _cpu(), time.perf_counter()
         done = Cleaning(compaction.task, PosixDisk(), groups.append).run()
@@ -141,24 +141,24 @@ async def _set(broker: Broker, name: str, key: str, value: str) -> None:
 
 
 def latencies(broker: Broker) -> list[float]:
-    """Milliseconds of each one-record request."""
+    """Return the milliseconds of each one-record request."""
     batch = build_batch([(NOW, None, b"v" * 1024, ())])
     frame = b"".join(encode_produce_request([("small", [(0, batch)])], 7, 1, "bench", acks=1))
-    found = []
+    milliseconds = []
     with raw.connect(broker.host, broker.port) as connection:
         drain = raw.Drain(connection)
         for _ in range(REQUESTS):
             started = time.perf_counter()
             connection.sendall(frame)
             drain.frame()
-            found.append((time.perf_counter() - started) * 1000)
+            milliseconds.append((time.perf_counter() - started) * 1000)
             time.sleep(0.0005)
-    return found
+    return milliseconds
 
 
 @contextmanager
 def large_topic(folder: Path) -> Iterator[Broker]:
-    """A broker with a topic that takes a while to compact, once its ratio is lowered."""
+    """Run a broker with a topic that is compacted for a while once its ratio is lowered."""
     overrides = ["log.cleaner.backoff.ms=50", "millstream.flush.interval.ms=200"]
     with start_logd(folder, overrides, quiet=True) as (broker, _):
         policy = {"cleanup.policy": "compact", "segment.bytes": str(CONFIG.segment_bytes)}
@@ -174,8 +174,8 @@ def large_topic(folder: Path) -> Iterator[Broker]:
         yield broker
 
 
-def p99(found: list[float]) -> float:
-    return quantiles(found, n=100)[98]
+def p99(milliseconds: list[float]) -> float:
+    return quantiles(milliseconds, n=100)[98]
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
-"""What a controller does in a cluster larger than this machine: brokers that are only names, all else real.
+"""The work of a controller in a cluster larger than this machine: its brokers are only names.
 
     python -m benchmarks.controller_scale [--brokers N] [--partitions N] [--runs N]
 
-A real ZooKeeper server keeps the partitions of all brokers; the real controller loads, decides and writes;
-the updates for the brokers are encoded as they travel, and one of them is decoded and applied as each broker
-does it. What the network adds is not in it: bytes are given instead.
+A real ZooKeeper server stores the partitions of all brokers, and the real controller loads, decides and
+writes. The updates for the brokers are encoded, and one of them is decoded and applied as each broker does
+it. Figures exclude the network, whose bytes are shown instead.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CONTROLLER = 1
 
 
 def broker(id_: int, epoch: int = 1) -> BrokerImage:
-    """One that is registered."""
+    """Return a registered broker."""
     return BrokerImage(
         id=id_, epoch=epoch, endpoints=(Endpoint("PLAINTEXT", f"broker-{id_}", 9092, "PLAINTEXT"),)
     )
@@ -50,8 +50,11 @@ def broker(id_: int, epoch: int = 1) -> BrokerImage:
 
 @dataclass
 class Cost:
-    """Of one event: changes of the cluster, seconds of the controller's CPU for all brokers and for each,
-    seconds until ZooKeeper has it, bytes for one broker, and seconds of its CPU for taking them.
+    """The cost of one event.
+
+    changes: of the cluster. decide_s, encode_s: CPU seconds of the controller, for all brokers and for each.
+    write_s: seconds of the write to ZooKeeper. update_bytes: for one broker. broker_s: CPU seconds of one
+    broker.
     """
 
     changes: int = 0
@@ -73,10 +76,10 @@ class World:
 
     controller: Controller
     store: ZooKeeperStore
-    heard: ClusterImage = field(default_factory=ClusterImage)
+    broker_image: ClusterImage = field(default_factory=ClusterImage)
 
     async def play(self, decide: Callable[[Controller], Decision[Any]]) -> Cost:
-        """Decide, write, apply, tell."""
+        """Decide, write and apply the changes, and publish them to the brokers."""
         cost = Cost()
         began = time.process_time()
         decision = decide(self.controller)
@@ -91,26 +94,26 @@ class World:
         return cost
 
     def tell(self, changes: Sequence[Change], cost: Cost) -> None:
-        """Encode what a broker is told, and take it there."""
+        """Encode the update for a broker, then decode and apply it as the broker does."""
         began = time.process_time()
-        told = encoded(changes)
+        update_content = encoded(changes)
         cost.decide_s += time.process_time() - began
         began = time.process_time()
-        update = msgspec.json.encode(told)
+        update = msgspec.json.encode(update_content)
         cost.encode_s, cost.update_bytes = time.process_time() - began, len(update)
         began = time.process_time()
         for change in msgspec.json.decode(update, type=list[Change]):
-            self.heard.apply(change)
+            self.broker_image.apply(change)
         cost.broker_s = time.process_time() - began
 
 
 async def filled(session: Session, elected: Elected, brokers: int, partitions: int) -> World:
-    """A cluster with so many partitions, each with three replicas."""
+    """Create a cluster with `partitions` partitions of `REPLICAS` replicas each."""
     store = ZooKeeperStore(session, elected)
     controller = Controller(ClusterImage.of(await store.load()), epoch=elected.epoch)
     world = World(controller, store)
-    came = [broker(id_) for id_ in range(1, brokers + 1)]
-    await world.play(lambda controller: controller.change_brokers(came=came))
+    registered = [broker(id_) for id_ in range(1, brokers + 1)]
+    await world.play(lambda controller: controller.change_brokers(came=registered))
     for number in range(partitions // PARTITIONS_A_TOPIC):
         new = NewTopic(
             name=f"topic-{number}",
@@ -140,14 +143,14 @@ async def taken_over(session: Session, elected: Elected, world: World) -> Cost:
     cost.encode_s, cost.update_bytes, cost.changes = time.process_time() - used, len(update), len(snapshot)
     used = time.process_time()
     after = ClusterImage.of(msgspec.json.decode(update, type=list[Change]))
-    assert not differences(world.heard, after)
+    assert not differences(world.broker_image, after)
     cost.broker_s = time.process_time() - used
     world.controller, world.store = Controller(image, epoch=elected.epoch), store
     return cost
 
 
 async def rolled(world: World, brokers: int) -> Cost:
-    """Every broker is stopped in turn and comes back; whoever led before leads again at the end."""
+    """Stop and restart every broker in turn, then return leadership to the preferred leaders."""
     total = Cost()
     for id_ in range(1, brokers + 1):
         epoch = world.controller.image.brokers[id_].epoch
@@ -162,13 +165,13 @@ async def rolled(world: World, brokers: int) -> Cost:
 
 
 def add(total: Cost, cost: Cost) -> None:
-    """To what was before."""
+    """Add `cost` to `total`."""
     for name in ("changes", "decide_s", "write_s", "encode_s", "update_bytes", "broker_s"):
         setattr(total, name, getattr(total, name) + getattr(cost, name))
 
 
 def show(report: Report, event: str, costs: Sequence[Cost], brokers: int, target: str = "") -> None:
-    """The figures of one kind of event."""
+    """Add the figures of one kind of event to the report."""
     report.add(f"{event}: changes", [cost.changes for cost in costs])
     report.add("  controller: deciding and encoding, CPU s", [cost.decide_s for cost in costs])
     report.add("  ZooKeeper, s", [cost.write_s for cost in costs])
@@ -183,7 +186,7 @@ def show(report: Report, event: str, costs: Sequence[Cost], brokers: int, target
 
 
 async def measured(connect: str, options: argparse.Namespace) -> Report:
-    """All events, as often as is asked for."""
+    """Measure all events, `options.runs` times. Return the report."""
     brokers, partitions = options.brokers, options.partitions
     report = Report(f"a controller of {brokers} brokers, {partitions:,} partitions of {REPLICAS} replicas")
     settings = ZooKeeperSettings.of(connect, session_timeout_ms=SESSION_MS)

@@ -23,7 +23,7 @@ from logd.storage import LogDirectory
 
 NOW = 1_700_000_000_000
 RUN_BYTES = 1024 * 1024
-"""As replica.fetch.max.bytes has it."""
+"""The default of replica.fetch.max.bytes."""
 KINDS = (
     ("100 batches of 10 KB", 10, 100),
     ("3,000 batches of 340 B", 1, 3_000),
@@ -33,7 +33,7 @@ KINDS = (
 
 @contextmanager
 def partition(folder: Path) -> Iterator[Partition]:
-    """A partition with an empty log."""
+    """Yield a partition with an empty log."""
     config = TopicConfig()
     opened = LogDirectory.open(
         folder, node_id=1, cluster_id="bench", config_for=lambda topic: config, now_ms=NOW
@@ -41,7 +41,7 @@ def partition(folder: Path) -> Iterator[Partition]:
     log = opened.create_log("bench", 0, topic_id=bytes(16), config=config, now_ms=NOW)
 
     async def nothing(job: object) -> None:
-        """Nothing is flushed."""
+        """Flush nothing."""
 
     try:
         yield Partition(log, opened, bytes(16), config, Flusher(nothing, 1 << 62))

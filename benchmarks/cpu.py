@@ -20,7 +20,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def pid_listening_on(port: int) -> int:
-    """The process that listens on a TCP port of this machine; LookupError where none is to be seen."""
+    """Return the id of the process that listens on a local TCP port. Raises LookupError if there is none."""
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         if not Path(table).exists():

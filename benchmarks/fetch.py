@@ -27,7 +27,7 @@ STORED = 128
 
 
 def fetch_frame(offset: int) -> bytes:
-    """A Fetch frame (version 11) for one piece from `offset`."""
+    """Return a Fetch frame (version 11) for one piece from `offset`."""
     partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=PIECE)
     request = FetchRequest(
         max_wait_ms=500,
@@ -39,7 +39,7 @@ def fetch_frame(offset: int) -> bytes:
 
 
 def cpu_of_fetching(broker: Broker, records: int) -> float:
-    """Broker CPU seconds per GB answered."""
+    """Return the broker's CPU seconds per GB of responses."""
     frames = [fetch_frame(offset) for offset in range(0, records, records // STORED)]
     with raw.connect(broker.host, broker.port) as connection:
         drain = raw.Drain(connection)
@@ -51,7 +51,7 @@ def cpu_of_fetching(broker: Broker, records: int) -> float:
 
 
 def cpu_of_bare_loop(kind: str, file: Path) -> float:
-    """The same of a bare loop, `sendfile` or `copy`."""
+    """Return the CPU seconds per GB of a bare loop, `sendfile` or `copy`."""
     command = [sys.executable, "-m", "benchmarks.bare", kind, str(file), str(PIECE)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as bare:
         assert bare.stdout is not None

@@ -42,10 +42,10 @@ def main() -> None:
         print("in_process: skipped, it starts brokers of its own and cannot measure one that is running")
         return
     report = Report("Broker(in_process=True).start(), imports included")
-    for before, said in BESIDE.items():
+    for before, condition in BESIDE.items():
         runs = [_started(before) for _ in range(options.runs + 1)][1:]  # the first may write byte code
         ready, used, *_ = zip(*runs, strict=True)
-        report.add(f"the first in a process, {said}: ms", ready, "≤ 50")
+        report.add(f"the first in a process, {condition}: ms", ready, "≤ 50")
         report.add("... until a record was written and read: ms", used)
         if not before:
             _, _, second, second_used = zip(*runs, strict=True)

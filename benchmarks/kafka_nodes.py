@@ -80,7 +80,7 @@ class KafkaNodes(Nodes):
 def started(
     folder: Path, libs: Path, settings: Mapping[str, object], *, count: int = 3
 ) -> Iterator[KafkaNodes]:
-    """A cluster and its end."""
+    """Run a cluster while the body runs."""
     nodes = KafkaNodes(folder, libs, count, settings)
     try:
         nodes.start(*nodes.brokers)

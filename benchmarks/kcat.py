@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def require() -> str:
-    """The path of kcat; ends the benchmark, saying what to install, where there is none."""
+    """Return the path of kcat. Without kcat, end the benchmark with a message about what to install."""
     path = shutil.which("kcat")
     if path is None:
         sys.exit("this benchmark drives the broker with kcat: apt-get install kcat")
@@ -19,7 +19,7 @@ def require() -> str:
 
 
 def write_lines(path: Path, count: int, size: int) -> None:
-    """`count` lines of `size` random letters each (kcat makes a record of each line), the same every time."""
+    """Write `count` lines of `size` random letters, the same every time; kcat sends a record per line."""
     letters = random.Random(7)
     block = ["".join(letters.choices(string.ascii_letters, k=size)) for _ in range(1000)]
     with path.open("w") as lines:

@@ -18,15 +18,15 @@ BACKOFF_S = 0.1
 
 
 async def ask_on(bootstrap: str, topic: str) -> None:
-    """One client."""
-    is_heard = False
+    """Request the topic's metadata repeatedly, as one client."""
+    has_response = False
     while True:
         try:
             async with Client(bootstrap) as client:
                 while True:
                     await client.request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]))
-                    if not is_heard:
-                        is_heard = True
+                    if not has_response:
+                        has_response = True
                         print("ready", flush=True)
                     await asyncio.sleep(BACKOFF_S)
         except MillstreamError:

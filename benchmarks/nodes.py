@@ -49,11 +49,11 @@ class Nodes:
 
     @property
     def bootstrap(self) -> str:
-        """Those that run."""
+        """The bootstrap servers: all running brokers."""
         return ",".join(self.brokers[id_].bootstrap for id_ in self._processes)
 
     def start(self, *ids: int) -> None:
-        """Start them, and wait until each has been told what it holds."""
+        """Start brokers, and wait until each has its partitions from the controller."""
         for id_ in ids:
             process = self._processes[id_] = subprocess.Popen(
                 self._commands[id_], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -61,17 +61,17 @@ class Nodes:
             before = self.brokers[id_]
             self.brokers[id_] = Broker(before.host, before.port, process.pid)
         for id_ in ids:
-            said = self._processes[id_].stdout
-            assert said is not None and said.readline().startswith("logd ready"), (
+            output = self._processes[id_].stdout
+            assert output is not None and output.readline().startswith("logd ready"), (
                 f"broker {id_} did not start"
             )
 
     def stop(self, id_: int) -> None:
-        """SIGTERM: it hands over first."""
+        """Stop a broker by SIGTERM: a controlled shutdown."""
         self._end(id_, signal.SIGTERM)
 
     def kill(self, id_: int) -> None:
-        """SIGKILL."""
+        """Kill a broker by SIGKILL."""
         self._end(id_, signal.SIGKILL)
 
     def _end(self, id_: int, number: signal.Signals) -> None:
@@ -87,21 +87,21 @@ class Nodes:
             self.kill(id_)
 
     def ask(self, question: Callable[[Admin], Awaitable[T]]) -> T:
-        """Ask the cluster."""
+        """Call `question` with an admin client of the cluster, and return its result."""
 
-        async def asked() -> T:
+        async def run() -> T:
             async with Client(self.bootstrap) as client:
                 return await question(Admin(client))
 
-        return asyncio.run(asked())
+        return asyncio.run(run())
 
     def create_topic(self, name: str, assignments: Mapping[int, Sequence[int]]) -> None:
-        """With its partitions on these brokers, the leader first; returns when all are in sync."""
+        """Create a topic with these replicas, the leader first. Return once all are in sync."""
         self.ask(lambda admin: admin.create_topics([NewTopic(name, assignments=assignments)]))
         self.until(lambda: self.leaders(name) == {index: ids[0] for index, ids in assignments.items()})
 
     def leaders(self, topic: str) -> dict[int, int]:
-        """The leader of each partition; -1 for nobody."""
+        """Return the leader of each partition, -1 if it has none."""
 
         async def question(admin: Admin) -> dict[int, int]:
             described = (await admin.describe_topics([topic]))[topic]
@@ -111,7 +111,7 @@ class Nodes:
 
     @staticmethod
     def until(holds: Callable[[], bool]) -> None:
-        """Look again and again."""
+        """Wait until `holds` returns True."""
         while not holds():
             time.sleep(0.01)
 
@@ -120,7 +120,7 @@ class Nodes:
 def started(
     folder: Path, settings: Mapping[str, object], *, count: int = 3, controller: int = 1
 ) -> Iterator[Nodes]:
-    """A cluster, of which this broker is the controller, and its end."""
+    """Run a cluster with this broker as its controller while the body runs."""
     with ExitStack() as stack:
         ensemble = stack.enter_context(Ensemble(folder / "zookeeper", tick_ms=TICK_MS))
         nodes = Nodes(folder, f"{ensemble.connect_string}/bench", count, settings)

@@ -1,9 +1,9 @@
-"""What many partitions cost: CPU and memory when idle, descriptors, and the latency of producing to one.
+"""The cost of many partitions: idle CPU and memory, descriptors, and the latency of producing to one.
 
     python -m benchmarks.partitions [--partitions N] [--seconds N] [--runs N]
 
-Every partition is written to once, so that none is only a name. Latency is that of one 1 KB record at a time,
-to one partition, with all the others there, and of the same broker with no other partition.
+Every partition has one record, so that each has a log. Latency is that of one 1 KB record at a time to one
+partition. It is measured with all the other partitions, and on a broker without them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ MANY, ONE = "bench-many", "bench-one"
 PRODUCES = 5_000
 """Requests of a counted run."""
 PAUSE_SECONDS = 0.001
-"""Between two of them: latency, not throughput."""
+"""Pause between two requests: the benchmark measures latency, not throughput."""
 
 
 def p99_ms(broker: Broker) -> float:
-    """The 99th percentile of a produce request's latency, ms."""
+    """Return the 99th percentile of a produce request's latency, in ms."""
     batch = build_batch([(1_700_000_000_000, None, b"v" * 1024, ())])
     frame = b"".join(encode_produce_request([(ONE, [(0, batch)])], 7, 1, "bench", acks=1))
     seconds = []

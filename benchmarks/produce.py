@@ -33,7 +33,7 @@ def cpu_of_kcat(broker: Broker, topic: str, lines: Path, **settings: str | int) 
 
 
 def batch_frame(topic: str) -> tuple[bytes, int]:
-    """A Produce frame (version 7, acks=1) with one batch of 1 KB records, and where the batch begins."""
+    """Return a Produce frame (version 7, acks=1) with one batch of 1 KB records, and the batch's position."""
     batch = build_batch([(1_700_000_000_000, None, b"v" * 1024, ())] * BATCH_RECORDS)
     chunks = encode_produce_request([(topic, [(0, batch)])], 7, 1, "bench", acks=1)
     frame = b"".join(chunks)
@@ -41,7 +41,7 @@ def batch_frame(topic: str) -> tuple[bytes, int]:
 
 
 def cpu_of_frames(host: str, port: int, pid: int, frame: bytes) -> float:
-    """CPU seconds of the server per GB of frames sent to it."""
+    """Return the server's CPU seconds per GB of frames sent to it."""
     with raw.connect(host, port) as connection:
         before = cpu_seconds(pid)
         raw.stream(connection, frame, FRAMES, in_flight=5)
@@ -50,7 +50,7 @@ def cpu_of_frames(host: str, port: int, pid: int, frame: bytes) -> float:
 
 
 def cpu_of_bare_loop(folder: Path, frame: bytes, batch_at: int) -> float:
-    """The same of the bare loop."""
+    """Return the CPU seconds per GB of the bare loop."""
     file = folder / "bare.log"
     command = [sys.executable, "-m", "benchmarks.bare", "receive", str(file), str(batch_at)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as bare:

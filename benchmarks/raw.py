@@ -12,14 +12,14 @@ _LENGTH = struct.Struct(">i")
 
 
 def connect(host: str, port: int) -> socket.socket:
-    """A blocking connection without Nagle's delay."""
+    """Return a blocking connection without Nagle's delay."""
     connection = socket.create_connection((host, port))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
 
 class Drain:
-    """Reads from a socket into one buffer, whatever comes."""
+    """A reader of responses from a socket, into one buffer."""
 
     def __init__(self, connection: socket.socket, size: int = 1 << 20) -> None:
         self._connection = connection
@@ -27,7 +27,10 @@ class Drain:
         self._view = memoryview(self._buffer)
 
     def exactly(self, count: int) -> memoryview:
-        """The next `count` bytes, of which the last buffer's worth is returned."""
+        """Read the next `count` bytes; they overwrite each other in the buffer.
+
+        Return its part up to `count`.
+        """
         left = count
         while left:
             piece = self._view[: min(left, len(self._buffer))]
@@ -38,7 +41,7 @@ class Drain:
         return self._view[:count]
 
     def frame(self) -> int:
-        """Read and forget one frame; its length."""
+        """Read and discard one frame. Return its length."""
         (length,) = _LENGTH.unpack(self.exactly(4))
         self.exactly(length)
         return int(length)
@@ -71,7 +74,7 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1) -> bool:
 
 
 def topic_ends(bootstrap: str, topic: str) -> list[int]:
-    """The end offsets of the topic's partitions."""
+    """Return the end offsets of the topic's partitions."""
 
     async def ask() -> list[int]:
         async with Client(bootstrap) as client:

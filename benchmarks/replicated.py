@@ -1,11 +1,11 @@
-"""What replication costs: partitions with one replica and with three, acks=all, on one machine.
+"""The cost of replication: partitions with one replica and with three, acks=all, on one machine.
 
     python -m benchmarks.replicated [--frames N] [--runs N] [--kafka JARS]
 
-The clients send prebuilt requests; each has its own partition, and five requests unanswered at a time between
-them all. With three replicas two followers copy and answer on the same cores: the rate is what this machine
-gives, the CPU what each process takes. With a folder of Apache Kafka's jars, which have to have had time to
-warm up, three of its brokers get the same requests afterwards.
+The clients send prebuilt requests; each client has its own partition, and `Kind` bounds its requests in
+flight. With three replicas, two followers replicate on the same cores: the rate is this machine's, the CPU
+that of each process. With a folder of Apache Kafka's jars, three of its brokers get the same requests
+afterwards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from kafka_client.wire.produce import encode_produce_request
 
 
 class Kind(NamedTuple):
-    """Of requests: records of 1 KB in a batch, how many requests to one of 1 MB, clients, unanswered each."""
+    """A kind of requests.
+
+    records: of 1 KB in a batch. times: factor of the number of requests. in_flight: requests of each client.
+    """
 
     name: str
     records: int
@@ -43,8 +46,8 @@ KINDS = (
 PARTITIONS = max(kind.clients for kind in KINDS)
 
 
-class Taken(NamedTuple):
-    """By one run: megabytes written and seconds, CPU seconds of the leader and of a follower."""
+class Cost(NamedTuple):
+    """The cost of one run: megabytes written, seconds, CPU seconds of the leader and of a follower."""
 
     megabytes: float
     seconds: float
@@ -52,8 +55,8 @@ class Taken(NamedTuple):
     follower: float
 
 
-def taken(nodes: Nodes, topic: str, kind: Kind, frames: int) -> Taken:
-    """Write so many requests with acks=all; a run ends when followers have everything."""
+def measure_run(nodes: Nodes, topic: str, kind: Kind, frames: int) -> Cost:
+    """Write `frames` requests with acks=all. Return the cost once the followers have all records."""
     batch = build_batch([(1_700_000_000_000, None, b"v" * 1024, ())] * kind.records)
     requests = [
         b"".join(encode_produce_request([(topic, [(index, batch)])], 7, 1, "bench", acks=-1))
@@ -64,11 +67,11 @@ def taken(nodes: Nodes, topic: str, kind: Kind, frames: int) -> Taken:
     write(nodes, requests, frames, kind.in_flight)
     seconds = time.perf_counter() - began
     used = {id_: cpu_seconds(broker.pid) - before[id_] for id_, broker in nodes.brokers.items()}
-    return Taken(len(batch) * frames / 1e6, seconds, used[1], (used[2] + used[3]) / 2)
+    return Cost(len(batch) * frames / 1e6, seconds, used[1], (used[2] + used[3]) / 2)
 
 
 def write(nodes: Nodes, requests: list[bytes], frames: int, in_flight: int) -> None:
-    """Each request on a connection of its own, in turn."""
+    """Send `frames` requests in turn, each partition's on a connection of its own."""
     leader = nodes.brokers[1]
     with ExitStack() as stack:
         connections = [stack.enter_context(raw.connect(leader.host, leader.port)) for _ in requests]
@@ -103,19 +106,22 @@ def main() -> None:
 
 
 def measure(report: Report, nodes: Nodes, who: str, frames: int, runs: int) -> None:
-    """The figures of one cluster."""
+    """Measure one cluster and add its figures to the report."""
     nodes.create_topic("one", dict.fromkeys(range(PARTITIONS), (1,)))
     nodes.create_topic("three", dict.fromkeys(range(PARTITIONS), (1, 2, 3)))
     for kind in KINDS:
-        taken_by = [
-            (taken(nodes, "one", kind, frames * kind.times), taken(nodes, "three", kind, frames * kind.times))
+        costs = [
+            (
+                measure_run(nodes, "one", kind, frames * kind.times),
+                measure_run(nodes, "three", kind, frames * kind.times),
+            )
             for _ in range(runs + 1)
         ]
-        show(report, who + kind.name, taken_by[1:])
+        show(report, who + kind.name, costs[1:])
 
 
-def show(report: Report, kind: str, runs: list[tuple[Taken, Taken]]) -> None:
-    """The figures of one kind of requests."""
+def show(report: Report, kind: str, runs: list[tuple[Cost, Cost]]) -> None:
+    """Add the figures of one kind of requests to the report."""
     ones, threes = zip(*runs, strict=True)
     report.add(f"{kind}: one replica, MB/s", [run.megabytes / run.seconds for run in ones])
     report.add("  three replicas, MB/s", [run.megabytes / run.seconds for run in threes])

@@ -28,7 +28,7 @@ class Report:
         self._table.add_column("target", justify="right")
 
     def add(self, figure: str, runs: Sequence[float], target: str = "") -> None:
-        """One row; `figure` names the unit."""
+        """Add a row; `figure` has the unit."""
         self._table.add_row(
             figure, _digits(median(runs)), _digits(min(runs)), _digits(max(runs)), str(len(runs)), target
         )

@@ -32,8 +32,8 @@ STEADY_S = 3.0
 RECORD = b"v" * 100
 
 
-class Heard:
-    """Acknowledgements of one producer."""
+class Acknowledgements:
+    """Acknowledgements of one producer's records."""
 
     def __init__(self, partitions: int) -> None:
         self.acknowledged = 0
@@ -42,21 +42,21 @@ class Heard:
         self._last = [time.perf_counter()] * partitions
 
     def acknowledge(self, partition: int) -> None:
-        """One more."""
+        """Count an acknowledged record of a partition."""
         now = time.perf_counter()
         self.longest_s = max(self.longest_s, now - self._last[partition])
         self._last[partition] = now
         self.acknowledged += 1
 
     def begin(self) -> None:
-        """From now on the longest pause counts."""
+        """Measure the longest pause from now on."""
         self.longest_s = 0.0
 
 
 class Load(Protocol):
-    """As a context manager."""
+    """A producer's load, as a context manager."""
 
-    heard: Heard
+    acknowledgements: Acknowledgements
 
     async def __aenter__(self) -> Self: ...
 
@@ -64,10 +64,10 @@ class Load(Protocol):
 
 
 class Ours:
-    """`BatchProducer`."""
+    """The load of a `BatchProducer`."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
-        self.heard = Heard(partitions)
+        self.acknowledgements = Acknowledgements(partitions)
         self._bootstrap = bootstrap
         self._topic = topic
         self._partitions = partitions
@@ -91,19 +91,19 @@ class Ours:
                 await (await producer.send(self._topic, partition, [(0, None, RECORD, ())]))
             except MillstreamError as error:
                 print(f"ours: {error}")
-                self.heard.errors += 1
+                self.acknowledgements.errors += 1
             else:
-                self.heard.acknowledge(partition)
+                self.acknowledgements.acknowledge(partition)
             await asyncio.sleep(PAUSE_S)
 
 
 class Librdkafka:
-    """By confluent-kafka."""
+    """The load of a confluent-kafka producer."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         from confluent_kafka import Producer
 
-        self.heard = Heard(partitions)
+        self.acknowledgements = Acknowledgements(partitions)
         self._topic = topic
         self._partitions = partitions
         self._producer = Producer(
@@ -126,10 +126,10 @@ class Librdkafka:
             partition = message.partition()
             waits[partition] = False
             if error is None:
-                self.heard.acknowledge(partition)
+                self.acknowledgements.acknowledge(partition)
             else:
                 print(f"librdkafka: {error}")
-                self.heard.errors += 1
+                self.acknowledgements.errors += 1
 
         while not self._is_over.is_set():
             for partition, is_waiting in enumerate(waits):
@@ -146,15 +146,15 @@ class Librdkafka:
 
 
 class Run:
-    """One cluster, restarted once."""
+    """A cluster whose brokers are restarted once."""
 
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
         self.stopped_s: list[float] = []
-        self.heard: dict[str, Heard] = {}
+        self.acknowledgements: dict[str, Acknowledgements] = {}
 
     def play(self) -> Run:
-        """Start, write, restart, and compare what is there with what was acknowledged."""
+        """Start, write, restart, and compare the records in the logs with the acknowledged ones."""
         with (
             tempfile.TemporaryDirectory() as name,
             started(Path(name), {"zookeeper.session.timeout.ms": 18_000}) as nodes,
@@ -173,21 +173,23 @@ class Run:
         async with loads["ours"], loads["librdkafka"]:
             await asyncio.sleep(STEADY_S)
             for load in loads.values():
-                load.heard.begin()
+                load.acknowledgements.begin()
             for id_ in BROKERS:
                 began = time.perf_counter()
                 await asyncio.to_thread(nodes.stop, id_)
                 self.stopped_s.append(time.perf_counter() - began)
                 await asyncio.to_thread(nodes.start, id_)
                 await self._in_sync(nodes, tuple(topics))
-        self.heard = {topic: load.heard for topic, load in loads.items()}
+        self.acknowledgements = {topic: load.acknowledgements for topic, load in loads.items()}
         async with Client(nodes.bootstrap) as client:
-            for topic, heard in self.heard.items():
+            for topic, acknowledgements in self.acknowledgements.items():
                 ends = await Admin(client).list_offsets(
                     dict.fromkeys((TopicPartition(topic, index) for index in replicas), "latest")
                 )
                 written = sum(end.offset for end in ends.values())
-                assert written == heard.acknowledged, f"{topic}: {written} there, {heard.acknowledged} told"
+                assert written == acknowledgements.acknowledged, (
+                    f"{topic}: {written} there, {acknowledgements.acknowledged} told"
+                )
 
     async def _in_sync(self, nodes: Nodes, topics: Sequence[str]) -> None:
         async with Client(nodes.bootstrap) as client:
@@ -212,10 +214,10 @@ def main() -> None:
     report = Report(f"{options.partitions} partitions for each producer, three brokers restarted in turn")
     report.add("a broker stops, the longest: s", [max(run.stopped_s) for run in runs])
     for name in ("ours", "librdkafka"):
-        heard = [run.heard[name] for run in runs]
-        report.add(f"{name}: records acknowledged", [each.acknowledged for each in heard])
-        report.add(f"{name}: errors", [each.errors for each in heard], "0")
-        report.add(f"{name}: longest pause of a partition, s", [each.longest_s for each in heard])
+        acknowledgements = [run.acknowledgements[name] for run in runs]
+        report.add(f"{name}: records acknowledged", [each.acknowledged for each in acknowledgements])
+        report.add(f"{name}: errors", [each.errors for each in acknowledgements], "0")
+        report.add(f"{name}: longest pause of a partition, s", [each.longest_s for each in acknowledgements])
     report.show()
 
 

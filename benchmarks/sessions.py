@@ -1,10 +1,10 @@
-"""What consumers of many partitions cost: a poll in a fetch session, and Metadata, by their number.
+"""The cost of consumers with many partitions: a poll in a fetch session, and Metadata, by their number.
 
     python -m benchmarks.sessions [--bootstrap-server HOST:PORT] [--partitions N,N] [--runs N]
 
-Figures are CPU microseconds of the broker per request. A session holds all partitions of a topic; polls do
-not wait, but for the last kind, where a record that is produced meanwhile ends the wait. With more active
-partitions than `millstream.open.files.max` opening their files is what is measured.
+Figures are CPU microseconds of the broker per request. A session has all partitions of a topic. Polls do
+not wait, except the last kind, in which a produced record ends the wait. With more active partitions than
+`millstream.open.files.max`, the figures show the opening of their files.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def wait_until_quiet(broker: Broker) -> None:
 
 
 def fill(broker: Broker, topic: str, partitions: int) -> None:
-    """One record in each."""
+    """Write one record to each partition."""
     with raw.connect(broker.host, broker.port) as connection:
         drain = raw.Drain(connection)
         for start in range(0, partitions, PARTITIONS_PER_PRODUCE):
@@ -109,7 +109,7 @@ def fill(broker: Broker, topic: str, partitions: int) -> None:
 
 
 def metadata(broker: Broker, topic: str) -> Callable[[], int]:
-    """Ask for the topic's metadata."""
+    """Return a function that requests the topic's metadata."""
     connection = raw.connect(broker.host, broker.port)
     drain = raw.Drain(connection, 1 << 24)
     frame = encode_request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), VERSION, 1, "bench")
@@ -122,7 +122,7 @@ def metadata(broker: Broker, topic: str) -> Callable[[], int]:
 
 
 def woken(broker: Broker, session: Session, topic: str, offset: int) -> Callable[[], None]:
-    """A poll that waits, and a record produced for one partition, which ends the wait."""
+    """Return a function that polls, and produces a record to one partition, which ends the wait."""
     connection = raw.connect(broker.host, broker.port)
     drain = raw.Drain(connection)
     frame = b"".join(encode_produce_request([(topic, [(0, RECORD)])], 7, 1, "bench", acks=1))
@@ -140,7 +140,7 @@ def woken(broker: Broker, session: Session, topic: str, offset: int) -> Callable
 
 
 def measure(broker: Broker, partitions: int) -> dict[str, float]:
-    """A run of each kind, by the kind's name."""
+    """Run each kind once. Return the figures by the kind's name."""
     topic = f"bench-sessions-{partitions}"
     if not raw.create_topic(broker.bootstrap, topic, partitions):
         fill(broker, topic, partitions)

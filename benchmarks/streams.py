@@ -41,7 +41,7 @@ TIMES = 3
 
 
 def flights() -> Iterable[NewRecord]:
-    """The flights as the demo's records, with the fields its application reads."""
+    """Yield the flights as the demo's records, with the fields its application reads."""
     encode = msgspec.json.Encoder().encode
     rows = chain.from_iterable(read_rows(packaged("flights.csv.zip")) for _ in range(TIMES))
     for line, (carrier, day, delay) in enumerate(rows):
@@ -50,7 +50,7 @@ def flights() -> Iterable[NewRecord]:
 
 
 async def fill(bootstrap: str) -> int:
-    """Write both topics; the number of flights."""
+    """Write both topics. Return the number of flights."""
     airlines: list[NewRecord] = []
     for row in packaged("airlines.csv").read_text(encoding="utf-8").splitlines()[1:]:
         carrier, name = row.split(",", 1)

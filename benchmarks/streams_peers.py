@@ -2,10 +2,10 @@
 
     python -m benchmarks.streams_peers [--cache DIR] [--records N] [--runs N] [--bootstrap-server HOST:PORT]
 
-Each peer gets an environment of its own below ``--cache``, filled by pip the first time, and runs as a
-process of its own with one partition; rounds alternate. ``stateless`` changes each value and keeps half of
-them; ``count`` counts by key in RocksDB with a changelog, and writes each new count. Counted are all records
-but the first tenth, so that neither a start nor a rebalance weighs.
+Each peer has an environment of its own below ``--cache``, filled by pip the first time, and a process of its
+own with one partition. Rounds alternate. ``stateless`` changes each value and drops half of them. ``count``
+counts by key in RocksDB with a changelog, and writes each new count. Figures exclude the first tenth of the
+records, and with it the start and the rebalance.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ CHUNK = 5000
 
 
 class Peer(NamedTuple):
-    """What is measured: its program, what pip installs for it (nothing: it runs in this environment), and
-    the part of the records it gets, so that the slow ones end.
+    """A library to measure.
+
+    needs: its requirements for pip; if empty, it runs in this environment. share: the part of the records it
+    gets, smaller for slow libraries.
     """
 
     name: str
@@ -54,14 +56,14 @@ PEERS = (
 
 
 class Figures(NamedTuple):
-    """Of one run: records per second, and per CPU second of its process."""
+    """The figures of one run: records per second, and per CPU second of its process."""
 
     by_clock: float
     by_cpu: float
 
 
 def python_of(peer: Peer, cache: Path) -> Path:
-    """Its interpreter; the environment is made where it is missing."""
+    """Return the peer's interpreter. Create its environment if it is missing."""
     if not peer.needs:
         return Path(sys.executable)
     folder = cache / peer.name
@@ -87,15 +89,15 @@ async def fill(bootstrap: str, count: int) -> None:
 
 
 def run(peer: Peer, python: Path, work: str, bootstrap: str, records: int) -> Figures:
-    """One run from the beginning of the topic, with a group and a state folder of its own."""
+    """Run a peer from the beginning of the topic, with a group and a state folder of its own."""
     program = PROGRAMS / f"{peer.name}_app.py"
     environment = {**os.environ, "PYTHONPATH": os.getcwd() if not peer.needs else ""}
     with tempfile.TemporaryDirectory() as folder:
         application = f"{peer.name}-{work}-{uuid.uuid4().hex[:8]}"
         command = [str(python), str(program), work, bootstrap, application, folder, str(records)]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    told = json.loads(done.stdout.splitlines()[-1])
-    return Figures(told["records"] / told["seconds"], told["records"] / told["cpu"])
+    result = json.loads(done.stdout.splitlines()[-1])
+    return Figures(result["records"] / result["seconds"], result["records"] / result["cpu"])
 
 
 def main() -> None:
@@ -122,12 +124,14 @@ def show(work: str, runs: int, records: int, pythons: dict[Peer, Path], bootstra
             figures[peer].append(run(peer, python, work, bootstrap, int(records * peer.share)))
     report = Report(f"streams: {work}, one partition, one process")
     ours = median(each.by_cpu for each in figures[PEERS[0]])
-    for peer, found in figures.items():
-        report.add(f"{peer.name}: records per second", [each.by_clock for each in found])
-        report.add(f"{peer.name}: records per CPU second", [each.by_cpu for each in found])
+    for peer, runs_of_peer in figures.items():
+        report.add(f"{peer.name}: records per second", [each.by_clock for each in runs_of_peer])
+        report.add(f"{peer.name}: records per CPU second", [each.by_cpu for each in runs_of_peer])
         if peer.needs:
             target = "≥ 20" if peer.name == "faust" else ""
-            report.add(f"millstream / {peer.name}, by CPU", [ours / each.by_cpu for each in found], target)
+            report.add(
+                f"millstream / {peer.name}, by CPU", [ours / each.by_cpu for each in runs_of_peer], target
+            )
     report.show()
 
 

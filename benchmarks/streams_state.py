@@ -75,8 +75,8 @@ def _in_a_process(options: argparse.Namespace) -> dict[str, float]:
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.streams_state", *arguments], stdout=subprocess.PIPE, check=True
         )
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
 
 
 def _measure(options: argparse.Namespace, folder: Path) -> dict[str, float]:
@@ -112,7 +112,7 @@ def _measure(options: argparse.Namespace, folder: Path) -> dict[str, float]:
 
 
 def _commits(keys: int, stores: int) -> Iterator[tuple[int, range]]:
-    """A store's number, and the numbers of the keys that a commit puts into it."""
+    """Yield a store's number, and the numbers of the keys that a commit puts into it."""
     for first in range(0, keys, COMMIT * stores):
         for store in range(stores):
             yield store, range(first + store, min(first + COMMIT * stores, keys), stores)
@@ -123,13 +123,13 @@ def _key(number: int) -> str:
 
 
 def _fill(stores: list[Any], keys: int) -> float:
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     for at, (store, numbers) in enumerate(_commits(keys, len(stores))):
         put = stores[store].put
         for number in numbers:
             put(_key(number), number, number)
         _commit(stores[store], at)
-    return time.perf_counter() - begun
+    return time.perf_counter() - started_at
 
 
 def _commit(store: Any, checkpoint: int) -> None:
@@ -148,25 +148,25 @@ def _restore(stores: list[CachedStore], keys: int) -> float:
         records = [(n, _key(n).encode(), n.to_bytes(8, "big"), ()) for n in numbers]
         batch = memoryview(build_batch(records, base_offset=restore.position))
         fetched = Fetched(tp, restore.position, restore.position + len(records), batch)
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         restore.apply(fetched)
-        seconds += time.perf_counter() - begun
+        seconds += time.perf_counter() - started_at
     return seconds
 
 
 def _read(stores: list[Any], numbers: Iterable[int]) -> float:
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     for at, number in enumerate(numbers):
         stores[number % len(stores)].get(_key(number))
         if at % SHRINK == 0:
             for store in stores:
                 store.shrink()
-    return time.perf_counter() - begun
+    return time.perf_counter() - started_at
 
 
 def _change(stores: list[Any], keys: int, chance: random.Random) -> float:
-    """Seconds of reading keys at random and writing them anew, with commits as when they were filled."""
-    begun = time.perf_counter()
+    """Return the seconds of reading random keys and writing new values, with commits as in `_fill`."""
+    started_at = time.perf_counter()
     for done in range(UPDATES):
         number = chance.randrange(keys)
         store, key = stores[number % len(stores)], _key(number)
@@ -174,7 +174,7 @@ def _change(stores: list[Any], keys: int, chance: random.Random) -> float:
         if (done + 1) % COMMIT == 0:
             for each in stores:
                 _commit(each, keys + done)
-    return time.perf_counter() - begun
+    return time.perf_counter() - started_at
 
 
 def _kernel_says(name: str) -> int:

@@ -45,7 +45,7 @@ def assignments(partitions: int, *, is_spread: bool) -> Mapping[int, Sequence[in
 
 
 async def written(client: Client, node: int, topic: str, indexes: Sequence[int]) -> list[int]:
-    """Those of the partitions that took a record with acks=all."""
+    """Return the partitions that accepted a record with acks=all."""
     request = ProduceRequest(
         acks=-1,
         timeout_ms=5_000,
@@ -106,20 +106,20 @@ class Steady:
                 self.seconds.append(time.perf_counter() - began)
                 await asyncio.sleep(PAUSE_S)
 
-    def taken(self) -> list[float]:
-        """Those since it was asked last."""
+    def take_seconds(self) -> list[float]:
+        """Return the seconds since the last call."""
         seconds, self.seconds = self.seconds, []
         return seconds
 
     async def stop(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
 
 @contextmanager
 def asking(nodes: Nodes, clients: int) -> Iterator[None]:
-    """So many clients, half of them at each broker that lives."""
+    """Run `clients` clients, half of them at each surviving broker."""
     with ExitStack() as stack:
         for id_ in OTHERS if clients else ():
             bootstrap = nodes.brokers[id_].bootstrap
@@ -143,12 +143,12 @@ def end(process: subprocess.Popen[str]) -> None:
 
 
 def p99_ms(seconds: Sequence[float]) -> float:
-    """The 99th percentile, in ms."""
+    """Return the 99th percentile, in ms."""
     return sorted(seconds)[len(seconds) * 99 // 100] * 1e3
 
 
 class Run:
-    """One cluster, of which one broker is killed once."""
+    """A cluster of which one broker is killed once."""
 
     def __init__(self, options: argparse.Namespace, *, is_controller: bool) -> None:
         self._options = options
@@ -177,11 +177,11 @@ class Run:
         async with Client(bootstrap) as client:
             steady = Steady(bootstrap)
             await asyncio.sleep(5)
-            self.p99_before_ms = p99_ms(steady.taken())
+            self.p99_before_ms = p99_ms(steady.take_seconds())
             began = time.perf_counter()
             nodes.kill(KILLED)
             seconds = await all_written(client, self._options.partitions, began)
-            self.p99_during_ms = p99_ms(steady.taken())
+            self.p99_during_ms = p99_ms(steady.take_seconds())
             await steady.stop()
         self.last_s = seconds[-1]
         self.first_s = seconds[0]

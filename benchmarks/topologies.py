@@ -9,7 +9,7 @@ FLIGHTS, AIRLINES, OUTPUT = "flights", "airlines", "airline-delays"
 
 
 def join() -> Topology:
-    """The demo's join alone: every flight with its airline's name, written out."""
+    """Return the demo's join alone, which writes every flight with its airline's name."""
     builder = StreamsBuilder(key_serde=str)
     airlines = builder.table(AIRLINES, value_serde=demo.Airline)
     flights = builder.stream(FLIGHTS, value_serde=demo.Flight)
@@ -18,12 +18,12 @@ def join() -> Topology:
 
 
 def count() -> Topology:
-    """Flights counted by airline, as bytes: what the engine and its store cost by themselves."""
+    """Return a count of flights by airline, as bytes, which shows the cost of the engine and its store."""
     builder = StreamsBuilder(key_serde=str, value_serde=bytes)
     builder.stream(FLIGHTS).group_by_key().count(store="counts").to_stream().to(OUTPUT, value_serde=int)
     return builder.build()
 
 
 def delays() -> Topology:
-    """The demo's whole application: join, and a windowed aggregation by airline and day."""
+    """Return the demo's topology: a join, and a windowed aggregation by airline and day."""
     return demo.topology()

@@ -1,5 +1,7 @@
-"""What transactions cost a producer: confluent-kafka writing 1 KB records to 10 partitions, in transactions
-of one second each, against the same idempotent producer without transactions; in turns.
+"""The cost of transactions for a producer, compared with the idempotent producer without transactions.
+
+Both are confluent-kafka's and write 1 KB records to 10 partitions, one of them in transactions of one second.
+Runs of both kinds alternate.
 
     python -m benchmarks.transactions [--bootstrap-server HOST:PORT] [--runs N]
 """
@@ -80,22 +82,25 @@ def without(bootstrap: str) -> tuple[int, float]:
 
 
 def within(bootstrap: str, commits: list[float]) -> tuple[int, float]:
-    """(records, seconds) in transactions; adds the milliseconds each commit took, with its flush."""
+    """Return (records, seconds) in transactions.
+
+    Add the milliseconds of each commit, with its flush, to `commits`.
+    """
     load = Load(bootstrap, f"bench-{uuid.uuid4()}")
     load.producer.init_transactions()
     started = time.perf_counter()
     for _ in range(TRANSACTIONS):
-        begun = time.perf_counter()
+        begin = time.perf_counter()
         load.producer.begin_transaction()
-        load.write(SECONDS - (time.perf_counter() - begun))
-        asked = time.perf_counter()
+        load.write(SECONDS - (time.perf_counter() - begin))
+        committed_at = time.perf_counter()
         load.producer.commit_transaction()
-        commits.append((time.perf_counter() - asked) * 1000)
+        commits.append((time.perf_counter() - committed_at) * 1000)
     return load.acknowledged, time.perf_counter() - started
 
 
 class Series:
-    """Records per second, and CPU seconds of the broker per million records, of one way to write."""
+    """The figures of one way to write: records/s, and the broker's CPU seconds per million records."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -110,7 +115,7 @@ class Series:
         self.cpu.append((cpu_seconds(self._pid) - before) * 1e6 / records)
 
     def ratios(self, to: Series) -> list[float]:
-        """Each rate against the mean of the two of `to` around it."""
+        """Return the ratio of each rate to the mean of the two rates of `to` around it."""
         around = zip(to.rates, to.rates[1:], strict=False)
         return [rate / mean(pair) for rate, pair in zip(self.rates, around, strict=True)]
 

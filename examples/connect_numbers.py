@@ -49,17 +49,17 @@ def numbers(config: NumbersConfig, state: dict[str, Any]) -> Iterator[SourceReco
 class TotalsConfig(Config):
     """Adds up a topic's numbers, per key."""
 
-    file: str = setting("Where the totals are kept, as JSON.", importance="HIGH")
+    file: str = setting("Where the totals are stored, as JSON.", importance="HIGH")
 
 
 class TotalsTask(SinkTask):
-    """Totals and offsets are in one file, so a record that comes again is known and counts once."""
+    """A task that stores totals and offsets in one file, so that a redelivered record counts once."""
 
     def start(self, config: Mapping[str, str]) -> None:
         self._path = Path(TotalsConfig.parse(config).file)
-        kept = json.loads(self._path.read_text()) if self._path.exists() else {}
-        self._totals: dict[str, int] = kept.get("totals", {})
-        self._next: dict[str, int] = kept.get("next", {})
+        stored = json.loads(self._path.read_text()) if self._path.exists() else {}
+        self._totals: dict[str, int] = stored.get("totals", {})
+        self._next: dict[str, int] = stored.get("next", {})
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         for record in records:
@@ -80,5 +80,5 @@ class Totals(SinkConnector):
     task_class = TotalsTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One task, whatever `tasks.max` says: there is one file."""
+        """Return one config, whatever `tasks.max` is, as there is one file."""
         return [self.config]

@@ -17,7 +17,7 @@ from streams import Materialized, StreamsBuilder, TimeWindows, Topology, Windowe
 
 
 class Flight(msgspec.Struct, frozen=True):
-    """One departure; no ``dep_time`` means it was cancelled. Other fields are skipped unread."""
+    """A flight; without ``dep_time`` it was cancelled. Other fields are not parsed."""
 
     dep_time: float | None = None
     dep_delay: float | None = None
@@ -28,7 +28,7 @@ class Airline(msgspec.Struct, frozen=True):
 
 
 class Day(msgspec.Struct):
-    """One airline's day, as it is written out."""
+    """The result of an airline's day."""
 
     airline: str = ""
     name: str = ""

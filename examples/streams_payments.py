@@ -37,7 +37,7 @@ class Rates:
 
 @asynccontextmanager
 async def connected() -> AsyncGenerator[Rates, None]:
-    """One connection for all the calls of an instance; what is behind the yield ends it."""
+    """Yield the connection for all calls of an instance; code after the yield would close it."""
     yield Rates()
 
 
@@ -46,7 +46,7 @@ async def in_euros(payment: Payment, rates: Rates) -> Payment:
 
 
 def scores(payments: list[Payment]) -> list[Payment]:
-    """One call for many payments: this is where a model's ``predict`` would be."""
+    """Score many payments in one call; a model's ``predict`` would be called here."""
     largest = max(payment.euros for payment in payments)
     return [replace(payment, score=payment.euros / max(largest, 1000.0)) for payment in payments]
 

@@ -39,8 +39,8 @@ def measure(bootstrap: str, query: Query, events: Sequence[Event], runs: int) ->
     return results
 
 
-def parsed(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """The options; `queries` is a list of `Query`."""
+def parsed(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the parsed options; `queries` is a list of `Query`."""
 
     def queries(names: str) -> list[Query]:
         for name in names.split(","):
@@ -52,12 +52,12 @@ def parsed(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--queries", type=queries, default=list(QUERIES.values()), help="q0,q5 and so on")
     parser.add_argument("--events", type=int, default=EVENTS, help="persons, auctions and bids together")
     parser.add_argument("--seed", type=int, default=1, help="of the events")
-    return parser.parse_args(given)
+    return parser.parse_args(argv)
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    options = parsed(given)
+    options = parsed(argv)
     events = list(generate(options.events, seed=options.seed))
     speed = Report(f"Nexmark, {options.events:,} events: records per s")
     cost = Report(f"Nexmark, {options.events:,} events: CPU s per million records")

@@ -35,12 +35,12 @@ def q11() -> Topology:
 
 
 def now_ms() -> int:
-    """The clock's time, ms since the epoch."""
+    """Return the clock's time, in ms since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 def q12(clock: Callable[[], int] = now_ms) -> Topology:
-    """How many bids a person makes in each 10 s of processing time: `clock`, read as a bid is taken in.
+    """Count the bids of a person in each 10 s of processing time; `clock` is read at each bid.
 
     Key: `bidder start`, in ms. Which window a bid is in depends on the run; each is in exactly one.
     """

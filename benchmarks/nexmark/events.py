@@ -60,7 +60,7 @@ Event: TypeAlias = Person | Auction | Bid
 
 
 def topic_and_key(event: Event) -> tuple[str, int]:
-    """Where an event goes, and its key there."""
+    """Return the topic of an event and its key."""
     if isinstance(event, Bid):
         return BIDS, event.auction
     return (AUCTIONS if isinstance(event, Auction) else PERSONS), event.id

@@ -1,9 +1,10 @@
-"""Events as Nexmark's generator makes them: of 50 the first is a person, then come 3 auctions and 46 bids.
+"""Events like those of Nexmark's generator: of every 50, the first is a person, then come 3 auctions and 46
+bids.
 
-Half the bids go to one auction of the last hundred, three of four auctions are of one seller and three of
-four bids of one bidder of the last hundred people; the others are spread over those who are active. Some
-name people and auctions that come only a little later. Lengths and prices are spread as Nexmark's are; the
-numbers drawn are Python's, so the same seed gives the same events, but not those of the Java generator.
+Half the bids are for one auction of the last hundred. Three of four auctions have the same seller and three
+of four bids the same bidder, one of the last hundred people. The others are spread over the active ones. Some
+refer to people and auctions that come only a little later. Lengths and prices have Nexmark's distributions.
+The random numbers are Python's, so equal seeds give equal events, but not those of the Java generator.
 """
 
 from __future__ import annotations
@@ -58,13 +59,15 @@ _STATES = ["AZ", "CA", "ID", "OR", "WA", "WY"]
 
 
 def longest_auction(events_per_second: int = EVENTS_PER_SECOND) -> timedelta:
-    """No auction is open longer: twice the time in which as many auctions begin as are open on average."""
+    """Return the longest duration of an auction: twice the time in which as many begin as are open on
+    average.
+    """
     events = _OPEN_AUCTIONS * PERIOD // AUCTIONS_PER_PERSON
     return timedelta(milliseconds=2 * (events * 1000 // events_per_second + 1))
 
 
 def generate(count: int, *, seed: int = 1, events_per_second: int = EVENTS_PER_SECOND) -> Iterator[Event]:
-    """So many events in order of time, the first at `BASE_TIME`."""
+    """Yield `count` events in order of time, the first at `BASE_TIME`."""
     draw = _Draw(Random(seed), int(longest_auction(events_per_second) / timedelta(milliseconds=1)))
     for number in range(count):
         time = BASE_TIME + number * 1000 // events_per_second
@@ -128,7 +131,7 @@ class _Draw:
         )
 
     def _person_of(self, last: int, cold: float, *, hot: int) -> int:
-        """The id of an active person, or of the hot one: sellers and bidders have each their own."""
+        """Return the id of an active person, or of the hot one; sellers and bidders have one each."""
         if self.random.random() >= cold:
             return FIRST_ID + last // _HOT_BATCH * _HOT_BATCH + hot
         return FIRST_ID + self.random.randrange(max(last + 1 - _ACTIVE_PEOPLE, 0), last + 1 + _LEAD)

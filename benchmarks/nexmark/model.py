@@ -1,8 +1,8 @@
-"""What must come out of each query in the end, in plain Python and without `streams`.
+"""The expected results of each query, computed in plain Python without `streams`.
 
-Each query is a function of all events, in order of time. An answer is a dict: of q0 to q2 it counts the
-rows, as `row` writes them; of the others it has the last value of each key, but for q12, where it has the
-bids of each bidder: which windows they are in is up to the clock. Values are what JSON has.
+Each query is a function of all events, in order of time. An answer is a dict. For q0 to q2 it counts the rows
+that `row` returns; for the others it has the last value of each key. For q12 it has the bids of each bidder,
+as their windows depend on the clock. Values are JSON values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _as_json = msgspec.json.Encoder(order="sorted").encode
 
 
 def row(key: Any, value: Any) -> tuple[Any, bytes]:
-    """A row that can be counted."""
+    """Return a row in a hashable form, to be counted."""
     return key, _as_json(value)
 
 
@@ -41,12 +41,12 @@ def _persons(events: Events) -> dict[int, Person]:
 
 
 def q0(events: Events) -> Answer:
-    """All bids."""
+    """Count all bids."""
     return Counter(row(bid.auction, bid) for bid in _bids(events))
 
 
 def q1(events: Events) -> Answer:
-    """All bids with prices in euros."""
+    """Count all bids with prices in euros."""
     return Counter(
         row(bid.auction, msgspec.to_builtins(bid) | {"price": round(bid.price * 0.908)})
         for bid in _bids(events)

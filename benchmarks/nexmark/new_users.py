@@ -26,10 +26,10 @@ class NewSeller(msgspec.Struct, frozen=True, gc=False):
 
 
 def q8() -> Topology:
-    """A join of two windowed tables: people by id, and the number of auctions by seller, of each 10 s.
+    """Join two windowed tables: people by id, and the number of auctions by seller, of each 10 s.
 
-    Key: `person window`. Rows are updates, told as soon as both sides are there; of one key the last is
-    valid. There is no grace, so what is out of order and comes after its window's end is dropped.
+    Key: `person window`. Rows are updates, sent once both sides exist; the last row of a key is valid.
+    There is no grace, so an event that arrives after its window's end is dropped.
     """
     builder = StreamsBuilder(key_serde=int)
     windows = TimeWindows(SIZE)

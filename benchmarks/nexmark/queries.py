@@ -32,12 +32,12 @@ class WrongAnswerError(Exception):
 
 
 def counted(rows: Rows) -> Answer:
-    """Every row counts."""
+    """Return the count of each row."""
     return Counter(model.row(key, msgspec.to_builtins(value)) for key, value in rows)
 
 
 def last(rows: Rows) -> Answer:
-    """The last value of each key; None deletes."""
+    """Return the last value of each key; None deletes the key."""
     table: Answer = {}
     for key, value in rows:
         if value is None:
@@ -48,7 +48,7 @@ def last(rows: Rows) -> Answer:
 
 
 def bids_of_bidders(rows: Rows) -> Answer:
-    """The sums over all windows of a bidder, from keys `bidder start`."""
+    """Return each bidder's sum over all windows, from keys `bidder start`."""
     sums: Counter[str] = Counter()
     for key, bids in last(rows).items():
         sums[key.split()[0]] += bids
@@ -57,7 +57,7 @@ def bids_of_bidders(rows: Rows) -> Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """`answer` makes of the output what `model` makes of the events."""
+    """A query. `answer` converts its output to the form that `model` returns for the events."""
 
     name: str
     title: str
@@ -72,13 +72,13 @@ class Query:
         return f"nexmark-{self.name}"
 
     def check(self, rows: Rows, events: Sequence[Event]) -> int:
-        """Compare an output with the model's; raises `WrongAnswerError`. How much was compared."""
-        found, expected = self.answer(rows), self.model(events)
-        if found != expected:
-            keys = [key for key in {**expected, **found} if found.get(key) != expected.get(key)]
+        """Compare an output with the model's. Return the number of compared rows. Raises WrongAnswerError."""
+        actual, expected = self.answer(rows), self.model(events)
+        if actual != expected:
+            keys = [key for key in {**expected, **actual} if actual.get(key) != expected.get(key)]
             raise WrongAnswerError(
                 f"{self.name}: {len(keys)} of {len(expected)} are wrong, first {keys[0]!r}: "
-                f"{found.get(keys[0])!r} instead of {expected.get(keys[0])!r}"
+                f"{actual.get(keys[0])!r} instead of {expected.get(keys[0])!r}"
             )
         return len(expected)
 

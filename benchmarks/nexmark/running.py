@@ -32,7 +32,7 @@ class TopicExistsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What one run of an application took: from when its tasks run to its end, and of CPU all in all."""
+    """The cost of one run of an application: seconds from its tasks' start to its end, and CPU seconds."""
 
     seconds: float
     cpu_seconds: float
@@ -95,7 +95,7 @@ def run_application(bootstrap: str, query: Query, state: Path) -> Used:
 
 
 def _time_of_running(process: subprocess.Popen[bytes]) -> float:
-    """When the application's tasks first ran; reads to the end of what it says, so that it never waits."""
+    """Return when the application's tasks first ran. Read its output to the end, so that it never blocks."""
     assert process.stdout is not None
     began: float | None = None
     for line in process.stdout:

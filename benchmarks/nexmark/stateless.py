@@ -15,7 +15,7 @@ EVERY = 123
 
 
 class Price(msgspec.Struct, frozen=True, gc=False):
-    """What q2 tells of a bid."""
+    """The result of q2 for a bid."""
 
     auction: int
     price: int

@@ -19,7 +19,7 @@ from benchmarks.nexmark.generator import longest_auction
 from streams import JoinWindows, KTable, StreamsBuilder, Topology
 
 LONGEST = longest_auction()
-"""Of the events as they are unless their generator is told otherwise."""
+"""The longest auction at the generator's default rate of events."""
 SALES = 10
 """How many of a seller's last sales q6 looks at."""
 
@@ -32,7 +32,7 @@ class WinningBid(msgspec.Struct, frozen=True, gc=False):
 
 
 class Total(msgspec.Struct, gc=False):
-    """Of a category's winning bids."""
+    """The sum and the number of a category's winning bids."""
 
     price: int = 0
     auctions: int = 0
@@ -68,8 +68,9 @@ def _rank(offer: WinningBid) -> tuple[int, int, int]:
 
 
 def q4(longest: timedelta = LONGEST) -> Topology:
-    """The average of the winning bids' prices in each category; key: the category. Updates, as said above:
-    an auction counts from its first bid on, and is taken back and added when it gets a higher one.
+    """Compute the average price of the winning bids in each category; the key is the category.
+
+    Results are updates: an auction counts from its first bid on, and a higher bid replaces its price.
     """
 
     def add(category: int, price: int, total: Total) -> Total:
@@ -91,10 +92,11 @@ def q4(longest: timedelta = LONGEST) -> Topology:
 
 
 def q6(longest: timedelta = LONGEST) -> Topology:
-    """The average of the winning bids' prices in each seller's last ten auctions; key: the seller.
+    """Compute the average price of the winning bids in each seller's last ten auctions; the key is the
+    seller.
 
-    The last are those that expire last, of one time those with the higher ids. Updates: an auction counts
-    from its first bid on, also while it runs.
+    The last auctions are those that expire last; at equal times the higher id is later. Results are updates:
+    an auction counts from its first bid on, also while it runs.
     """
 
     def sale(auction: int, offer: WinningBid) -> tuple[int, Sale]:
@@ -123,8 +125,9 @@ def q6(longest: timedelta = LONGEST) -> Topology:
 
 
 def q9(longest: timedelta = LONGEST) -> Topology:
-    """Each auction with its winning bid; key: the auction's id. Updates, as said above; auctions without
-    bids have no row.
+    """Join each auction with its winning bid; the key is the auction's id.
+
+    Results are updates, as above. Auctions without bids have no row.
     """
     builder = StreamsBuilder(key_serde=int)
     _winning_bids(builder, longest).to_stream().to("nexmark-q9", value_serde=WinningBid)

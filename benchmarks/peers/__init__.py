@@ -1,6 +1,7 @@
-"""The programs `benchmarks.streams_peers` runs, one per library, each a file that needs nothing else of ours.
+"""The programs that `benchmarks.streams_peers` runs, one file per library, independent of our packages.
 
-Each is started as `PROGRAM WORK BOOTSTRAP APPLICATION FOLDER RECORDS`, takes in so many records of the
-topic `records`, and prints one line of JSON, `{"seconds": ..., "cpu": ..., "records": ...}`: wall clock and
-CPU time of the process between the first `WARM` records and the last, and how many records that was.
+Each is started as `PROGRAM WORK BOOTSTRAP APPLICATION FOLDER RECORDS`, reads `RECORDS` records of the topic
+`records`, and prints one line of JSON, `{"seconds": ..., "cpu": ..., "records": ...}`. `records` counts the
+records from after the first `WARM` to the last one. `seconds` and `cpu` are wall clock and CPU time of the
+process for these records.
 """

@@ -36,7 +36,7 @@ done = 0
 
 
 def note() -> None:
-    """A record more; the last one ends the program, after what Faust still has to send."""
+    """Count a record. The last one prints the result and ends the program."""
     global done
     done += 1
     if done in (int(total * WARM), total):
@@ -44,13 +44,13 @@ def note() -> None:
     if done == total:
         (began, cpu_began), (ended, cpu_ended) = times
         counted = total - int(total * WARM)
-        told = {"seconds": ended - began, "cpu": cpu_ended - cpu_began, "records": counted}
-        os.write(1, json.dumps(told).encode())  # sys.stdout is Faust's log
+        result = {"seconds": ended - began, "cpu": cpu_ended - cpu_began, "records": counted}
+        os.write(1, json.dumps(result).encode())  # sys.stdout is Faust's log
         os._exit(0)
 
 
 async def stateless(stream: Any) -> None:
-    """Upper case, and half of it kept."""
+    """Convert values to upper case and drop half of them."""
     async for key, value in stream.items():
         upper = value.decode().upper()
         if upper[0] < "N":
@@ -59,7 +59,7 @@ async def stateless(stream: Any) -> None:
 
 
 async def count(stream: Any) -> None:
-    """How often each key came, told at each record."""
+    """Count the records of each key, and send the count at each record."""
     async for key, _ in stream.items():
         name = key.decode()
         counts[name] += 1

@@ -26,7 +26,7 @@ def stateless() -> Topology:
 
 
 def count() -> Topology:
-    """How often each key came, told at each record."""
+    """Count the records of each key, and send the count at each record."""
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     counts = builder.stream("records").group_by_key().count(store=Materialized(name="counts", caching=False))
     counts.to_stream().to("millstream-count", value_serde=int)
@@ -44,18 +44,18 @@ async def _measure(work: str, bootstrap: str, application: str, folder: str, rec
         state_dir=folder,
         replication_factor=1,
     )
-    begun: tuple[float, float, int] | None = None
+    start: tuple[float, float, int] | None = None
     async with app:
         while (done := app.summary()["records_in"]) < records:
-            if begun is None and done >= records * WARM:
-                begun = time.perf_counter(), time.process_time(), done
+            if start is None and done >= records * WARM:
+                start = time.perf_counter(), time.process_time(), done
             await asyncio.sleep(0.005)
         ended = time.perf_counter(), time.process_time(), done
-    assert begun is not None, "it was over before it was looked at: take more records"
-    seconds, cpu, counted = (end - start for end, start in zip(ended, begun, strict=True))
+    assert start is not None, "it was over before it was looked at: take more records"
+    seconds, cpu, counted = (end - begin for end, begin in zip(ended, start, strict=True))
     print(json.dumps({"seconds": seconds, "cpu": cpu, "records": counted}), flush=True)
 
 
 if __name__ == "__main__":
-    _, asked, at, group, state, total = sys.argv
-    asyncio.run(_measure(asked, at, group, state, int(total)))
+    _, work, at, group, state, total = sys.argv
+    asyncio.run(_measure(work, at, group, state, int(total)))

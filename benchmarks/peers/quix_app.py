@@ -17,17 +17,17 @@ done = 0
 
 
 def stateless(frame: Any) -> Any:
-    """Upper case, and half of it kept."""
+    """Convert values to upper case and drop half of them."""
     return frame.apply(str.upper).filter(lambda value: value[0] < "N")
 
 
 def count(frame: Any) -> Any:
-    """How often each key came, told at each record."""
+    """Count the records of each key, and send the count at each record."""
 
     def counted(value: str, state: State) -> int:
-        seen = state.get("count", 0) + 1
-        state.set("count", seen)
-        return int(seen)
+        count = state.get("count", 0) + 1
+        state.set("count", count)
+        return int(count)
 
     return frame.apply(counted, stateful=True)
 
@@ -60,5 +60,5 @@ def main(work: str, bootstrap: str, application: str, folder: str, total: int) -
 
 
 if __name__ == "__main__":
-    _, asked, at, group, state, records = sys.argv
-    main(asked, at, group, state, int(records))
+    _, work, at, group, state, records = sys.argv
+    main(work, at, group, state, int(records))

@@ -3,16 +3,15 @@
     python -m benchmarks.streams_kafka --kafka JARS [--broker kafka|logd|own] [--only tumbling,sessions]
         [--guarantee at_least_once|exactly_once_v2|both] [--runs N] [--scale F]
 
-JARS is the folder of Apache Kafka's jars, Kafka Streams' among them; javac is needed, too. One instance with
-one thread each, caches of the same size, at least once with a commit every second unless said otherwise.
-Figures are of the steady part: between 30 % and 95 % of the records, when a JVM is warm. Counted are the
-records that jobs begin with; what passes internal topics comes on top on both sides. Each run has a group, a
-state folder and internal topics of its own. ``--broker own``: Millstream over logd and Kafka Streams over
-Apache Kafka.
+JARS is the folder of Apache Kafka's jars with Kafka Streams; javac is needed, too. Each side runs one
+instance with one thread, caches of the same size, and at least once with a commit every second by default.
+Figures are those of the steady part, between 30 % and 95 % of the records, when a JVM is warm. They count the
+jobs' input records, not the records of internal topics. Each run has a group, a state folder and internal
+topics of its own. ``--broker own`` runs Millstream over logd and Kafka Streams over Apache Kafka.
 
-``--guarantee both`` measures what exactly once costs: each side runs each job under both guarantees in turns,
-with a commit every COMMIT_MS ms in all runs, and its price is what it takes of time and of the process's CPU
-as a ratio to its own at least once.
+``--guarantee both`` measures the cost of exactly once. Each side runs each job under both guarantees in
+turns, with a commit every COMMIT_MS ms in all runs. The price is the ratio of time, and of the process's CPU,
+to the side's own at least once.
 """
 
 from __future__ import annotations
@@ -51,21 +50,21 @@ JOBS = {
     "stream_join": ("events", "others"),
     "foreign_join": ("orders", "users"),
 }
-"""What each reads."""
+"""The input topics of each job."""
 SIDES = ("millstream", "kafka-streams")
 GUARANTEES = ("at_least_once", "exactly_once_v2")
 COMMIT_MS = 100
-"""Between commits where a guarantee is named: the default of exactly once, but not of at least once."""
+"""Commit interval if a guarantee is named: the default of exactly once, but not of at least once."""
 STEADY_COMMIT_MS = 1000
-"""Otherwise. At least once has 30 s by default, in which a run is over: what a cached table tells of
-at commits, and all that is done with it, would not be measured.
+"""Commit interval otherwise. The default of at least once is 30 s, and a run is shorter than that. So the
+records that a cached table sends at commits, and their processing, would not be measured.
 """
 CACHE = 64 << 20
 JVM = (
     *("-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true"),
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
 )
-"""As Kafka's own scripts start one."""
+"""The JVM options of Kafka's own scripts."""
 SETTINGS = {
     "log.retention.ms": -1,
     "group.initial.rebalance.delay.ms": 0,
@@ -85,7 +84,7 @@ class Sample(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Of one run: records a second and CPU seconds per million, both of the steady part; the peak, MB."""
+    """The figures of one run: records/s and CPU seconds per million of the steady part; peak memory in MB."""
 
     rate: float
     cpu: float
@@ -93,17 +92,17 @@ class Figures(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """What every run needs."""
+    """The parameters of all runs."""
 
     bootstraps: dict[str, str]
-    """Of the broker that each side runs over."""
+    """The bootstrap servers of each side."""
     counts: dict[str, int]
     jars: str
     classes: str
     folder: Path
 
     def command(self, side: str, job: str, guarantee: str | None = None) -> list[str]:
-        """The command line of a run; it prints a line of JSON ten times a second."""
+        """Return the command line of a run, which prints a line of JSON ten times a second."""
         application, state = f"{job.replace('_', '-')}-{uuid.uuid4().hex[:8]}", self.folder / uuid.uuid4().hex
         bootstrap = self.bootstraps[side]
         settings: dict[str, object] = {
@@ -135,7 +134,7 @@ class Bench(NamedTuple):
         ]
 
     def run(self, side: str, job: str, guarantee: str | None = None) -> Figures:
-        """One run from its start to its end."""
+        """Run a job from start to end. Return its figures."""
         samples: list[Sample] = []
         peak = 0.0
         environment = {**os.environ, "PYTHONPATH": os.getcwd()}
@@ -186,11 +185,11 @@ def _broker(kind: str, jars: Path, folder: Path) -> Iterator[Broker]:
 
 @contextmanager
 def _brokers(kind: str, jars: Path, folder: Path) -> Iterator[dict[str, Broker]]:
-    """The broker of each side."""
+    """Run the brokers. Yield the broker of each side."""
     with ExitStack() as stack:
         kinds = ("logd", "kafka") if kind == "own" else (kind,)
-        found = {each: stack.enter_context(_broker(each, jars, folder)) for each in kinds}
-        yield {side: found[kinds[at % len(kinds)]] for at, side in enumerate(SIDES)}
+        brokers = {each: stack.enter_context(_broker(each, jars, folder)) for each in kinds}
+        yield {side: brokers[kinds[at % len(kinds)]] for at, side in enumerate(SIDES)}
 
 
 def _show(bench: Bench, job: str, runs: int, guarantee: str | None) -> None:
@@ -200,10 +199,10 @@ def _show(bench: Bench, job: str, runs: int, guarantee: str | None) -> None:
             figures[side].append(bench.run(side, job, guarantee))
     ours, theirs = (figures[side] for side in SIDES)
     report = Report(f"streams: {job}, {(guarantee or GUARANTEES[0]).replace('_', ' ')}, steady part")
-    for side, found in figures.items():
-        report.add(f"{side}: records/s", [each.rate for each in found])
-        report.add(f"{side}: CPU s per million", [each.cpu for each in found])
-        report.add(f"{side}: peak memory, MB", [each.megabytes for each in found])
+    for side, runs_of_side in figures.items():
+        report.add(f"{side}: records/s", [each.rate for each in runs_of_side])
+        report.add(f"{side}: CPU s per million", [each.cpu for each in runs_of_side])
+        report.add(f"{side}: peak memory, MB", [each.megabytes for each in runs_of_side])
     report.add("records/s, as a ratio", _ratios(ours, theirs, "rate"), "≥ 1")
     report.add("CPU, as a ratio", _ratios(ours, theirs, "cpu"), "≤ 0.8")
     report.add("memory, as a ratio", _ratios(ours, theirs, "megabytes"))
@@ -211,7 +210,7 @@ def _show(bench: Bench, job: str, runs: int, guarantee: str | None) -> None:
 
 
 def _show_price(bench: Bench, job: str, runs: int) -> None:
-    """What exactly once costs on each side."""
+    """Print the cost of exactly once on each side."""
     kinds = [(side, guarantee) for guarantee in GUARANTEES for side in SIDES]
     figures: dict[tuple[str, str], list[Figures]] = {kind: [] for kind in kinds}
     for round_ in range(runs):
@@ -221,9 +220,9 @@ def _show_price(bench: Bench, job: str, runs: int) -> None:
     for side in SIDES:
         least, once = (figures[side, guarantee] for guarantee in GUARANTEES)
         for guarantee in GUARANTEES:
-            found, named = figures[side, guarantee], f"{side}, {guarantee.replace('_', ' ')}"
-            report.add(f"{named}: records/s", [each.rate for each in found])
-            report.add(f"{named}: CPU s per million", [each.cpu for each in found])
+            runs_of_side, named = figures[side, guarantee], f"{side}, {guarantee.replace('_', ' ')}"
+            report.add(f"{named}: records/s", [each.rate for each in runs_of_side])
+            report.add(f"{named}: CPU s per million", [each.cpu for each in runs_of_side])
         target = "≤ 1.15" if side == SIDES[0] else ""
         times = [1 / ratio for ratio in _ratios(once, least, "rate")]
         report.add(f"{side}: price of exactly once, in time", times, target)
@@ -232,7 +231,7 @@ def _show_price(bench: Bench, job: str, runs: int) -> None:
 
 
 def _ratios(ours: list[Figures], theirs: list[Figures], figure: str) -> list[float]:
-    """Of each of our runs to their median."""
+    """Return the ratio of each of our runs to the median of theirs."""
     base = median(getattr(each, figure) for each in theirs)
     return [getattr(each, figure) / base for each in ours]
 

@@ -72,7 +72,7 @@ def _orders(drawn: random.Random, began: int, values: list[bytes], count: int) -
 
 
 def _lines(drawn: random.Random, began: int, count: int) -> Iterator[NewRecord]:
-    """Of ten words each, which come about as often as Zipf says."""
+    """Yield lines of ten words each, with Zipf's distribution of words."""
     words = [bytes(drawn.choices(LETTERS, k=drawn.randint(3, 11))) for _ in range(WORDS)]
     weights = list(itertools.accumulate(1 / (n + 10) for n in range(WORDS)))
     lines = [b" ".join(drawn.choices(words, cum_weights=weights, k=10)) for _ in range(50_000)]

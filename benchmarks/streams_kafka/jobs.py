@@ -28,7 +28,7 @@ def _builder() -> StreamsBuilder[str, str]:
 
 
 def stateless() -> Topology:
-    """Each value in upper case, and half of them kept."""
+    """Convert values to upper case and drop half of them."""
     builder = _builder()
     upper = builder.stream("events").map(lambda key, value: (key, value.upper()))
     upper.filter(lambda key, value: value[0] < "N").to("out")
@@ -36,7 +36,7 @@ def stateless() -> Topology:
 
 
 def table_join() -> Topology:
-    """Each event with its user's name."""
+    """Join each event with its user's name."""
     builder = _builder()
     users = builder.table("users")
     builder.stream("events").join(users, lambda event, user: f"{event} {user}").to("out")
@@ -51,12 +51,12 @@ def _word_count(store: str | Materialized) -> Topology:
 
 
 def word_count() -> Topology:
-    """Words of lines, through a repartition topic."""
+    """Count the words of lines, through a repartition topic."""
     return _word_count("counts")
 
 
 def word_count_uncached() -> Topology:
-    """The same, each update told."""
+    """Count the words without a cache, so that each update is sent."""
     return _word_count(Materialized(name="counts", caching=False))
 
 
@@ -71,32 +71,32 @@ def _written(builder: StreamsBuilder[str, str], counts: KTable[Windowed[str], in
 
 
 def tumbling() -> Topology:
-    """Events of each user in 10 s."""
+    """Count the events of each user in 10 s."""
     builder, grouped = _grouped()
     return _written(builder, grouped.windowed_by(TUMBLING).count(store="counts"))
 
 
 def hopping() -> Topology:
-    """The same every 2 s: an event is in five windows."""
+    """Count the events of each user in 10 s, every 2 s: an event is in five windows."""
     builder, grouped = _grouped()
     return _written(builder, grouped.windowed_by(HOPPING).count(store="counts"))
 
 
 def sessions() -> Topology:
-    """Events of each user with less than 5 s between them."""
+    """Count the events of each user with less than 5 s between them."""
     builder, grouped = _grouped()
     return _written(builder, grouped.windowed_by(SESSIONS).count(store="counts"))
 
 
 def suppressed() -> Topology:
-    """The last result of each tumbling window alone."""
+    """Count the events in tumbling windows, and send only the last result of each."""
     builder, grouped = _grouped()
     counts = grouped.windowed_by(TUMBLING).count(store="counts")
     return _written(builder, counts.suppress(Suppressed.until_window_closes()))
 
 
 def stream_join() -> Topology:
-    """Events with other events of the user no more than a second away."""
+    """Join events with other events of the user no more than a second away."""
     builder = _builder()
     events, others = builder.stream("events"), builder.stream("others")
     events.join(others, lambda event, other: f"{event} {other}", windows=MATCHES).to("out")

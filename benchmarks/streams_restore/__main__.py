@@ -3,11 +3,11 @@
     python -m benchmarks.streams_restore [--records 2000000] [--runs N] [--guarantees exactly_once_v2]
         [--stores rocksDB,in_memory] [--kafka JARS]
 
-An application with one table of PARTITIONS partitions takes the records in, under each guarantee, which fills
-its changelog; exactly once that has a transaction, and so control records, every 100 ms. Then, for each kind
-of store, its state folder is deleted and it is started again, as a process of its own, and measured from the
-beginning of its first restore until it is running: by the clock, and by the CPU time of its process with all
-of its threads. Keys have 16 bytes and come in no order, values have 20.
+An application with one table of PARTITIONS partitions reads the records under each guarantee, which fills its
+changelog. With exactly once it has a transaction, and so control records, every 100 ms. Then, for each kind
+of store, its state folder is deleted, and it is started again in a process of its own. It is measured from
+the beginning of its first restore until it is running, by the clock and by its process's CPU time. Keys have
+16 bytes and come in no order; values have 20 bytes.
 
 With ``--kafka``, the folder of Apache Kafka's jars, Kafka Streams does the same over Apache Kafka in turns;
 javac is needed then.
@@ -67,7 +67,7 @@ class Side(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Of one restore: records a second, and a second of CPU time."""
+    """The figures of one restore: records per second, and per CPU second."""
 
     by_clock: float
     by_cpu: float
@@ -135,17 +135,17 @@ def _show(sides: list[Side], folder: Path, guarantee: str, store: str, options: 
         for side in sides if round_ % 2 == 0 else sides[::-1]:
             state = folder / side.name
             shutil.rmtree(state, ignore_errors=True)
-            told = json.loads(side.run("restore", guarantee, state, options.records, settings))
-            restored = told["records"]
+            result = json.loads(side.run("restore", guarantee, state, options.records, settings))
+            restored = result["records"]
             if restored != options.records:
                 sys.exit(f"{side.name} restored {restored:,} of {options.records:,} records")
-            figures[side.name].append(Figures(restored / told["seconds"], restored / told["cpu"]))
+            figures[side.name].append(Figures(restored / result["seconds"], restored / result["cpu"]))
     report = Report(f"{options.records:,} records restored, {guarantee.replace('_', ' ')}, {store}")
     for side in sides:
-        found = figures[side.name]
+        runs_of_side = figures[side.name]
         target = TARGET if side is sides[0] else ""
-        report.add(f"{side.name}: records per second", [each.by_clock for each in found])
-        report.add(f"{side.name}: records per CPU second", [each.by_cpu for each in found], target)
+        report.add(f"{side.name}: records per second", [each.by_clock for each in runs_of_side])
+        report.add(f"{side.name}: records per CPU second", [each.by_cpu for each in runs_of_side], target)
     if len(sides) > 1:
         ours, theirs = (median(each.by_cpu for each in figures[side.name]) for side in sides)
         report.add("per CPU second, as a ratio", [ours / theirs])

@@ -23,35 +23,35 @@ from streams.runtime.threads.event_loop import run_in_new_loop
 
 
 def table() -> Topology:
-    """Every record in a store with a changelog of its own."""
+    """Return a topology with all records in a store that has a changelog."""
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     builder.table("records", store="state")
     return builder.build()
 
 
 class Stopwatch(StateRestoreListener):
-    """From the first restore's beginning until the application runs."""
+    """A clock of the time from the first restore's beginning until the application runs."""
 
     def __init__(self, running: asyncio.Event) -> None:
         self._running = running
-        self._begun: tuple[float, float] | None = None
+        self._started_at: tuple[float, float] | None = None
         self.records = 0
         self.seconds = self.cpu = 0.0
 
     def on_restore_start(
         self, tp: TopicPartition, store: str, starting_offset: int, ending_offset: int
     ) -> None:
-        if self._begun is None:
-            self._begun = time.perf_counter(), time.process_time()
+        if self._started_at is None:
+            self._started_at = time.perf_counter(), time.process_time()
 
     def on_restore_end(self, tp: TopicPartition, store: str, total_restored: int) -> None:
         self.records += total_restored
 
     def became(self, new: State, old: State) -> None:
-        """A listener of the application's states."""
-        if new is State.RUNNING and self._begun is not None:
-            self.seconds = time.perf_counter() - self._begun[0]
-            self.cpu = time.process_time() - self._begun[1]
+        """Stop the clock when the application runs; a listener of its states."""
+        if new is State.RUNNING and self._started_at is not None:
+            self.seconds = time.perf_counter() - self._started_at[0]
+            self.cpu = time.process_time() - self._started_at[1]
             self._running.set()
 
 
@@ -65,22 +65,22 @@ async def _run(phase: str, config: StreamsConfig) -> None:
     app.add_restore_listener(stopwatch)
     app.add_state_listener(stopwatch.became)
     await app.run_until(running)
-    told = {"records": stopwatch.records, "seconds": stopwatch.seconds, "cpu": stopwatch.cpu}
-    print(json.dumps(told), flush=True)
+    result = {"records": stopwatch.records, "seconds": stopwatch.seconds, "cpu": stopwatch.cpu}
+    print(json.dumps(result), flush=True)
 
 
 def main() -> None:
     """Entry point."""
     phase, bootstrap, application, folder, _, *settings = sys.argv[1:]
     gc.set_threshold(GC_THRESHOLD)
-    given = dict(each.split("=", 1) for each in settings)
+    overrides = dict(each.split("=", 1) for each in settings)
     config = StreamsConfig.from_properties(
         {
             "application.id": application,
             "bootstrap.servers": bootstrap,
             "state.dir": folder,
             "replication.factor": "1",
-            **given,
+            **overrides,
         }
     )
     run_in_new_loop(_run(phase, config))
