@@ -49,7 +49,7 @@ def numbers(config: NumbersConfig, state: dict[str, Any]) -> Iterator[SourceReco
 class TotalsConfig(Config):
     """Adds up a topic's numbers, per key."""
 
-    file: str = setting("Where the totals are stored, as JSON.", importance="HIGH")
+    file: str = setting("Where the totals are kept, as JSON.", importance="HIGH")
 
 
 class TotalsTask(SinkTask):

@@ -56,7 +56,7 @@ class Worker:
         """Removes this worker's metrics from the registry."""
         for key, nearest in unknown_keys([WorkerConfig], config.raw, WorkerConfig.PREFIXES).items():
             if not is_client_key(key):
-                _log.warning("%s is not listed and has no effect%s", key, f"; {nearest}?" if nearest else "")
+                _log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
         ClientProperties.layered(config.raw, "admin.").tell_rest(CLIENT)
 
     async def __aenter__(self) -> Worker:

@@ -1,4 +1,4 @@
-"""A range of the log as Arrow record batches, made of the buffers that the record reader fills."""
+"""Reads a range of the log as Arrow record batches, built from the buffers that the record reader fills."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from plugins.spark.ranges import LogRange
 _log = logging.getLogger(__name__)
 
 ROWS = 10_000
-"""Rows an Arrow batch aims at: below 1,000 the cost per batch shows, above 10,000 nothing is gained."""
+"""Rows per Arrow batch. Below 1,000 the cost per batch is noticeable; above 10,000 there is no gain."""
 GATHERED_BYTES_MAX = 64 << 20
-"""Bytes of records that are gathered for an Arrow batch, unless one part has more.
+"""Bytes of records per Arrow batch, unless a single part has more.
 
-One Arrow column holds less than 2 GiB: `combine_chunks` would make several chunks of more.
+An Arrow column has less than 2 GiB; from more, `combine_chunks` would build several chunks.
 """
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
@@ -48,17 +48,18 @@ FIELDS = [
 HEADERS_FIELD = ("headers", pa.list_(_HEADER))
 
 
-def read_arrow(options: ReadOptions, wanted: LogRange) -> Iterator[pa.RecordBatch]:
-    """The records of one range, in order, about `ROWS` a batch.
+def read_arrow(options: ReadOptions, log_range: LogRange) -> Iterator[pa.RecordBatch]:
+    """Yield the records of one range, in order, about `ROWS` per batch.
 
-    Runs an event loop of its own, step by step. Raises DataLost when the log no longer holds the range, or
-    was truncated while it was read (without failOnDataLoss: what it still holds), KafkaError, and
-    UnreadableBatch (without failOnUnreadableBatch: the batch's other records are left out).
+    It runs an event loop of its own, step by step. Raises DataLost if the log no longer has the range, or was
+    truncated while it was read; without failOnDataLoss the remaining records are read. Raises UnreadableBatch
+    for a batch that cannot be read; without failOnUnreadableBatch the batch's unread records are skipped.
+    Raises KafkaError.
     """
-    builder = _Builder(wanted, options.include_headers)
+    builder = _Builder(log_range, options.include_headers)
     on_unreadable = _fail if options.fail_on_unreadable_batch else _leave_out
     with asyncio.Runner() as runner:
-        chunks = _fetched(options, wanted)
+        chunks = _fetched(options, log_range)
         while True:
             fetched = runner.run(_next(chunks))
             if fetched is None:
@@ -78,25 +79,25 @@ def _fail(unreadable: UnreadableBatch) -> None:
 
 
 def _leave_out(unreadable: UnreadableBatch) -> None:
-    _log.warning("left out %d records: %s", unreadable.record_count, unreadable)
+    _log.warning("skipped %d records: %s", unreadable.record_count, unreadable)
 
 
 async def _next(chunks: AsyncIterator[Fetched]) -> Fetched | None:
     return await anext(chunks, None)
 
 
-async def _fetched(options: ReadOptions, wanted: LogRange) -> AsyncIterator[Fetched]:
-    tp, position = TopicPartition(wanted.topic, wanted.partition), wanted.start
+async def _fetched(options: ReadOptions, log_range: LogRange) -> AsyncIterator[Fetched]:
+    tp, position = TopicPartition(log_range.topic, log_range.partition), log_range.start
     async with (
         Client(options.bootstrap_servers, **options.client) as client,
         BatchFetcher(client, isolation_level=options.isolation_level, **options.fetch) as fetcher,
     ):
         fetcher.assign({tp: position})
-        while position < wanted.end:
+        while position < log_range.end:
             try:
                 chunks = await fetcher.fetch(timeout_ms=options.poll_timeout_ms)
             except LogTruncated as e:
-                # Rows before the position were given out already: go on at the position, or fail.
+                # Rows before the position were yielded already: continue at the position, or fail.
                 if options.fail_on_data_loss:
                     available = e.diverging_offset if e.diverging_offset >= 0 else e.start
                     raise DataLost(tp.topic, tp.partition, position, available) from e
@@ -106,19 +107,19 @@ async def _fetched(options: ReadOptions, wanted: LogRange) -> AsyncIterator[Fetc
                 if options.fail_on_data_loss or e.start < 0:  # start unknown: no broker answers
                     available = e.start if position < e.start else e.end
                     raise DataLost(tp.topic, tp.partition, position, available) from e
-                if not position < e.start < wanted.end:
+                if not position < e.start < log_range.end:
                     return
                 position = e.start
                 fetcher.seek(tp, position)
                 continue
             if not chunks:
                 end = (await Admin(client).list_offsets({tp: "latest"}))[tp].offset
-                if end >= wanted.end:
+                if end >= log_range.end:
                     raise RequestTimedOut(
                         f"{tp}: no records from {position} on for {options.poll_timeout_ms} ms"
                     )
                 if options.fail_on_data_loss:
-                    raise DataLost(tp.topic, tp.partition, wanted.end, end)
+                    raise DataLost(tp.topic, tp.partition, log_range.end, end)
                 return
             for chunk in chunks:
                 position = chunk.next_offset
@@ -126,10 +127,10 @@ async def _fetched(options: ReadOptions, wanted: LogRange) -> AsyncIterator[Fetc
 
 
 class _Builder:
-    """Gathers the rows of several record batches, cut to the range."""
+    """A builder of Arrow batches from the rows of several record batches, cut to the range."""
 
-    def __init__(self, wanted: LogRange, include_headers: bool) -> None:
-        self._range = wanted
+    def __init__(self, log_range: LogRange, include_headers: bool) -> None:
+        self._range = log_range
         self._schema = pa.schema([*FIELDS, HEADERS_FIELD] if include_headers else FIELDS)
         self._parts: list[pa.RecordBatch] = []
         self._bytes = 0
@@ -138,7 +139,7 @@ class _Builder:
     def add(self, header: BatchHeader, batch: memoryview) -> Iterator[pa.RecordBatch]:
         """Add the part of a record batch that lies in the range.
 
-        Yield what was gathered whenever that is `ROWS` rows, or would be more than `GATHERED_BYTES_MAX`.
+        Yield an Arrow batch at `ROWS` rows, or before it would have more than `GATHERED_BYTES_MAX`.
         """
         reader = RecordReader(batch, 0, header)
         if header.base_offset < self._range.start:
@@ -161,7 +162,7 @@ class _Builder:
                 return
 
     def take(self) -> pa.RecordBatch:
-        """Return what was gathered as one batch of exactly the schema that Spark was given."""
+        """Return the gathered rows as one batch, in exactly the schema that Spark has."""
         parts = self._parts
         self._parts, self._bytes, self.rows = [], 0, 0
         if len(parts) == 1:

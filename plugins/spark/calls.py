@@ -1,4 +1,4 @@
-"""What the sink asks of the driver process, and what it hears back."""
+"""Requests of the sink to the driver process, and their responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plugins.spark.settings import RowShape
 
 
 class PlannedRange(msgspec.Struct, frozen=True, kw_only=True):
-    """Offsets of one partition from `start` up to, without, `end`."""
+    """Offsets of one partition from `start` up to, but not including, `end`."""
 
     topic: str
     partition: int
@@ -18,11 +18,11 @@ class PlannedRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Read these ranges and write them as rows of `shape` below `directory`, which must not exist yet.
+    """A request to read ranges and write them as rows of `shape` to `directory`, which must not exist yet.
 
-    value_schema: JSON form of the values' schema from an earlier batch; None: by the shape, or inferred.
-    table_schema: JSON form of the table's columns so far. file_root: the table's folder, which paths in the
-    answer are relative to. client_options: further options of the source.
+    value_schema: JSON form of the values' schema from an earlier batch; if None, from the shape, or inferred.
+    table_schema: JSON form of the table's columns so far. file_root: the table's folder; paths in the
+    response are relative to it. client_options: further options of the source.
     """
 
     bootstrap_servers: str
@@ -38,7 +38,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WrittenRange(msgspec.Struct, frozen=True, kw_only=True):
-    """What the written files hold of one partition; offsets are inclusive."""
+    """The rows and offsets (inclusive) of one partition in the written files."""
 
     topic: str
     partition: int
@@ -48,7 +48,10 @@ class WrittenRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteResult(msgspec.Struct, frozen=True, kw_only=True):
-    """rows_read: as Spark counted them coming from the log; `files`, `ranges`: read back from the files."""
+    """The result of a write.
+
+    Spark counted `rows_read` from the log; `files` and `ranges` come from the files.
+    """
 
     rows_read: int
     files: tuple[DataFile, ...]

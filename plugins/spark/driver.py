@@ -1,12 +1,13 @@
 """The Spark driver in a process of its own, started again when it dies.
 
-One JVM per Python process is all PySpark can do, and after that JVM dies the process gets no other: so the
-session lives in a child process, and calls go over a Unix socket, one JSON line each way:
+PySpark starts one JVM per Python process, and no other after that JVM dies. So the session is in a child
+process, and calls go over a Unix socket, one JSON line each way:
 
     {"call": "sql", "arguments": {…}}   →   {"result": …}  or  {"error": "…", "type": "…"}
 
-The parent opens the listening socket and hands it down, so that a call may be made at once and waits for
-Spark to be up. The child ends when its standard input does, that is, with its parent, however that ends.
+The parent opens the listening socket and passes it to the child. So a call may be made at once, and waits
+until Spark has started. The child ends at the end of its standard input, so with its parent, however the
+parent ends.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _AWAY = [
 _BROKEN_OFF = re.compile(
     rf"Python worker exited unexpectedly|\bkafka_client\.errors\.(?:{'|'.join(_AWAY)})\b"
 )
-"""What Spark says of a task that deserves another try; with a local master it gives it none."""
+"""Messages of Spark for task failures to retry; with a local master Spark does not retry them itself."""
 
 
 class SparkDriver:
@@ -87,16 +88,19 @@ class SparkDriver:
     def sql(
         self, query: str, tables: Mapping[str, str] | None = None, *, limit: int = 1000
     ) -> list[dict[str, Any]]:
-        """Rows of a query, as dicts; at most `limit`. Dates, times and decimals come as strings.
+        """Return at most `limit` rows of a query, as dicts. Dates, times and decimals are strings.
 
-        `tables`: view name -> folder of a table written by the sink. Besides each view `t` there is
-        `t_latest`: the row with the highest offset of each key, what a topic of updates means.
+        `tables` maps names of views to folders of tables written by the sink. For each view `t`, the view
+        `t_latest` has the row with the highest offset of each key: the current state of a topic of updates.
         """
         rows = self.call("sql", query=query, tables=dict(tables or {}), limit=limit)
         return list(rows)
 
     def call(self, call: str, **arguments: Any) -> Any:
-        """One call. Raises JobFailed or JobBrokenOff with Spark's words, DriverDied without an answer."""
+        """Call the driver.
+
+        Raises JobFailed or JobBrokenOff with Spark's message, DriverDied without a response.
+        """
         return self._running().call(call, arguments)
 
     def close(self) -> None:
@@ -125,7 +129,7 @@ class SparkDriver:
 
 
 class _Child:
-    """One driver process, from start to end."""
+    """A driver process."""
 
     def __init__(self, settings: SparkSettings) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-spark-"))
@@ -164,7 +168,7 @@ class _Child:
             raise DriverDied(f"the Spark driver process ended during {call}\n{self._last_words()}") from None
 
     def stop(self) -> None:
-        """End the process, gently first; its JVM goes with it."""
+        """End the process with its JVM: close its standard input, and kill it if it has not ended in time."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self._wait_or_kill()
@@ -178,7 +182,7 @@ class _Child:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        # A JVM that outlives its driver process for a moment, or was just starting, is in its group.
+        # A JVM that is still running, or was just starting, is in the driver's process group.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
@@ -191,7 +195,7 @@ class _Child:
 
 
 def call_driver(path: Path | str, call: str, arguments: Mapping[str, Any]) -> Any:
-    """One call over a driver's socket; also for other processes, by the setting `driver.socket`."""
+    """Call a driver over its socket; other processes may do so by the setting `driver.socket`."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(path))
@@ -214,7 +218,7 @@ _shared_lock = threading.Lock()
 
 
 def acquire_driver(settings: SparkSettings) -> SparkDriver:
-    """The process's one driver for these settings, starting; connectors of a worker share it."""
+    """Return this process's driver for these settings, starting it; connectors of a worker share it."""
     with _shared_lock:
         driver, users = _shared.get(settings) or (SparkDriver(settings), 0)
         _shared[settings] = (driver, users + 1)
@@ -222,7 +226,7 @@ def acquire_driver(settings: SparkSettings) -> SparkDriver:
 
 
 def release_driver(driver: SparkDriver) -> None:
-    """Give back an acquired driver; the last one closes it."""
+    """Release an acquired driver; the last release closes it."""
     with _shared_lock:
         _, users = _shared[driver.settings]
         if users > 1:

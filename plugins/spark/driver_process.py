@@ -97,25 +97,25 @@ class DriverProcess:
                 answer = json.dumps(self._answer(json.loads(line)), default=_as_json)
                 connection.sendall(answer.encode() + b"\n")
 
-    def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
-        if not self._started.is_set() and asked["call"] != "version":
+    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        if not self._started.is_set() and request["call"] != "version":
             self._waiting += 1
         self._started.wait()
         if self._failure is not None:
             return {"error": self._failure}
         try:
-            if asked["call"] not in CALLS:
-                raise ValueError(f"no call named {asked['call']}")
+            if request["call"] not in CALLS:
+                raise ValueError(f"no call named {request['call']}")
             from plugins.spark import jobs
 
-            return {"result": getattr(jobs, asked["call"])(self._session, **asked["arguments"])}
+            return {"result": getattr(jobs, request["call"])(self._session, **request["arguments"])}
         except Exception as e:
             traceback.print_exc()
             self._exit_if_jvm_is_gone(e)
             return {"error": without_stacks(f"{type(e).__name__}: {e}")}
 
     def _exit_if_jvm_is_gone(self, error: Exception) -> None:
-        """A call that failed because the JVM died is not answered: the parent is to start another driver."""
+        """Exit without a response if the JVM died, so that the parent starts another driver."""
         if self._jvm is not None and isinstance(error, (Py4JNetworkError, OSError)):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._jvm.wait(JVM_NOTICE_SECONDS)
@@ -127,7 +127,7 @@ _PYTHON_STACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)
 
 
 def without_stacks(message: str) -> str:
-    """Spark's message without Java's stack behind it and Python's within; both stay in the driver's log."""
+    """Return Spark's message without Java's and Python's stack traces, which remain in the driver's log."""
     return _PYTHON_STACK.sub("", message.partition("\n\tat ")[0])
 
 

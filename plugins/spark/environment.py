@@ -9,12 +9,12 @@ from pathlib import Path
 
 
 def package_folder() -> Path:
-    """Where the packages of this distribution lie: site-packages, or the checkout of an editable install."""
+    """Return the folder of this distribution's packages: site-packages, or an editable install's checkout."""
     return Path(__file__).resolve().parents[2]
 
 
 def worker_environment() -> dict[str, str]:
-    """Variables by which the driver's Python workers are this Python and find our packages.
+    """Return the variables that make the driver's Python workers use this Python and find our packages.
 
     Spark finds `pyspark_*` modules by walking the workers' path, so that an import hook (as some editable
     installs use) is not enough: the folder itself has to be on PYTHONPATH.
@@ -29,6 +29,6 @@ def worker_environment() -> dict[str, str]:
 
 
 def java_found() -> bool:
-    """Whether there is a Java to start Spark with."""
+    """Return True if JAVA_HOME or the path has a Java to start Spark with."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=f"{home}/bin" if home else None) is not None

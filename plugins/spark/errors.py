@@ -1,15 +1,15 @@
-"""What goes wrong between the log, Spark and the table, by what the caller does next.
+"""Errors of the Spark source and sink, grouped by what the caller does next.
 
 ConnectError
-├── DataLost            records the position needs are gone from the log: choose a new position
-│   └── PartitionGone   the partition itself is gone: do without it, or read another topic
-├── TopicRecreated      the topic is another one of the same name: point the sink at a new table
-├── Fenced              another writer took the table over: stop
-├── VerificationFailed  what Spark wrote is not what was planned: nothing was committed
-├── JobFailed           Spark refused or failed the job; says what Spark said
+├── DataLost            records at the position are gone from the log: choose a new position
+│   └── PartitionGone   the partition itself was deleted: read without it, or read another topic
+├── TopicRecreated      the topic was deleted and created again: set a new table for the sink
+├── Fenced              another writer has claimed the table: stop
+├── VerificationFailed  Spark wrote other rows than planned: nothing was committed
+├── JobFailed           Spark refused or failed the job; the message is Spark's
 └── RetriableError
-    ├── DriverDied      the driver process ended: the same call starts a new one
-    └── JobBrokenOff    a Python worker of Spark's ended, or the broker was away: the same call tries again
+    ├── DriverDied      the driver process ended: repeat the call, which starts a new one
+    └── JobBrokenOff    a Python worker of Spark ended, or the broker was unreachable: repeat the call
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from connect.api import ConnectError, RetriableError
 
 
 class DataLost(ConnectError):
-    """Offset `wanted` is not in the log of `topic`-`partition`; the nearest it has is `available`."""
+    """An offset to read is not in the log of `topic`-`partition`; the nearest one in it is `available`."""
 
-    def __init__(self, topic: str, partition: int, wanted: int, available: int) -> None:
-        super().__init__(topic, partition, wanted, available)
+    def __init__(self, topic: str, partition: int, offset: int, available: int) -> None:
+        super().__init__(topic, partition, offset, available)
         self.topic = topic
         self.partition = partition
-        self.wanted = wanted
+        self.offset = offset
         self.available = available
 
     def __str__(self) -> str:
         return (
-            f"{self.topic}-{self.partition}: offset {self.wanted} is wanted, the log has {self.available}; "
+            f"{self.topic}-{self.partition}: offset {self.offset} is wanted, the log has {self.available}; "
             "records between them are lost (failOnDataLoss=false, for a connector fail.on.data.loss=false, "
             "goes on without them)"
         )
@@ -39,32 +39,32 @@ class DataLost(ConnectError):
 
 
 class PartitionGone(DataLost):
-    """`topic`-`partition` is not in the cluster any more; the table holds it up to offset `wanted`."""
+    """A partition whose records are in the table, up to `offset`, is no longer in the cluster."""
 
-    def __init__(self, topic: str, partition: int, wanted: int) -> None:
-        super().__init__(topic, partition, wanted, -1)
+    def __init__(self, topic: str, partition: int, offset: int) -> None:
+        super().__init__(topic, partition, offset, -1)
 
     def __str__(self) -> str:
         return (
             f"{self.topic}-{self.partition} is gone, and the table was fed from it up to offset "
-            f"{self.wanted}; what came behind is lost (leave the topic out, or fail.on.data.loss=false "
+            f"{self.offset}; what came behind is lost (leave the topic out, or fail.on.data.loss=false "
             "goes on without it)"
         )
 
 
 class TopicRecreated(ConnectError):
-    """The table holds offsets of another topic of this name."""
+    """The table has offsets of a deleted topic with the same name but another topic id."""
 
-    def __init__(self, topic: str, known: str, found: str) -> None:
-        super().__init__(topic, known, found)
+    def __init__(self, topic: str, table_id: str, cluster_id: str) -> None:
+        super().__init__(topic, table_id, cluster_id)
         self.topic = topic
-        self.known = known
-        self.found = found
+        self.table_id = table_id
+        self.cluster_id = cluster_id
 
     def __str__(self) -> str:
         return (
-            f"topic {self.topic} was made again: the table was fed from topic id {self.known}, "
-            f"the cluster now has {self.found}; its offsets do not continue"
+            f"topic {self.topic} was made again: the table was fed from topic id {self.table_id}, "
+            f"the cluster now has {self.cluster_id}; its offsets do not continue"
         )
 
     def __repr__(self) -> str:
@@ -72,7 +72,7 @@ class TopicRecreated(ConnectError):
 
 
 class Fenced(ConnectError):
-    """Another writer claimed the table after this one did."""
+    """Another writer has claimed the table after this one."""
 
 
 class VerificationFailed(ConnectError):

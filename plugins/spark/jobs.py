@@ -1,4 +1,4 @@
-"""What the driver process does when asked: `version`, `write` and `sql` take a session and JSON arguments."""
+"""The calls of the driver process: `version`, `write` and `sql` take a session and JSON arguments."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from plugins.spark.table import ParquetTable
 
 
 def version(spark: SparkSession) -> str:
-    """Spark's version; answered once Spark is up."""
+    """Return Spark's version; the driver responds once Spark has started."""
     return str(spark.version)
 
 
 def write(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
-    """Read ranges of the log, write them as Parquet, and say what the files hold (see `WriteRequest`)."""
-    asked = msgspec.convert(request, WriteRequest)
-    records = _read_ranges(spark, asked)
-    value_schema = value_schema_of(spark, records, asked.shape, asked.value_schema)
-    rows = shape_rows(records, asked.shape, value_schema)
-    if asked.table_schema is not None:
-        _check_earlier_rows(spark, asked, StructType.fromJson(json.loads(asked.table_schema)), rows.schema)
+    """Read ranges of the log and write them as Parquet (see `WriteRequest`). Return a `WriteResult`."""
+    parsed = msgspec.convert(request, WriteRequest)
+    records = _read_ranges(spark, parsed)
+    value_schema = value_schema_of(spark, records, parsed.shape, parsed.value_schema)
+    rows = shape_rows(records, parsed.shape, value_schema)
+    if parsed.table_schema is not None:
+        _check_earlier_rows(spark, parsed, StructType.fromJson(json.loads(parsed.table_schema)), rows.schema)
     observed = Observation()
-    partition_columns = [column.name for column in asked.shape.partition_by]
+    partition_columns = [column.name for column in parsed.shape.partition_by]
     writer = rows.observe(observed, F.count(F.lit(1)).alias("rows"))
     if partition_columns:
         writer = writer.repartition(*partition_columns)
-    writer.write.partitionBy(*partition_columns).parquet(file_url(Path(asked.directory)))
+    writer.write.partitionBy(*partition_columns).parquet(file_url(Path(parsed.directory)))
     result = WriteResult(
         rows_read=_observed_rows(observed),
-        files=_written_files(asked.directory, asked.file_root),
-        ranges=_written_ranges(asked.directory, asked.shape),
+        files=_written_files(parsed.directory, parsed.file_root),
+        ranges=_written_ranges(parsed.directory, parsed.shape),
         value_schema=value_schema.json() if value_schema is not None and value_schema.fields else None,
         table_schema=rows.schema.json(),
     )
@@ -56,7 +56,7 @@ def write(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def warm_up(spark: SparkSession, folder: Path) -> None:
-    """Write an empty batch: what a first job loads and compiles takes seconds, better spent early."""
+    """Write an empty batch, so that the seconds of loading and compiling are not part of the first one."""
     shape = RowShape(
         value_schema="a STRING", partition_by=(PartitionColumn(name="p", expression="partition"),)
     )
@@ -71,7 +71,7 @@ def warm_up(spark: SparkSession, folder: Path) -> None:
 
 
 def sql(spark: SparkSession, query: str, tables: Mapping[str, str], limit: int) -> list[dict[str, Any]]:
-    """The first rows of a query over tables of ours, under their view names and as `<name>_latest`."""
+    """Return the first rows of a query over the sink's tables, with views `<name>` and `<name>_latest`."""
     for name, location in tables.items():
         table = read_table(spark, local_path(location))
         table.createOrReplaceTempView(name)
@@ -80,24 +80,24 @@ def sql(spark: SparkSession, query: str, tables: Mapping[str, str], limit: int) 
 
 
 def latest_rows(table: DataFrame) -> DataFrame:
-    """Of a topic of updates: for each key the row with the highest offset (names unprefixed)."""
+    """Return each key's row with the highest offset, for a topic of updates (column names unprefixed)."""
     if not {"topic", "partition", "key", "offset"} <= set(table.columns):
         return table
     newest = table.groupBy("topic", "partition", "key").agg(F.max_by(F.struct("*"), "offset").alias("row"))
     return newest.select("row.*")
 
 
-def _check_earlier_rows(spark: SparkSession, asked: WriteRequest, known: StructType, new: StructType) -> None:
-    """ValueError when columns have other types now, and Spark cannot read the newest file by those.
+def _check_earlier_rows(spark: SparkSession, request: WriteRequest, old: StructType, new: StructType) -> None:
+    """Raise ValueError if columns have new types and Spark cannot read the newest file with them.
 
-    Spark widens some types and not others, so the read is tried before the commit: a committed table of mixed
-    types could not be read at all.
+    Spark widens some types but not others. So the read is tried before the commit, as a committed table of
+    mixed types might not be readable at all.
     """
-    before = {field.name: field.dataType for field in known}
+    before = {field.name: field.dataType for field in old}
     changed = [f for f in new if f.name in before and before[f.name] != f.dataType]
     if not changed:
         return
-    table = ParquetTable(Path(asked.file_root))
+    table = ParquetTable(Path(request.file_root))
     try:
         read_files(spark, table, table.files()[-1:], new).write.format("noop").mode("overwrite").save()
     except (Py4JJavaError, PySparkException) as e:
@@ -109,29 +109,29 @@ def _check_earlier_rows(spark: SparkSession, asked: WriteRequest, known: StructT
 
 
 def _observed_rows(observed: Observation) -> int:
-    """The rows Spark counted; 0 if its optimizer found the read to be empty and dropped the observation."""
+    """Return the rows Spark counted. Its optimizer drops the observation of an empty read: that is 0."""
     try:
         return int(observed.get["rows"])
     except (KeyError, Py4JJavaError):
         return 0
 
 
-def _read_ranges(spark: SparkSession, asked: WriteRequest) -> DataFrame:
+def _read_ranges(spark: SparkSession, request: WriteRequest) -> DataFrame:
     def offsets(end: bool) -> str:
         chosen: dict[str, dict[str, int]] = {}
-        for r in asked.ranges:
+        for r in request.ranges:
             chosen.setdefault(r.topic, {})[str(r.partition)] = r.end if end else r.start
         return msgspec.json.encode(chosen).decode()
 
     return (
         spark.read.format("millstream")
-        .options(**asked.client_options)
-        .option("kafka.bootstrap.servers", asked.bootstrap_servers)
-        .option("assign", msgspec.json.encode(_assigned(asked.ranges)).decode())
+        .options(**request.client_options)
+        .option("kafka.bootstrap.servers", request.bootstrap_servers)
+        .option("assign", msgspec.json.encode(_assigned(request.ranges)).decode())
         .option("startingOffsets", offsets(end=False))
         .option("endingOffsets", offsets(end=True))
-        .option("failOnDataLoss", str(asked.fail_on_data_loss).lower())
-        .option("failOnUnreadableBatch", str(asked.fail_on_unreadable_batch).lower())
+        .option("failOnDataLoss", str(request.fail_on_data_loss).lower())
+        .option("failOnUnreadableBatch", str(request.fail_on_unreadable_batch).lower())
         .load()
     )
 
@@ -148,7 +148,7 @@ def _parquet_paths(directory: str) -> list[Path]:
 
 
 def _written_files(directory: str, root: str) -> tuple[DataFile, ...]:
-    """The files with the rows their footers say, synced to the disk with their folders."""
+    """Sync the files. Return them with the numbers of rows in their footers."""
     files = []
     for path in _parquet_paths(directory):
         with open(path, "rb") as file:
@@ -159,9 +159,9 @@ def _written_files(directory: str, root: str) -> tuple[DataFile, ...]:
 
 
 def _written_ranges(directory: str, shape: RowShape) -> tuple[WrittenRange, ...]:
-    """Rows, first and last offset per topic-partition, from the files and the folders they lie in.
+    """Return rows, first and last offset per topic-partition, read from the files and folder names.
 
-    A column the table is partitioned by is in the folders' names only.
+    The table's partition columns are only in the folder names.
     """
     topic, partition, offset = (shape.record_prefix + name for name in ("topic", "partition", "offset"))
     paths = [str(path) for path in _parquet_paths(directory)]

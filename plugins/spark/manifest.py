@@ -1,4 +1,4 @@
-"""One committed step of the table: the files it added and where every topic-partition goes on from there."""
+"""A committed step of the table: the files it added and the next offset of every topic-partition."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class DataFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """The next offset to read of each partition of a topic, known by its id (hex; zeros: not known)."""
+    """The next offset to read of each partition of a topic. The topic's id is hex, zeros if unknown."""
 
     topic_id: str
     offsets: dict[int, int] = {}
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a commit says. `files` are those it added; `positions` are of all topics, added to or not.
+    """A commit. `files` are the ones it added; `positions` are those of all topics, changed or not.
 
-    number: 1, 2, 3 … without holes. writer: who claimed the table last; a claim has no files.
-    rows: of the whole table. value_schema, table_schema: Spark's JSON form of the values' and of all columns
-    (None before the first batch).
+    number: 1, 2, 3 … without gaps. writer: the id of the last claim; a claim has no files. rows: of the whole
+    table. value_schema, table_schema: Spark's JSON form of the values' columns and of all columns (None
+    before the first batch).
     """
 
     version: int = FORMAT_VERSION
@@ -45,30 +45,31 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     table_schema: str | None = None
 
     def position(self, topic: str, partition: int) -> int | None:
-        """The next offset to read, None where nothing was read yet."""
-        known = self.positions.get(topic)
-        return None if known is None else known.offsets.get(partition)
+        """Return the next offset to read of a partition, or None if nothing was read yet."""
+        topic_position = self.positions.get(topic)
+        return None if topic_position is None else topic_position.offsets.get(partition)
 
     def positions_after(
         self, ends: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]
     ) -> dict[str, TopicPosition]:
-        """The positions once everything before `ends` is in the table."""
-        offsets = {topic: dict(known.offsets) for topic, known in self.positions.items()}
+        """Return the positions after everything before `ends` is added to the table."""
+        offsets = {topic: dict(topic_position.offsets) for topic, topic_position in self.positions.items()}
         for (topic, partition), end in ends.items():
             offsets.setdefault(topic, {})[partition] = end
-        ids = {topic: known.topic_id for topic, known in self.positions.items()} | dict(topic_ids)
+        ids = {topic: topic_position.topic_id for topic, topic_position in self.positions.items()}
+        ids |= topic_ids
         return {
             topic: TopicPosition(topic_id=ids[topic], offsets=offsets[topic]) for topic in sorted(offsets)
         }
 
 
 def encode(manifest: Manifest) -> bytes:
-    """JSON, one field a line, for people to read."""
+    """Return the manifest as JSON, one field per line for people to read."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
 
 
 def decode(data: bytes) -> Manifest:
-    """The manifest; ValueError if it is none, or of a newer format."""
+    """Return the manifest. Raises ValueError if `data` is none, or has a newer format."""
     manifest = msgspec.json.decode(data, type=Manifest)
     if manifest.version > FORMAT_VERSION:
         raise ValueError(f"manifest format {manifest.version}; this version reads up to {FORMAT_VERSION}")

@@ -1,8 +1,8 @@
-"""Names of options: those with an effect here, those of Spark's Kafka source without one, and unknown ones.
+"""Names of options: with an effect here, of Spark's Kafka source without one, and unknown ones.
 
-A misspelt option would be read as if it were not there: everything instead of some offsets, aborted records
-instead of committed ones. So one that nobody knows is an error, which names the nearest. Spark hands options
-over in lower case. What the values mean is `options`' work.
+A misspelt option would be ignored: the read would return all offsets instead of some, or aborted records
+instead of committed ones. So an unknown option is an error, which names the most similar one. Spark passes
+options in lower case. `options` parses the values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EFFECTIVE = """
     kafka.client.rack
 """
 _CLIENT = " ".join(f"kafka.{key}" for key in sorted(CLIENT_KEYS))
-"""Of connections, TLS and SASL."""
+"""Options of connections, TLS and SASL."""
 
 _WITHOUT_EFFECT = """
     maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay groupIdPrefix fetchOffset.numRetries
@@ -42,7 +42,7 @@ _WITHOUT_EFFECT = """
     kafka.receive.buffer.bytes kafka.send.buffer.bytes kafka.session.timeout.ms
     kafka.socket.connection.setup.timeout.max.ms kafka.socket.connection.setup.timeout.ms
 """
-"""Of Spark's Kafka source and of Kafka's consumer."""
+"""Options of Spark's Kafka source and of Kafka's consumer that have no effect here."""
 
 _REFUSED = {
     "kafka.auto.offset.reset": "startingOffsets says where to start",
@@ -51,31 +51,31 @@ _REFUSED = {
     "kafka.key.deserializer": "keys are bytes: decode them with DataFrame operations",
     "kafka.value.deserializer": "values are bytes: decode them with DataFrame operations",
 }
-"""As Spark's Kafka source refuses them."""
+"""Options that Spark's Kafka source refuses too, with the reason."""
 
 _SPARKS_OWN = """
     path paths provider owner comment location external is_managed_location collation table_type
 """
-"""What Spark adds by itself: `load(path)`, and the properties of a table in its catalogue."""
+"""Options that Spark adds: from `load(path)`, and the properties of a table in its catalogue."""
 
 EFFECTIVE = frozenset((_EFFECTIVE + _CLIENT).lower().split())
 _NAMES = {name.lower(): name for name in (_EFFECTIVE + _CLIENT + _WITHOUT_EFFECT).split()}
 
 
 def misspelt(keys: Iterable[str]) -> dict[str, str | None]:
-    """The unknown ones of the keys, each with the nearest known one."""
+    """Return the unknown keys, each with the most similar known one, or None."""
     unknown = [key for key in keys if key.lower() not in _NAMES and key.lower() not in _REFUSED]
     return {key: _nearest(key.lower()) for key in unknown}
 
 
-def check_names(given: Mapping[str, str]) -> None:
-    """Raise ConfigError for an option that is not known or refused; warn of one without effect."""
-    for key, value in given.items():
+def check_names(options: Mapping[str, str]) -> None:
+    """Raise ConfigError for an unknown or refused option; log a warning for one without effect."""
+    for key, value in options.items():
         name = key.lower()
         if name in EFFECTIVE or name in _SPARKS_OWN.split() or name.startswith("option."):
             continue
         if is_security_key(name.removeprefix("kafka.")) and name.startswith("kafka."):
-            continue  # one that cannot be used is refused where the others are read
+            continue  # an invalid one is refused where security options are parsed
         if name in _REFUSED:
             raise ConfigError(key, value, f"is not taken: {_REFUSED[name]}")
         nearest = None if name in _NAMES else _nearest(name)
@@ -90,7 +90,7 @@ def check_names(given: Mapping[str, str]) -> None:
 
 
 def _nearest(name: str) -> str | None:
-    """Of the names like this one, and like it without or with `kafka.`, the nearest."""
+    """Return the most similar known name, also comparing with the prefix `kafka.`, or None."""
     if f"kafka.{name}" in _NAMES:
         return _NAMES[f"kafka.{name}"]
     near = difflib.get_close_matches(name, _NAMES, 1, 0.8)

@@ -1,6 +1,6 @@
-"""The options of `format("millstream")`: those of Spark's Kafka source, by the same names (any case).
+"""Parses the options of `format("millstream")`: those of Spark's Kafka source, in any case.
 
-Offsets are chosen per partition as a `Wanted`; finding out what they are in the log is `ranges`' work.
+An option chooses offsets per partition as an `OffsetBound`; `ranges` resolves them to offsets in the log.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _T = TypeVar("_T")
 DEFAULT_POLL_TIMEOUT_MS = 120_000
 
 
-class Wanted(NamedTuple):
+class OffsetBound(NamedTuple):
     """An offset as the user names it: an end of the log, a number, or the first at or after a time in ms."""
 
     kind: Literal["earliest", "latest", "offset", "timestamp"]
     value: int = -1
 
 
-EARLIEST = Wanted("earliest")
-LATEST = Wanted("latest")
+EARLIEST = OffsetBound("earliest")
+LATEST = OffsetBound("latest")
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetChoice:
-    """The wanted offset of every partition: one for all, or one each (which then has to name them all)."""
+    """The bound of every partition: one for all, or one for each, with all partitions named."""
 
-    everywhere: Wanted | None = None
-    each: Mapping[TopicPartition, Wanted] | None = None
+    everywhere: OffsetBound | None = None
+    each: Mapping[TopicPartition, OffsetBound] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class ReadOptions:
     no_match_is_latest: bool
     fail_on_data_loss: bool
     fail_on_unreadable_batch: bool
-    """False: batches that cannot be read are left out, with a warning."""
+    """False if unreadable batches are skipped, with a warning."""
     min_partitions: int | None
     max_records_per_partition: int | None
     include_headers: bool
@@ -77,54 +77,57 @@ _FETCH_LEAST = {"kafka.fetch.min.bytes": 0, "kafka.fetch.max.wait.ms": 0}
 
 
 def parse_options(options: Mapping[str, str]) -> ReadOptions:
-    """Options of a batch read; ConfigError names the key, the value and what is allowed."""
+    """Parse the options of a batch read.
+
+    Raises ConfigError with the key, its value and the allowed values.
+    """
     check_names(options)
-    given = {key.lower(): value for key, value in options.items()}
-    of_client = ClientProperties.layered(given, "kafka.")
-    topics, pattern, assigned = _subscription(given)
-    starting = _choice(given, "starting", EARLIEST)
-    ending = _choice(given, "ending", LATEST)
+    values = {key.lower(): value for key, value in options.items()}
+    of_client = ClientProperties.layered(values, "kafka.")
+    topics, pattern, assigned = _subscription(values)
+    starting = _choice(values, "starting", EARLIEST)
+    ending = _choice(values, "ending", LATEST)
     if starting.everywhere == LATEST:
         raise ConfigError("startingOffsets", "latest", "a batch read may start at earliest or at offsets")
     if ending.everywhere == EARLIEST:
         raise ConfigError("endingOffsets", "earliest", "a batch read may end at latest or at offsets")
-    isolation = given.get("kafka.isolation.level", "read_uncommitted")
+    isolation = values.get("kafka.isolation.level", "read_uncommitted")
     if isolation not in ("read_uncommitted", "read_committed"):
         raise ConfigError("kafka.isolation.level", isolation, "read_uncommitted or read_committed")
     return ReadOptions(
-        bootstrap_servers=_required(given, "kafka.bootstrap.servers"),
+        bootstrap_servers=_required(values, "kafka.bootstrap.servers"),
         topics=topics,
         pattern=pattern,
         assigned=assigned,
         starting=starting,
         ending=ending,
-        no_match_is_latest=_no_match_is_latest(given),
-        fail_on_data_loss=_boolean(given, "failOnDataLoss", True),
-        fail_on_unreadable_batch=_boolean(given, "failOnUnreadableBatch", True),
-        min_partitions=_positive(given, "minPartitions"),
-        max_records_per_partition=_positive(given, "maxRecordsPerPartition"),
-        include_headers=_boolean(given, "includeHeaders", False),
-        poll_timeout_ms=_positive(given, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
+        no_match_is_latest=_no_match_is_latest(values),
+        fail_on_data_loss=_boolean(values, "failOnDataLoss", True),
+        fail_on_unreadable_batch=_boolean(values, "failOnUnreadableBatch", True),
+        min_partitions=_positive(values, "minPartitions"),
+        max_records_per_partition=_positive(values, "maxRecordsPerPartition"),
+        include_headers=_boolean(values, "includeHeaders", False),
+        poll_timeout_ms=_positive(values, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
         isolation_level=isolation,  # type: ignore[arg-type]
         client={"client_id": "millstream-spark", **of_client.client()},
         fetch={
             name: value
             for key, name in _FETCH.items()
-            if (value := _positive(given, key, _FETCH_LEAST.get(key, 1))) is not None
+            if (value := _positive(values, key, _FETCH_LEAST.get(key, 1))) is not None
         }
         | of_client.arguments(_RACK),
     )
 
 
 def _subscription(
-    given: Mapping[str, str],
+    values: Mapping[str, str],
 ) -> tuple[tuple[str, ...] | None, str | None, Mapping[str, tuple[int, ...]] | None]:
-    named = [key for key in ("subscribe", "subscribePattern", "assign") if key.lower() in given]
+    named = [key for key in ("subscribe", "subscribePattern", "assign") if key.lower() in values]
     if len(named) != 1:
         raise ConfigError(
             "subscribe", ", ".join(named), "set exactly one of subscribe, subscribePattern and assign"
         )
-    value = given[named[0].lower()]
+    value = values[named[0].lower()]
     if named[0] == "subscribe":
         topics = tuple(dict.fromkeys(topic.strip() for topic in value.split(",") if topic.strip()))
         if not topics:
@@ -140,45 +143,47 @@ def _subscription(
     return None, None, assigned
 
 
-def _distinct_partitions(found: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
-    return {topic: tuple(dict.fromkeys(map(int, numbers))) for topic, numbers in found.items()}
+def _distinct_partitions(parsed: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
+    return {topic: tuple(dict.fromkeys(map(int, numbers))) for topic, numbers in parsed.items()}
 
 
-def _choice(given: Mapping[str, str], which: Literal["starting", "ending"], default: Wanted) -> OffsetChoice:
-    """`…Timestamp` goes before `…OffsetsByTimestamp`, that before `…Offsets`, as in Spark."""
-    moment = given.get(f"{which}timestamp")
+def _choice(
+    values: Mapping[str, str], which: Literal["starting", "ending"], default: OffsetBound
+) -> OffsetChoice:
+    """Return the chosen bounds. As in Spark, `…Timestamp` overrides `…OffsetsByTimestamp` and `…Offsets`."""
+    moment = values.get(f"{which}timestamp")
     if moment is not None:
-        return OffsetChoice(everywhere=Wanted("timestamp", _moment(f"{which}Timestamp", moment)))
-    moments = given.get(f"{which}offsetsbytimestamp")
+        return OffsetChoice(everywhere=OffsetBound("timestamp", _moment(f"{which}Timestamp", moment)))
+    moments = values.get(f"{which}offsetsbytimestamp")
     if moments is not None:
-        return OffsetChoice(each=_each(f"{which}OffsetsByTimestamp", moments, _wanted_moment))
-    offsets = given.get(f"{which}offsets")
+        return OffsetChoice(each=_each(f"{which}OffsetsByTimestamp", moments, _time_bound))
+    offsets = values.get(f"{which}offsets")
     if offsets is None:
         return OffsetChoice(everywhere=default)
     if offsets.lower() in ("earliest", "latest"):
         return OffsetChoice(everywhere=EARLIEST if offsets.lower() == "earliest" else LATEST)
-    return OffsetChoice(each=_each(f"{which}Offsets", offsets, _wanted_offset))
+    return OffsetChoice(each=_each(f"{which}Offsets", offsets, _offset_bound))
 
 
-def _wanted_offset(number: int) -> Wanted:
+def _offset_bound(number: int) -> OffsetBound:
     if number < -2:
         raise ValueError
-    return {-2: EARLIEST, -1: LATEST}.get(number, Wanted("offset", number))
+    return {-2: EARLIEST, -1: LATEST}.get(number, OffsetBound("offset", number))
 
 
-def _wanted_moment(ms: int) -> Wanted:
+def _time_bound(ms: int) -> OffsetBound:
     if ms < 0:  # -1 and -2 would be the log's ends to the broker
         raise ValueError
-    return Wanted("timestamp", ms)
+    return OffsetBound("timestamp", ms)
 
 
-def _each(key: str, text: str, wanted: Callable[[int], Wanted]) -> dict[TopicPartition, Wanted]:
+def _each(key: str, text: str, bound_of: Callable[[int], OffsetBound]) -> dict[TopicPartition, OffsetBound]:
     return _json(
         key,
         text,
-        lambda found: {
-            TopicPartition(str(topic), int(partition)): wanted(int(number))
-            for topic, numbers in found.items()
+        lambda parsed: {
+            TopicPartition(str(topic), int(partition)): bound_of(int(number))
+            for topic, numbers in parsed.items()
             for partition, number in numbers.items()
         },
     )
@@ -192,22 +197,22 @@ def _json(key: str, text: str, read: Callable[[Any], _T]) -> _T:
         raise ConfigError(key, text, f"JSON such as {example} is wanted") from None
 
 
-def _no_match_is_latest(given: Mapping[str, str]) -> bool:
+def _no_match_is_latest(values: Mapping[str, str]) -> bool:
     key = "startingOffsetsByTimestampStrategy"
-    strategy = given.get(key.lower(), "error").lower()
+    strategy = values.get(key.lower(), "error").lower()
     if strategy not in ("error", "latest"):
         raise ConfigError(key, strategy, "error or latest")
     return strategy == "latest"
 
 
-def _required(given: Mapping[str, str], key: str) -> str:
-    if not given.get(key.lower()):
+def _required(values: Mapping[str, str], key: str) -> str:
+    if not values.get(key.lower()):
         raise ConfigError(key, "", "is required")
-    return given[key.lower()]
+    return values[key.lower()]
 
 
-def _boolean(given: Mapping[str, str], key: str, default: bool) -> bool:
-    text = given.get(key.lower(), str(default)).lower()
+def _boolean(values: Mapping[str, str], key: str, default: bool) -> bool:
+    text = values.get(key.lower(), str(default)).lower()
     if text not in ("true", "false"):
         raise ConfigError(key, text, "true or false")
     return text == "true"
@@ -226,8 +231,8 @@ def _moment(key: str, text: str) -> int:
     return ms
 
 
-def _positive(given: Mapping[str, str], key: str, least: int = 1) -> int | None:
-    text = given.get(key.lower())
+def _positive(values: Mapping[str, str], key: str, least: int = 1) -> int | None:
+    text = values.get(key.lower())
     if text is None:
         return None
     number = _number(key, text)

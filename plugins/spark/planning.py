@@ -1,7 +1,9 @@
-"""Which offsets the next batch takes: a decision on plain values, nothing is asked or done here.
+"""Plans the offsets of the next batch: a decision on plain values, without requests.
 
-What counts as lost is what Spark's Kafka source calls so: a position that is not in the log any more, a
-partition added later whose log does not start at 0, one the table was fed from that is gone.
+Lost data is defined as in Spark's Kafka source:
+- a position is no longer in the log,
+- a partition was added later and its log does not start at 0,
+- a partition of the table was deleted.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from plugins.spark.manifest import Manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPlan:
-    """`ranges` to read, none empty; `pending`: records in the log behind the table, planned or not.
+    """A plan: the `ranges` to read, none empty, and `pending`, the records that are not in the table yet.
 
-    `starts`: where partitions begin that the table has no position of yet. `positions`: of every partition,
-    once the ranges are in the table.
+    `starts` are the first positions of partitions that the table has none of. `positions` are those of every
+    partition after the ranges were added to the table.
     """
 
     ranges: tuple[PlannedRange, ...]
@@ -38,20 +40,21 @@ def plan_batch(
     fail_on_data_loss: bool = True,
     is_read: Callable[[str], bool] = lambda topic: True,
 ) -> BatchPlan:
-    """From the table's positions to the ends; a new table from the log's start on.
+    """Plan the ranges from the table's positions, or for a new table the log starts, up to `ends`.
 
-    `is_read`: whether a topic the table knows is still to be read. Above `max_records` every partition gives
-    in proportion to what it has. Raises TopicRecreated when a topic's id is not the table's, and DataLost
-    (see above) unless `fail_on_data_loss` is off: then what there is is taken.
+    `is_read` returns False for topics of the table that are no longer read. With more than `max_records`
+    pending, every partition gets a share in proportion to its records. Raises TopicRecreated if a topic's id
+    is not the table's, and DataLost (see above) unless `fail_on_data_loss` is False: then the plan has the
+    remaining records.
     """
-    topic_ids = {tp.topic: found.topic_id.hex() for tp, found in ends.items()}
+    topic_ids = {tp.topic: offsets.topic_id.hex() for tp, offsets in ends.items()}
     for topic, topic_id in topic_ids.items():
-        known = state.positions.get(topic)
-        if known is not None and known.topic_id != topic_id:
-            raise TopicRecreated(topic, known.topic_id, topic_id)
+        recorded = state.positions.get(topic)
+        if recorded is not None and recorded.topic_id != topic_id:
+            raise TopicRecreated(topic, recorded.topic_id, topic_id)
     if fail_on_data_loss:
         _check_gone(state, ends, is_read)
-    available = [_available(state, tp, found, fail_on_data_loss) for tp, found in sorted(ends.items())]
+    available = [_available(state, tp, offsets, fail_on_data_loss) for tp, offsets in sorted(ends.items())]
     starts = {TopicPartition(r.topic, r.partition): r.start for r in available if _is_new(state, r)}
     pending = sum(r.end - r.start for r in available)
     if max_records is not None and pending > max_records:
@@ -68,34 +71,34 @@ def plan_batch(
 def _check_gone(
     state: Manifest, ends: Mapping[TopicPartition, OffsetRange], is_read: Callable[[str], bool]
 ) -> None:
-    for topic, known in state.positions.items():
-        for partition, offset in known.offsets.items():
+    for topic, recorded in state.positions.items():
+        for partition, offset in recorded.offsets.items():
             if TopicPartition(topic, partition) not in ends and is_read(topic):
                 raise PartitionGone(topic, partition, offset)
 
 
-def _is_new(state: Manifest, found: PlannedRange) -> bool:
-    return state.position(found.topic, found.partition) is None
+def _is_new(state: Manifest, planned: PlannedRange) -> bool:
+    return state.position(planned.topic, planned.partition) is None
 
 
 def _available(
-    state: Manifest, tp: TopicPartition, found: OffsetRange, fail_on_data_loss: bool
+    state: Manifest, tp: TopicPartition, log: OffsetRange, fail_on_data_loss: bool
 ) -> PlannedRange:
     position = state.position(*tp)
     if position is None:
         # A new table begins at the log start; partitions added later begin at 0, as in Spark.
-        position = 0 if state.positions and fail_on_data_loss else found.start
+        position = 0 if state.positions and fail_on_data_loss else log.start
     start = position
-    if not found.start <= start <= found.end:
+    if not log.start <= start <= log.end:
         if fail_on_data_loss:
-            raise DataLost(tp.topic, tp.partition, start, found.start if start < found.start else found.end)
-        start = found.start
-    return PlannedRange(topic=tp.topic, partition=tp.partition, start=start, end=found.end)
+            raise DataLost(tp.topic, tp.partition, start, log.start if start < log.start else log.end)
+        start = log.start
+    return PlannedRange(topic=tp.topic, partition=tp.partition, start=start, end=log.end)
 
 
 def _share(whole: PlannedRange, max_records: int, pending: int) -> PlannedRange:
     size = whole.end - whole.start
-    taken = -(-size * max_records // pending)
+    count = -(-size * max_records // pending)
     return PlannedRange(
-        topic=whole.topic, partition=whole.partition, start=whole.start, end=whole.start + taken
+        topic=whole.topic, partition=whole.partition, start=whole.start, end=whole.start + count
     )

@@ -1,7 +1,7 @@
-"""From wanted offsets to offset ranges: asks the cluster, checks for lost data, splits large ranges.
+"""Resolves offset bounds to offset ranges: requests offsets, checks for lost data, splits large ranges.
 
-This runs where Spark plans a read; what comes out are explicit offsets, so that every task, and every
-second run of a task, reads the same records.
+This runs where Spark plans a read. The ranges have explicit offsets, so every task reads the same records
+again if Spark runs it again.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 from kafka_client import Admin, Client, OffsetSpec, TopicPartition
 from kafka_client.errors import ConfigError
 from plugins.spark.errors import DataLost
-from plugins.spark.options import OffsetChoice, ReadOptions, Wanted
+from plugins.spark.options import OffsetBound, OffsetChoice, ReadOptions
 
 
 class LogRange(NamedTuple):
-    """Offsets of one partition from `start` up to, without, `end`."""
+    """Offsets of one partition from `start` up to, but not including, `end`."""
 
     topic: str
     partition: int
@@ -27,10 +27,10 @@ class LogRange(NamedTuple):
 
 
 async def resolve_ranges(options: ReadOptions) -> list[LogRange]:
-    """The ranges to read, without empty ones, by topic and partition.
+    """Return the ranges to read, by topic and partition; a range may be empty.
 
-    Raises DataLost when an offset given as a number is not in the log (unless failOnDataLoss is off: then
-    the range is cut to what is there), ConfigError when offsets do not fit the partitions, KafkaError.
+    Raises DataLost if an offset is not in the log; without failOnDataLoss the range is cut to the log. Raises
+    ConfigError if the options' offsets do not match the partitions, and KafkaError.
     """
     if options.assigned == {}:
         return []
@@ -41,31 +41,36 @@ async def resolve_ranges(options: ReadOptions) -> list[LogRange]:
         latest = await _listed(admin, dict.fromkeys(tps, "latest"), options)
         starts = await _offsets(admin, options, "starting", tps, earliest, latest)
         ends = await _offsets(admin, options, "ending", tps, earliest, latest)
-    found = (LogRange(tp.topic, tp.partition, starts[tp], ends[tp]) for tp in tps)
-    return [within_log(r, earliest[_tp(r)], latest[_tp(r)], options.fail_on_data_loss) for r in found]
+    ranges = (LogRange(tp.topic, tp.partition, starts[tp], ends[tp]) for tp in tps)
+    return [within_log(r, earliest[_tp(r)], latest[_tp(r)], options.fail_on_data_loss) for r in ranges]
 
 
-def within_log(wanted: LogRange, earliest: int, latest: int, fail_on_data_loss: bool) -> LogRange:
-    """The range, if the log holds it; else DataLost, or what the log holds of it."""
-    if fail_on_data_loss and wanted.start < wanted.end:
-        if wanted.start < earliest:
-            raise DataLost(wanted.topic, wanted.partition, wanted.start, earliest)
-        if wanted.end > latest:
-            raise DataLost(wanted.topic, wanted.partition, wanted.end, latest)
-    start = min(max(wanted.start, earliest), latest)
-    return wanted._replace(start=start, end=min(max(wanted.end, start), latest))
+def within_log(log_range: LogRange, earliest: int, latest: int, fail_on_data_loss: bool) -> LogRange:
+    """Return the range if the log has all of it.
+
+    Otherwise raises DataLost, or without `fail_on_data_loss` returns the part that the log has.
+    """
+    if fail_on_data_loss and log_range.start < log_range.end:
+        if log_range.start < earliest:
+            raise DataLost(log_range.topic, log_range.partition, log_range.start, earliest)
+        if log_range.end > latest:
+            raise DataLost(log_range.topic, log_range.partition, log_range.end, latest)
+    start = min(max(log_range.start, earliest), latest)
+    return log_range._replace(start=start, end=min(max(log_range.end, start), latest))
 
 
 def split_ranges(
     ranges: Iterable[LogRange], min_partitions: int | None = None, max_records: int | None = None
 ) -> list[LogRange]:
-    """One range per partition, or more: none above `max_records`, and about `min_partitions` in all.
+    """Split ranges so that none has more than `max_records`, and there are about `min_partitions`.
 
-    As in Spark's Kafka source, large ranges are split and get their share of the tasks by size.
+    As in Spark's Kafka source, large ranges are split into tasks in proportion to their size.
     """
-    wanted = [r for r in ranges if r.start < r.end]
+    nonempty = [r for r in ranges if r.start < r.end]
     pieces = [
-        piece for r in wanted for piece in _cut(r, -(-(r.end - r.start) // max_records) if max_records else 1)
+        piece
+        for r in nonempty
+        for piece in _cut(r, -(-(r.end - r.start) // max_records) if max_records else 1)
     ]
     if not min_partitions or len(pieces) >= min_partitions:
         return pieces
@@ -89,8 +94,8 @@ async def _partitions(client: Client, options: ReadOptions) -> list[TopicPartiti
         chosen = [
             TopicPartition(topic, p) for topic, ps in sorted(options.assigned.items()) for p in sorted(ps)
         ]
-        known = set((await client.metadata(options.assigned)).partitions())
-        missing = [str(tp) for tp in chosen if tp not in known]
+        existing = set((await client.metadata(options.assigned)).partitions())
+        missing = [str(tp) for tp in chosen if tp not in existing]
         if missing:
             raise ConfigError("assign", ", ".join(missing), "no such partition")
         return chosen
@@ -120,15 +125,15 @@ async def _offsets(
     if extra:
         named = ", ".join(str(tp) for tp in extra)
         raise ConfigError(f"{which}Offsets", named, "names partitions that are not read: name those that are")
-    wanted = {tp: _wanted(choice, tp, f"{which}Offsets") for tp in tps}
+    bounds = {tp: _bound_of(choice, tp, f"{which}Offsets") for tp in tps}
     moments: dict[TopicPartition, OffsetSpec] = {
-        tp: want.value for tp, want in wanted.items() if want.kind == "timestamp"
+        tp: bound.value for tp, bound in bounds.items() if bound.kind == "timestamp"
     }
     by_time = await _listed(admin, moments, options) if moments else {}
     offsets = {}
-    for tp, want in wanted.items():
-        if want.kind != "timestamp":
-            offsets[tp] = {"earliest": earliest[tp], "latest": latest[tp]}.get(want.kind, want.value)
+    for tp, bound in bounds.items():
+        if bound.kind != "timestamp":
+            offsets[tp] = {"earliest": earliest[tp], "latest": latest[tp]}.get(bound.kind, bound.value)
         elif by_time[tp] >= 0:
             offsets[tp] = by_time[tp]
         elif which == "ending" or options.no_match_is_latest:
@@ -136,23 +141,23 @@ async def _offsets(
         else:
             key = "startingTimestamp" if choice.everywhere else "startingOffsetsByTimestamp"
             allowed = "startingOffsetsByTimestampStrategy=latest reads nothing there then"
-            raise ConfigError(key, want.value, f"{tp} has no record at or after it; {allowed}")
+            raise ConfigError(key, bound.value, f"{tp} has no record at or after it; {allowed}")
     return offsets
 
 
-def _wanted(choice: OffsetChoice, tp: TopicPartition, key: str) -> Wanted:
+def _bound_of(choice: OffsetChoice, tp: TopicPartition, key: str) -> OffsetBound:
     if choice.everywhere is not None:
         return choice.everywhere
-    found = (choice.each or {}).get(tp)
-    if found is None:
+    bound = (choice.each or {}).get(tp)
+    if bound is None:
         raise ConfigError(
             key, "", f"names no offset for {tp}; name all partitions, -2 is earliest, -1 latest"
         )
-    return found
+    return bound
 
 
 async def _listed(
     admin: Admin, specs: Mapping[TopicPartition, OffsetSpec], options: ReadOptions
 ) -> dict[TopicPartition, int]:
     listed = await admin.list_offsets(specs, isolation_level=options.isolation_level)
-    return {tp: found.offset for tp, found in listed.items()}
+    return {tp: result.offset for tp, result in listed.items()}

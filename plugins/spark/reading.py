@@ -1,4 +1,4 @@
-"""Reading the sink's table: only what is committed, whatever else lies in its folder."""
+"""Reads the sink's table: only the committed files, not others in its folder."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _GLOB = re.compile(r"[*?\[\]{}\\]")
 
 
 def read_table(spark: SparkSession, path: Path | str) -> DataFrame:
-    """The committed rows of the table at `path`, as of now; a later commit shows in a later call.
+    """Return the committed rows of the table at `path`; a later commit needs a later call.
 
-    FileNotFoundError if there is no table, or nothing was written to it yet.
+    Raises FileNotFoundError if there is no table, or nothing was written to it yet.
     """
     table = ParquetTable(local_path(str(path)))
     manifest = table.latest()
@@ -33,7 +33,7 @@ def read_table(spark: SparkSession, path: Path | str) -> DataFrame:
 def read_files(
     spark: SparkSession, table: ParquetTable, files: Sequence[DataFile], schema: StructType
 ) -> DataFrame:
-    """The rows of some of the table's files, by the columns of `schema`."""
+    """Return the rows of some of the table's files, with the columns of `schema`."""
     if not files:
         return spark.createDataFrame([], schema)
     paths = [_GLOB.sub(r"\\\g<0>", file_url(table.path / file.path)) for file in files]

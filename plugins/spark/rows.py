@@ -1,4 +1,4 @@
-"""Records of the log into rows of a table: the record's columns, the value's, the partition columns."""
+"""Converts records to rows of a table: the record's columns, the value's, the partition columns."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from plugins.spark.settings import RowShape
 
 RECORD_COLUMNS = ("key", "topic", "partition", "offset", "timestamp")
 INFERRED_FROM = 10_000
-"""Rows of the first batch a schema is inferred from."""
+"""Number of rows of the first batch from which a schema is inferred."""
 _CORRUPT = "_corrupt_record"
-"""The column Spark infers for what is no JSON."""
+"""The column Spark infers for values that are no JSON."""
 
 
 def value_schema_of(
-    spark: SparkSession, records: DataFrame, shape: RowShape, known: str | None
+    spark: SparkSession, records: DataFrame, shape: RowShape, earlier: str | None
 ) -> StructType | None:
-    """The schema JSON values are read by: the declared one, else the known one, else inferred.
+    """Return the schema of JSON values: the declared one, else the `earlier` one, else an inferred one.
 
-    The caller keeps an inferred schema and gives it back as `known`: every batch has the same columns.
-    A batch without any object (tombstones) gives a schema without fields, which is not to be kept: the
-    fields of all later values would be left out.
+    The caller stores an inferred schema and passes it as `earlier`, so that every batch has the same columns.
+    A batch without any object (tombstones) gives a schema without fields. Do not store that one: the fields
+    of all later values would be dropped.
     """
     if shape.value_format != "json":
         return None
     if shape.value_schema is not None:
         return _struct(StructType.fromDDL(shape.value_schema))
-    if known is not None:
-        return StructType.fromJson(json.loads(known))
+    if earlier is not None:
+        return StructType.fromJson(json.loads(earlier))
     rows = records.select(F.col("value").cast("string")).limit(INFERRED_FROM).collect()
     sample = spark.sparkContext.parallelize([row[0] for row in rows if row[0] is not None], 1)
     inferred = spark.read.json(sample).schema
@@ -46,10 +46,10 @@ def _struct(schema: object) -> StructType:
 
 
 def shape_rows(records: DataFrame, shape: RowShape, value_schema: StructType | None) -> DataFrame:
-    """The table's rows: one per record, tombstones too (their fields are null).
+    """Return the table's rows: one per record, also for tombstones (their fields are null).
 
-    ValueError when a field of the value is called like a column of the record, or a partition column like
-    either; Spark does not tell `Key` from `key` unless spark.sql.caseSensitive is set.
+    Raises ValueError if a field of the value has the name of a column of the record, or a partition column
+    that of either. `Key` and `key` are the same name unless spark.sql.caseSensitive is set.
     """
     fold = _case_folding(records.sparkSession)
     text = F.col("value").cast("string")
@@ -76,8 +76,8 @@ def _case_folding(spark: SparkSession) -> Callable[[str], str]:
 
 
 def _add(columns: dict[str, Column], fields: dict[str, Column], fold: Callable[[str], str]) -> None:
-    taken = set(map(fold, columns))
-    clashes = sorted(name for name in fields if fold(name) in taken)
+    used = set(map(fold, columns))
+    clashes = sorted(name for name in fields if fold(name) in used)
     if clashes:
         raise ValueError(
             f"the value's fields {', '.join(clashes)} are called like columns of the record: "

@@ -31,9 +31,10 @@ logger.datasource.level = error
 """
 
 JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xss4m"
-"""Starts fastest. On two cores a session took 6.6 s of CPU and 12.9 s with the second compiler, which pays
-off from the second large batch on: 340,000 rows of JSON then took 7 s of CPU instead of 15. A connector's
-spark.driver.extraJavaOptions come behind these, so that -XX:TieredStopAtLevel=4 turns it on.
+"""Options for the fastest start. On two cores the start of a session took 6.6 s of CPU, and 12.9 s with the
+second compiler. That compiler pays off from the second large batch on: 340,000 rows of JSON then took 7 s of
+CPU instead of 15. A connector's spark.driver.extraJavaOptions follow these, so
+-XX:TieredStopAtLevel=4 turns it on.
 """
 
 
@@ -42,12 +43,12 @@ def build_session(settings: SparkSettings, folder: Path) -> SparkSession:
     log4j2 = folder / "log4j2.properties"
     log4j2.write_text(LOG4J2)
     cores = str(os.cpu_count() or 2)
-    given = dict(settings.conf)
+    custom = dict(settings.conf)
     java_options = [
         JAVA_OPTIONS,
         f"-Dlog4j2.configurationFile={log4j2.as_uri()}",
         f"-Djava.io.tmpdir={folder}",
-        given.pop("spark.driver.extraJavaOptions", ""),
+        custom.pop("spark.driver.extraJavaOptions", ""),
     ]
     conf = {
         "spark.driver.memory": settings.memory,
@@ -70,7 +71,7 @@ def build_session(settings: SparkSettings, folder: Path) -> SparkSession:
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.cleaner.referenceTracking.blocking": "false",
-        **given,
+        **custom,
     }
     builder = SparkSession.builder.appName("millstream").master(settings.master)
     for key, value in conf.items():

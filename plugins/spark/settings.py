@@ -14,14 +14,14 @@ from connect.api import ConfigError, SinkConfig, setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
-    """What a driver process needs to know. Equal settings may share one driver."""
+    """Settings of a driver process. Connectors with equal settings share one driver."""
 
     master: str = "local[2]"
     """`local[N]` or `spark://…`."""
     memory: str = "1g"
     """Heap of the driver's JVM; with a local master the executors live in it too."""
     conf: tuple[tuple[str, str], ...] = ()
-    """Further `spark.*` settings, over ours."""
+    """Further `spark.*` settings, which override ours."""
     socket: str | None = None
     """Path of a Unix socket to serve calls on, so that other processes may query; None: a private one."""
     log_file: str | None = None
@@ -29,7 +29,7 @@ class SparkSettings:
 
     @classmethod
     def from_config(cls, raw: Mapping[str, Any]) -> SparkSettings:
-        """From a connector's keys: every `spark.*` one, and those of the driver."""
+        """Create settings from a connector's keys: every `spark.*` key, and the driver's keys."""
         conf = {key: str(value) for key, value in raw.items() if key.startswith("spark.")}
         return cls(
             master=conf.pop("spark.master", "local[2]"),
@@ -76,7 +76,7 @@ def parse_partition_by(text: str) -> tuple[PartitionColumn, ...]:
 
 
 def local_path(location: str) -> Path:
-    """A folder of this machine from a path or a file: URL; ValueError for anything else."""
+    """Return the local folder of a path or a file: URL. Raises ValueError for any other URL."""
     parts = urlsplit(location)
     if parts.scheme not in ("", "file"):
         raise ValueError("must be a path or a file: URL")
@@ -84,7 +84,7 @@ def local_path(location: str) -> Path:
 
 
 def file_url(path: Path) -> str:
-    """The path as Hadoop wants it: a file: URL with nothing escaped, unlike `Path.as_uri`."""
+    """Return the path as Hadoop needs it: a file: URL without escapes, unlike `Path.as_uri`."""
     return f"file://{path}"
 
 
@@ -150,13 +150,13 @@ class SparkSinkConfig(SinkConfig):
     driver_log_file: str | None = setting("Where Spark's own output goes.", default=None)
 
     def check(self) -> None:
-        """Topics, and a partition column must not be called like the one that separates batches."""
+        """Check the topics. Raises ConfigError for a partition column with the name of the batch column."""
         super().check()
         if any(column.name == BATCH_COLUMN for column in parse_partition_by(self.partition_by)):
             raise ConfigError("partition.by", self.partition_by, f"{BATCH_COLUMN} is the table's own column")
 
     def row_shape(self) -> RowShape:
-        """The part that says how a record becomes a row."""
+        """Return the settings for converting a record to a row."""
         return RowShape(
             key_format=self.key_format,
             value_format=self.value_format,
@@ -167,4 +167,4 @@ class SparkSinkConfig(SinkConfig):
 
 
 BATCH_COLUMN = "_batch"
-"""Every batch of the table lies in a folder `_batch=…`: Spark takes it for a partition column."""
+"""The files of every batch are in a folder `_batch=…`, which Spark reads as a partition column."""

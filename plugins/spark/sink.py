@@ -1,15 +1,16 @@
 """The sink connector: a coordinator that plans offset ranges, has Spark write them, verifies and commits.
 
     1  position   from the table's newest manifest, never from memory; a partition seen for the first time
-                  gets one before anything is read, so that what retention takes from then on is missed
+                  gets one before anything is read, so that records deleted by retention afterwards are
+                  noticed
     2  plan       [position, last stable offset) per partition
     3  write      Spark's executors read the log and write files into a folder of this attempt
     4  verify     rows and offsets in the files against the plan
     5  commit     one manifest names the files and the next offsets
-    6  answer     the positions, so that the group's offsets follow, for lag tools only
+    6  return     the positions, so that the group's offsets follow, for lag tools only
 
-A crash after any step leaves either the old table or the new one. Folders no manifest names are removed
-at the next start, after the table was claimed (see `table`).
+A crash after any step leaves either the old table or the new one. The next start claims the table and removes
+folders that no manifest names (see `table`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class SparkSinkTask(RangeSinkTask):
-    """The coordinator of one table. Plain methods: the worker runs them in a thread of the task's own."""
+    """The coordinator of one table. Its methods are plain: the worker runs them in a thread."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -48,7 +49,7 @@ class SparkSinkTask(RangeSinkTask):
         self._waiting_since: float | None = None
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Claim the table, remove orphans, and begin to start Spark."""
+        """Claim the table, remove orphans, and start Spark in the background."""
         self.config = SparkSinkConfig.parse(config)
         if not java_found():
             raise ConnectError("Spark needs Java 17 or newer: neither JAVA_HOME nor the path has one")
@@ -65,7 +66,7 @@ class SparkSinkTask(RangeSinkTask):
             log.info("%s: removed %d orphans of an interrupted batch", self.table.path, orphans)
 
     def run_once(self, ends: Mapping[TopicPartition, OffsetRange]) -> Mapping[TopicPartition, int]:
-        """Bring the table forward by one batch, if enough is there or has waited long enough."""
+        """Add one batch to the table if enough records are pending, or have been for long enough."""
         state = self._state()
         plan = plan_batch(
             state,
@@ -81,20 +82,20 @@ class SparkSinkTask(RangeSinkTask):
         return {tp: offset for tp in ends if (offset := state.position(*tp)) is not None}
 
     def stop(self) -> None:
-        """Give the driver back; the last task of the worker ends it."""
+        """Release the driver; the worker's last task ends it."""
         if self._driver is not None:
             release_driver(self._driver)
             self._driver = None
 
     def _check_folders(self) -> None:
-        """Raise ConfigError for other partition columns than the table's: Spark cannot read a mix of both."""
-        known = self.table.partition_columns()
-        given = [column.name for column in self.config.row_shape().partition_by]
-        if known is not None and known != given:
+        """Raise ConfigError if the partition columns are not the table's: Spark cannot read a mix of both."""
+        existing = self.table.partition_columns()
+        configured = [column.name for column in self.config.row_shape().partition_by]
+        if existing is not None and existing != configured:
             raise ConfigError(
                 "partition.by",
                 self.config.partition_by,
-                f"the folders of {self.table.path} are named by {', '.join(known) or 'nothing'}: "
+                f"the folders of {self.table.path} are named by {', '.join(existing) or 'nothing'}: "
                 "leave that as it is, or take a new path",
             )
 
@@ -176,17 +177,18 @@ class SparkSinkTask(RangeSinkTask):
         )
 
     def _client_options(self) -> dict[str, str]:
-        """Options of the source: the context's consumer keys that it knows, but committed records only.
+        """Return the source's options: the context's consumer keys with an effect on it, committed records
+        only.
 
-        The others are for sinks that are given records; a plain sink's worker warns of unknown ones, too.
+        The other keys are for sinks that receive records; `start` warns of unknown ones.
         """
         options = {f"kafka.{key}": str(value) for key, value in self.context.client_settings.items()}
-        known = {key: value for key, value in options.items() if key.lower() in EFFECTIVE}
-        return known | {"kafka.isolation.level": "read_committed"}
+        effective = {key: value for key, value in options.items() if key.lower() in EFFECTIVE}
+        return effective | {"kafka.isolation.level": "read_committed"}
 
 
 class SparkSink(SinkConnector):
-    """`connector.class=spark`: topics into a Parquet table, written by Spark."""
+    """The connector `connector.class=spark`, which writes topics to a Parquet table with Spark."""
 
     CONFIG = SparkSinkConfig
     VERSION = "1"
@@ -194,18 +196,18 @@ class SparkSink(SinkConnector):
 
 
 def verify(result: WriteResult, planned: Sequence[PlannedRange]) -> None:
-    """Raise VerificationFailed unless the files hold what Spark read, and nothing outside the plan.
+    """Raise VerificationFailed unless the files have all rows that Spark read, and none outside the plan.
 
-    Offsets have gaps where a topic is compacted or transactional, so fewer rows than offsets are no fault;
-    more are, and so is a row that Spark counted on its way and the files do not have.
+    Compacted and transactional topics have gaps, so fewer rows than offsets are valid. More rows than offsets
+    are an error, and so is a row that Spark counted but the files do not have.
     """
-    wanted = {TopicPartition(r.topic, r.partition): r for r in planned}
+    plans = {TopicPartition(r.topic, r.partition): r for r in planned}
     in_files = sum(file.rows for file in result.files)
     if not in_files == sum(r.rows for r in result.ranges) == result.rows_read:
         raise VerificationFailed(f"Spark read {result.rows_read} rows, the files hold {in_files}")
-    for found in result.ranges:
-        plan = wanted.get(TopicPartition(found.topic, found.partition))
-        if plan is None or not plan.start <= found.first_offset <= found.last_offset < plan.end:
-            raise VerificationFailed(f"offsets outside of the plan: {found}, planned {plan}")
-        if found.rows > found.last_offset - found.first_offset + 1:
-            raise VerificationFailed(f"rows written twice: {found}")
+    for written in result.ranges:
+        plan = plans.get(TopicPartition(written.topic, written.partition))
+        if plan is None or not plan.start <= written.first_offset <= written.last_offset < plan.end:
+            raise VerificationFailed(f"offsets outside of the plan: {written}, planned {plan}")
+        if written.rows > written.last_offset - written.first_offset + 1:
+            raise VerificationFailed(f"rows written twice: {written}")

@@ -1,4 +1,4 @@
-"""`spark.read.format("millstream")`: the log as a DataFrame, as Spark's Kafka source gives it.
+"""The data source `spark.read.format("millstream")`: the log as a DataFrame like Spark's Kafka source's.
 
     spark.read.format("millstream")
         .option("kafka.bootstrap.servers", "localhost:9092")
@@ -46,22 +46,22 @@ _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("
 
 
 class MillstreamDataSource(DataSource):
-    """Batch reads. Found by Spark through the module `pyspark_millstream`."""
+    """The data source for batch reads. Spark finds it through the module `pyspark_millstream`."""
 
     @classmethod
     def name(cls) -> str:
-        """The word for `format(…)`."""
+        """Return the name for `format(…)`."""
         return "millstream"
 
     def schema(self) -> StructType:
-        """Spark's Kafka columns; `headers` with the option includeHeaders."""
+        """Return the columns of Spark's Kafka source, with `headers` if includeHeaders is set."""
         fields = [StructField(name, kind) for name, kind in _COLUMNS]
         if self._parsed().include_headers:
             fields.append(StructField("headers", _HEADERS))
         return StructType(fields)
 
     def reader(self, schema: StructType) -> MillstreamReader:
-        """A reader for the options; `schema` is the one above."""
+        """Return a reader for the options; `schema` is that of `schema()`."""
         return MillstreamReader(self._parsed())
 
     def _parsed(self) -> ReadOptions:
@@ -69,27 +69,27 @@ class MillstreamDataSource(DataSource):
 
 
 class RangePartition(InputPartition):
-    """One task's range of offsets; None where there is nothing to read at all."""
+    """The range of offsets of one task, or None if there is nothing to read."""
 
-    def __init__(self, wanted: LogRange | None) -> None:
-        super().__init__(wanted)
+    def __init__(self, log_range: LogRange | None) -> None:
+        super().__init__(log_range)
 
 
 class MillstreamReader(DataSourceReader):
-    """Plans the tasks, and reads one. Pickled into the tasks, so it holds the options only."""
+    """A reader that plans the tasks and reads each range. Spark pickles it, so it has only the options."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
 
     def partitions(self) -> list[InputPartition]:
-        """Ranges of explicit offsets, resolved now; one empty range where there are none."""
-        found = asyncio.run(resolve_ranges(self.options))
-        ranges = split_ranges(found, self.options.min_partitions, self.options.max_records_per_partition)
+        """Return ranges of explicit offsets, resolved now, or one partition without a range."""
+        resolved = asyncio.run(resolve_ranges(self.options))
+        ranges = split_ranges(resolved, self.options.min_partitions, self.options.max_records_per_partition)
         return [RangePartition(r) for r in ranges] or [RangePartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one range as Arrow batches."""
-        # Not above: planning does without pyarrow.
+        """Yield the records of one range as Arrow batches."""
+        # Imported here, as planning does not need pyarrow.
         from plugins.spark.arrow import read_arrow
 
         return iter(()) if partition.value is None else read_arrow(self.options, partition.value)

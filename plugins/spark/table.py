@@ -5,13 +5,14 @@
     <table>/data/_batch=…/month=2013-01/part-….parquet
 
 Invariants:
-- A row is in the table if and only if a manifest names its file; readers go by the manifests.
-- Manifest N+1 is made only where manifest N is the newest, and exists whole or not at all: it is written
-  aside, synced, and linked to its name, which fails if the name is taken.
-- A writer claims the table by a manifest without files before it removes anything. Whoever wrote before can
-  then no longer commit, so a folder that no manifest names will never be named: it is an orphan.
+- A row is in the table if and only if a manifest names its file; readers read only these files.
+- Manifest N+1 is created only if manifest N is the newest, and exists whole or not at all: it is written to a
+  temporary file, synced, and linked to its name, which fails if the name exists.
+- A writer claims the table by a manifest without files before it removes anything. Earlier writers can then
+no
+  longer commit, so no manifest will ever name a folder that none names now: the folder is an orphan.
 
-Spark and the log are not known here.
+This module depends on neither Spark nor the log.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ DATA = "data"
 
 
 class ParquetTable:
-    """The table in a folder of this machine."""
+    """The table in a local folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,12 +42,12 @@ class ParquetTable:
         self._manifests_path = path / MANIFESTS
 
     def create(self) -> None:
-        """Make the table's folders where they are missing."""
+        """Create the table's folders if they are missing."""
         self.data_path.mkdir(parents=True, exist_ok=True)
         self._manifests_path.mkdir(exist_ok=True)
 
     def numbers(self) -> list[int]:
-        """Numbers of the committed manifests, in order."""
+        """Return the numbers of the committed manifests, in order."""
         with suppress(FileNotFoundError):
             return sorted(
                 int(name[:-5]) for name in os.listdir(self._manifests_path) if name.endswith(".json")
@@ -54,20 +55,20 @@ class ParquetTable:
         return []
 
     def manifests(self) -> Iterator[Manifest]:
-        """Every committed manifest, oldest first."""
+        """Return all committed manifests, oldest first."""
         return map(self._read, self.numbers())
 
     def latest(self) -> Manifest | None:
-        """The newest manifest: the table's state and positions. None for a new table."""
+        """Return the newest manifest, the table's state and positions, or None for a new table."""
         numbers = self.numbers()
         return self._read(numbers[-1]) if numbers else None
 
     def files(self) -> list[DataFile]:
-        """Every file of the table, in order of commit."""
+        """Return all files of the table, in order of commit."""
         return [file for manifest in self.manifests() for file in manifest.files]
 
     def partition_columns(self) -> list[str] | None:
-        """The columns that name the folders of the newest files; None while there are no files."""
+        """Return the columns in the folder names of the newest file, or None if there are no files."""
         files = self.files()
         return [part.partition("=")[0] for part in Path(files[-1].path).parts[2:-1]] if files else None
 
@@ -89,9 +90,9 @@ class ParquetTable:
                 return claim
 
     def commit(self, manifest: Manifest) -> None:
-        """Make `manifest` the newest; Fenced if its number is taken.
+        """Commit `manifest`. Raises Fenced if another writer has committed its number.
 
-        After a crash in here the table says what happened: look at `latest`.
+        After a crash in this method, `latest` shows whether the commit took place.
         """
         for folder in {self.path / file.path for file in manifest.files}:
             self._sync_above(folder)
@@ -110,20 +111,20 @@ class ParquetTable:
         sync_directory(self._manifests_path)
 
     def batch_directory(self, number: int) -> Path:
-        """A folder, not made yet, for the files that manifest `number` is to name."""
+        """Return a new folder's path, not created yet, for the files of manifest `number`."""
         return self.data_path / f"{BATCH_COLUMN}={number:08d}-{secrets.token_hex(3)}"
 
     def collect_orphans(self, claim: Manifest) -> int:
-        """Remove batch folders no manifest names, and torn manifests, of writers before `claim`; how many.
+        """Remove batch folders without a manifest, and torn manifests, of writers before `claim`.
 
-        Later writers' folders have higher numbers and are kept, even if this writer was suspended since its
-        claim.
+        Return how many were removed. Later writers' folders have higher numbers and are not removed, even if
+        this writer was suspended since its claim.
         """
-        kept = {Path(file.path).parts[1] for file in self.files()}
+        named = {Path(file.path).parts[1] for file in self.files()}
         orphans = [
             folder
             for folder in self.data_path.iterdir()
-            if folder.name not in kept and _number(folder.name, f"{BATCH_COLUMN}=") <= claim.number
+            if folder.name not in named and _number(folder.name, f"{BATCH_COLUMN}=") <= claim.number
         ]
         for folder in orphans:
             shutil.rmtree(folder)
@@ -148,13 +149,13 @@ class ParquetTable:
 
 
 def _number(name: str, prefix: str) -> int:
-    """The number of the manifest that a file or folder is for; 0 for any other name."""
+    """Return the manifest's number in the name of a file or folder, or 0 for any other name."""
     digits = name.removeprefix(prefix)[:8]
     return int(digits) if digits.isdecimal() else 0
 
 
 def sync_directory(path: Path) -> None:
-    """Have the directory's entries survive a power loss."""
+    """Sync the directory, so that its entries survive a power loss."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_client.errors import ConfigError
 from plugins.spark.errors import DataLost
-from plugins.spark.options import EARLIEST, LATEST, Wanted, parse_options
+from plugins.spark.options import EARLIEST, LATEST, OffsetBound, parse_options
 from plugins.spark.ranges import LogRange, split_ranges, within_log
 from plugins.spark.settings import PartitionColumn, SparkSettings, SparkSinkConfig, parse_partition_by
 from plugins.spark.sink import SparkSinkTask
@@ -62,15 +62,15 @@ def test_offsets_per_partition() -> None:
             "endingOffsets": '{"a": {"0": -1, "1": 50}}',
         }
     )
-    assert options.starting.each == {("a", 0): Wanted("offset", 23), ("a", 1): EARLIEST}
-    assert options.ending.each == {("a", 0): LATEST, ("a", 1): Wanted("offset", 50)}
+    assert options.starting.each == {("a", 0): OffsetBound("offset", 23), ("a", 1): EARLIEST}
+    assert options.ending.each == {("a", 0): LATEST, ("a", 1): OffsetBound("offset", 50)}
 
 
 def test_times_go_before_offsets() -> None:
     offsets = {"startingOffsets": "earliest", "startingOffsetsByTimestamp": '{"a": {"0": 1000}}'}
-    assert parse_options({**BASE, **offsets}).starting.each == {("a", 0): Wanted("timestamp", 1000)}
+    assert parse_options({**BASE, **offsets}).starting.each == {("a", 0): OffsetBound("timestamp", 1000)}
     with_time = parse_options({**BASE, **offsets, "startingTimestamp": "5"})
-    assert with_time.starting.everywhere == Wanted("timestamp", 5)
+    assert with_time.starting.everywhere == OffsetBound("timestamp", 5)
 
 
 @pytest.mark.parametrize(
