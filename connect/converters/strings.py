@@ -35,7 +35,7 @@ class StringConverter(Converter):
         self._is_utf_8 = _is_utf_8(self._encoding)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """A string's bytes; other values in their JSON form."""
+        """Return a string's bytes, or the JSON of any other value."""
         if value is None:
             return None
         try:
@@ -45,7 +45,7 @@ class StringConverter(Converter):
             raise DataError(f"value for topic {topic} cannot be written as {self._encoding}: {e}") from e
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
-        """The text, with an optional string schema."""
+        """Return the text, with an optional string schema."""
         try:
             return SchemaAndValue(_SCHEMA, None if data is None else str(data, self._encoding))
         except UnicodeDecodeError as e:

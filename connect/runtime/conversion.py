@@ -39,7 +39,7 @@ class Conversion:
 
     @classmethod
     def configured(cls, worker: WorkerConfig, connector: Mapping[str, Any]) -> Conversion:
-        """The connector's converters, or the worker's; ConfigError for one that does not exist."""
+        """Create the connector's converters, or the worker's. Raises ConfigError for an invalid one."""
         own = dict(connector)
         key, value, header = (
             worker.converter_config(which, own)
@@ -179,7 +179,7 @@ def _encode(
     schemas: list[Schema | None],
     values: Sequence[Any],
 ) -> list[bytes | None]:
-    """One call if all share a schema (or have none), else one for each run of records that do."""
+    """Convert values in one call if all have the same schema, else in one call per run of equal schemas."""
     first = schemas[0]
     if schemas.count(first) == len(schemas):
         return _encode_run(convert, topic, first, values)
@@ -208,14 +208,14 @@ def _decode(
 
 
 def _checked(
-    convert: Callable[..., Sequence[Any]], converted: _Column, types: frozenset[type], given: Sequence[Any]
+    convert: Callable[..., Sequence[Any]], converted: _Column, types: frozenset[type], inputs: Sequence[Any]
 ) -> _Column:
-    """What a converter returned, checked here, where the error can name the converter."""
+    """Return a converter's result. Raises DataError, with the converter's name, if it is invalid."""
     wrong = {*map(type, converted)} - types
-    if wrong or len(converted) != len(given):
+    if wrong or len(converted) != len(inputs):
         name = type(getattr(convert, "__self__", None)).__name__
         method = convert.__name__.removesuffix("_many")
-        wanted = " or ".join(sorted(t.__name__ for t in types))
-        made = wrong.pop().__name__ if wrong else f"{len(converted)} for {len(given)} records"
-        raise DataError(f"{name}.{method} must give {wanted} for each record, not {made}")
+        expected = " or ".join(sorted(t.__name__ for t in types))
+        made = wrong.pop().__name__ if wrong else f"{len(converted)} for {len(inputs)} records"
+        raise DataError(f"{name}.{method} must give {expected} for each record, not {made}")
     return converted

@@ -93,7 +93,7 @@ class FilesSourceConfig(Config):
     )
 
     def check(self) -> None:
-        """What only makes sense together."""
+        """Raise ConfigError for settings that do not fit together."""
         if bool(self.file) == bool(self.files):
             raise ConfigError("file", self.file or "", "set exactly one of file and files")
         if self.csv_delimiter == "\\t":

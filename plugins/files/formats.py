@@ -1,7 +1,7 @@
-"""From lines to values: CSV, JSON lines, text. Work is done a batch of rows at a time.
+"""Formats that convert lines to values: CSV, JSON lines, text. Rows are converted a batch at a time.
 
-`rows` pulls exactly the lines it needs for a row, so that the position between two rows is known: a quoted
-CSV field may span lines.
+`rows` reads exactly the lines of a row, so that the position after each row is known: a quoted CSV field may
+span lines.
 """
 
 from __future__ import annotations
@@ -25,26 +25,29 @@ Without this bound a missing closing quote would make one cell of the rest of th
 """
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,18})", re.ASCII)
 _LONG = range(-(1 << 63), 1 << 63)
-"""What an integer may be; a larger one is a float, of which the last digits are lost."""
+"""Range of integers; a larger one becomes a float and loses its last digits."""
 _FLOAT = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 class Format(Protocol):
-    """One way to read lines."""
+    """A format of files."""
 
     by_line: bool
     """True if a row is always a line, as `Lines.take` gives it."""
 
     def begin(self, lines: Iterable[str]) -> None:
-        """Read what stands before the first row (a CSV header)."""
+        """Read the lines before the first row (a CSV header)."""
         ...
 
     def rows(self, lines: Iterable[str]) -> Iterator[Any]:
-        """Raw rows."""
+        """Return the rows, not converted yet."""
         ...
 
     def values(self, rows: Sequence[Any]) -> list[Any]:
-        """The values of raw rows; DataError, with the row's index as `args[1]`, if one does not parse."""
+        """Return the values of rows.
+
+        Raises DataError, with the row's index as `args[1]`, if one is invalid.
+        """
         ...
 
     def forget(self) -> None:
@@ -53,7 +56,7 @@ class Format(Protocol):
 
 
 def format_of(config: FilesSourceConfig, path_name: str) -> Format:
-    """The format a config asks for; `auto` goes by the file's name."""
+    """Return the configured format; `auto` depends on the file's name."""
     name: str = config.format
     if name == "auto":
         suffix = path_name.removesuffix(".gz").removesuffix(".zip").rpartition(".")[2].lower()
@@ -70,15 +73,15 @@ def format_of(config: FilesSourceConfig, path_name: str) -> Format:
 
 
 class TextFormat:
-    """A line is a value."""
+    """Text: each line is a value."""
 
     by_line = True
 
     def begin(self, lines: Iterable[str]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def rows(self, lines: Iterable[str]) -> Iterator[str]:
-        """The lines."""
+        """Return the lines."""
         return iter(lines)
 
     def values(self, rows: Sequence[str]) -> list[str]:
@@ -86,11 +89,11 @@ class TextFormat:
         return list(rows)
 
     def forget(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class JsonFormat:
-    """A line is a JSON document; empty lines are skipped."""
+    """JSON lines: each line is a document; empty lines are skipped."""
 
     by_line = True
 
@@ -98,14 +101,14 @@ class JsonFormat:
         self._decode = msgspec.json.Decoder().decode
 
     def begin(self, lines: Iterable[str]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def rows(self, lines: Iterable[str]) -> Iterator[str]:
-        """The lines."""
+        """Return the lines."""
         return iter(lines)
 
     def values(self, rows: Sequence[str]) -> list[Any]:
-        """The documents."""
+        """Return the documents of the rows."""
         decode, values = self._decode, []
         for i, row in enumerate(rows):
             try:
@@ -116,11 +119,11 @@ class JsonFormat:
         return values
 
     def forget(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class CsvFormat:
-    """A row is a dict of its fields; empty lines are skipped."""
+    """CSV: each row is a dict of its fields; empty lines are skipped."""
 
     by_line = False
 
@@ -154,11 +157,11 @@ class CsvFormat:
             raise DataError(f"key.field={self._key} is none of the fields {', '.join(self.fields)}")
 
     def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
-        """Rows as lists of strings."""
+        """Return the rows as lists of strings."""
         return csv.reader(iter(lines), **self._options)
 
     def values(self, rows: Sequence[list[str]]) -> list[dict[str, Any]]:
-        """Rows as dicts, their cells as the config says."""
+        """Return the rows as dicts, with their cells converted as configured."""
         try:
             values = self._dicts([row for row in rows if row])
         except ValueError:
@@ -177,7 +180,8 @@ class CsvFormat:
 
 
 def _compile(fields: Sequence[str], cells: _Cells) -> Callable[[Sequence[list[str]]], list[dict[str, Any]]]:
-    """A function from rows to dicts, written out: `[{"a": c[v0], "b": c[v1]} for v0, v1, in rows]`.
+    """Return a function from rows to dicts, generated as source: `[{"a": c[v0], "b": c[v1]} for v0, v1, in
+    rows]`.
 
     It takes two thirds of the time of `dict(zip(...))`, and raises ValueError for a row of another length.
     """
@@ -189,7 +193,7 @@ def _compile(fields: Sequence[str], cells: _Cells) -> Callable[[Sequence[list[st
 
 
 class _Cells(dict[str, Any]):
-    """What each distinct cell stands for, worked out once: columns repeat themselves."""
+    """A cache of converted cells, since columns repeat their values."""
 
     def __init__(self, nulls: frozenset[str], infer: bool) -> None:
         super().__init__()

@@ -1,7 +1,6 @@
-"""Lines of a file with the byte position behind each: plain files, gzip, and zip archives of one file.
+"""Reads lines with the byte position after each, from plain files, gzip, and zip archives of one file.
 
-Positions count uncompressed bytes. Going to a position in a compressed file reads up to it, at the
-speed of decompression.
+Positions count uncompressed bytes. A seek in a compressed file decompresses everything before the position.
 """
 
 from __future__ import annotations
@@ -25,23 +24,24 @@ _STATELESS = frozenset({"utf-8", "ascii", "iso8859-1"})
 
 
 Signature = tuple[int, int, int, int]
-"""Device, inode, size, time of the last change in ns: while these stay the same a file has nothing new."""
+"""Device, inode, size and time of the last change in ns: an unchanged file has the same signature."""
 
 
 def signature(status: os.stat_result) -> Signature:
-    """Of a file."""
+    """Return a file's signature."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class EndOfFile(Exception):
-    """A file that may still grow has no more whole lines now."""
+    """A signal that a growing file has no more complete lines now."""
 
 
 class Lines:
-    """Iterate for lines as text; `position` and `line` are those behind the last line given.
+    """The lines of a file, as an iterator of text. `position` and `line` are those after the last line
+    returned.
 
     With `tail`, the end of the file raises EndOfFile instead of ending the iteration, and a last line without
-    its newline is left for later. Call `rest` then; once it `has_changed`, `wake` it and iterate again. A
+    its newline is not returned yet. Call `rest` then; once it `has_changed`, `wake` it and iterate again. A
     resting file may `release` its descriptor.
     """
 
@@ -53,10 +53,10 @@ class Lines:
         self._codec = codecs.lookup(encoding).name
         self._compressed = path.suffix in (".gz", ".zip")
         self.tail = tail and not self._compressed
-        """Whether the file may grow."""
+        """True if the file may grow."""
         self._archive: zipfile.ZipFile | None = None
         self._file = self._open()
-        self.begun = signature(os.fstat(self._file.fileno())) if self.tail else None
+        self.signature_at_open = signature(os.fstat(self._file.fileno())) if self.tail else None
         """A growing file's signature when it was opened."""
         self._read_to = 0
         self._resting: Signature | None = None
@@ -83,7 +83,7 @@ class Lines:
         return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, member), _BUFFER))
 
     def seek(self, position: int, line: int) -> None:
-        """Go on from a position given earlier; ConnectError if the file does not reach that far any more."""
+        """Seek to an earlier position. Raises ConnectError if the file is shorter now."""
         reached = self._file.seek(position)  # a compressed file stops at its end, a plain one does not
         if not self._compressed:
             reached = min(reached, os.fstat(self._file.fileno()).st_size)
@@ -92,7 +92,10 @@ class Lines:
         self.position, self.line = position, line
 
     def go_on(self, position: int, line: int) -> None:
-        """`seek`, in a file that may have been replaced: ConnectError unless a line ends at the position."""
+        """Seek in a file that may have been replaced.
+
+        Raises ConnectError unless a line ends at the position.
+        """
         self.seek(position, line)
         self._file.seek(position - 1)
         before, after = self._file.read(1), self._file.read(1)
@@ -101,51 +104,48 @@ class Lines:
         self._file.seek(position)
 
     def rest(self) -> None:
-        """Note how the file is, unless more has come behind the end that was read.
+        """Record the file's signature, unless it has grown since its end was read.
 
-        ConnectError if it was replaced: a file that was truncated or renamed away would be waited for for
-        ever.
+        Raises ConnectError if the file was truncated or replaced, as it would never grow.
         """
-        held = os.fstat(self._file.fileno())
-        if held.st_size < self.position:
-            raise self._replaced(f"was cut to {held.st_size} bytes, {self.position} were read")
-        if self._is_another(held):
+        status = os.fstat(self._file.fileno())
+        if status.st_size < self.position:
+            raise self._replaced(f"was cut to {status.st_size} bytes, {self.position} were read")
+        if self._is_another(status):
             raise self._replaced("is another file now")
-        if held.st_size == self._read_to:
-            self._resting = signature(held)
+        if status.st_size == self._read_to:
+            self._resting = signature(status)
             self._mark = self._read_mark()
 
     def release(self) -> None:
-        """Give a resting file's descriptor back. Once renamed, the file is not followed any more."""
+        """Close a resting file's descriptor. A file that is renamed afterwards is not followed."""
         self._file.close()
 
     @property
     def is_released(self) -> bool:
-        """Whether it holds no descriptor."""
+        """True if the descriptor is closed."""
         return self._file.closed
 
     @property
     def is_resting(self) -> bool:
-        """Whether `wake` must be called before the next line is read."""
+        """True if `wake` must be called before the next line is read."""
         return self._resting is not None
 
     def has_changed(self) -> bool:
-        """Whether a resting file has changed since `rest`."""
+        """Return True if a resting file has changed since `rest`."""
         if not self._file.closed:
-            held = os.fstat(self._file.fileno())
-            return signature(held) != self._resting or self._is_another(held)
+            status = os.fstat(self._file.fileno())
+            return signature(status) != self._resting or self._is_another(status)
         try:
             return signature(os.stat(self.path)) != self._resting
         except FileNotFoundError:
             return False
 
     def wake(self) -> bool:
-        """Go on with a resting file where it was left; False if there is no such file now.
+        """Resume reading a resting file. Return False if it does not exist now.
 
-        ConnectError if it was replaced.
-
-        Once the descriptor is closed another file may get the same inode, and a file may be rewritten in
-        place: so the bytes read last are compared.
+        Raises ConnectError if it was replaced. The last bytes read are compared, because a file may be
+        rewritten in place, and another file may get the inode after the descriptor was closed.
         """
         assert self._resting is not None
         if self._file.closed:
@@ -163,15 +163,15 @@ class Lines:
         return True
 
     def _read_mark(self) -> bytes:
-        """The bytes before the position; leaves the file at the position."""
+        """Return the bytes before the position; the file is at the position afterwards."""
         begin = max(0, self.position - _MARK_BYTES)
         self._file.seek(begin)
         return self._file.read(self.position - begin)
 
-    def _is_another(self, held: os.stat_result) -> bool:
-        """Whether the path names another file now; False if it names none: it may be about to be replaced."""
+    def _is_another(self, status: os.stat_result) -> bool:
+        """Return True if the path is another file now, False if it does not exist (yet)."""
         try:
-            return signature(os.stat(self.path))[:2] != signature(held)[:2]
+            return signature(os.stat(self.path))[:2] != signature(status)[:2]
         except FileNotFoundError:
             return False
 

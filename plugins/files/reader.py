@@ -1,4 +1,4 @@
-"""Reading one file batch by batch, always knowing the position behind the last whole row."""
+"""Reads one file batch by batch, and tracks the position after the last complete row."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from plugins.files.formats import Format, format_of
 from plugins.files.lines import EndOfFile, Lines, Signature, signature
 
 START = {"position": 0, "line": 0}
-"""The source offset before anything was read."""
+"""The source offset of the start of a file."""
 
 
 class FileReader:
-    """One file, from a source offset on. Opened at the first batch.
+    """A reader of one file, from a source offset on. It opens the file at the first batch.
 
     A growing file that was read to its end `is_waiting` until it `has_changed()`, and may be released.
     """
@@ -31,7 +31,7 @@ class FileReader:
         self.path = path
         self.partition = {"filename": str(path)}
         self.ended = False
-        """Whether it was read to its end and will not grow."""
+        """True if the file was read to its end and will not grow."""
         self._config = config
         self._position: int = (offset or START).get("position", 0)
         self._line: int = (offset or START).get("line", 0)
@@ -39,23 +39,23 @@ class FileReader:
         self._lines: Lines | None = None
         self._unready: Signature | None = None
         self.is_waiting = False
-        """Whether a growing file was read to its present end, or does not exist yet."""
+        """True if a growing file was read to its current end, or does not exist yet."""
         self._rows: Iterator[Any] = iter(())
 
     @property
     def is_open(self) -> bool:
-        """Whether it holds a descriptor."""
+        """True if the file's descriptor is open."""
         return self._lines is not None and not self._lines.is_released
 
     @property
     def offset(self) -> dict[str, int]:
-        """The source offset behind the last batch."""
+        """The source offset after the last batch."""
         return {"position": self._position, "line": self._line}
 
     def batch(self) -> list[Any]:
-        """The next values, at most `batch.size`; empty when there is nothing now.
+        """Return the next values, at most `batch.size`, or an empty list if there are none now.
 
-        In tail mode a file that is not there yet is waited for.
+        In tail mode the file may not exist yet. Raises ConnectError or DataError if it cannot be read.
         """
         if self.ended:
             return []
@@ -79,7 +79,7 @@ class FileReader:
         return values
 
     def has_changed(self) -> bool:
-        """Whether a waiting file has changed."""
+        """Return True if a waiting file has changed."""
         if self._lines is not None:
             return self._lines.has_changed()
         try:
@@ -118,7 +118,7 @@ class FileReader:
         try:
             self._format.begin(lines)
         except EndOfFile:  # its header is still being written
-            self._unready = lines.begun
+            self._unready = lines.signature_at_open
             self.close()
             return False
         if self._position > lines.position:
@@ -128,7 +128,7 @@ class FileReader:
         return True
 
     def _pull(self) -> tuple[list[Any], list[int] | None]:
-        """Up to a batch of rows, and the lines they end on where these are wanted."""
+        """Return up to a batch of rows, and with `line.field` the lines they end on."""
         assert self._lines is not None
         lines, size = self._lines, self._config.batch_size
         if self._format.by_line:
@@ -146,7 +146,7 @@ class FileReader:
         return rows, numbers
 
     def _pull_lines(self, lines: Lines) -> tuple[list[Any], list[int] | None]:
-        """Return the same where a row is a line."""
+        """Return the rows and lines of a format whose rows are lines."""
         size, first = self._config.batch_size, self._line + 1
         rows = lines.take(size)
         self._position, self._line = lines.position, lines.line
@@ -159,7 +159,7 @@ class FileReader:
         return rows, numbers
 
     def _pull_growing(self, lines: Lines) -> tuple[list[Any], list[int] | None]:
-        """The same of a file that may end in half a row, which is left for later."""
+        """Return the rows and lines of a growing file; an incomplete row at its end is not read yet."""
         rows, numbers = [], []
         try:
             for row in self._rows:
@@ -173,7 +173,7 @@ class FileReader:
         return rows, None if self._config.line_field is None else numbers
 
     def _rest(self, lines: Lines, rows: list[Any]) -> None:
-        """Wait for the file to grow, once its present end was read."""
+        """Start waiting for the file to grow, after its current end was read."""
         lines.seek(self._position, self._line)
         self._rows = self._format.rows(lines)
         with suppress(ConnectError) if rows else nullcontext():  # the next call raises it again
@@ -181,7 +181,7 @@ class FileReader:
         self.is_waiting = lines.is_resting
 
     def release(self) -> None:
-        """Free what a waiting file needs only once it grows: its descriptor and the format's caches."""
+        """Free a waiting file's descriptor and the format's caches until the file grows."""
         self._format.forget()
         if self._lines is not None:
             self._lines.release()

@@ -1,8 +1,8 @@
-"""Which files are whose: paths and patterns, shared out over tasks.
+"""Distributes the files of paths and patterns over tasks.
 
-Where reading ends with the files there are, or only paths are named, the plan lists each task's files.
-Patterns that are watched match more and more: there each task looks for itself and takes what a hash of the
-path gives it, so that a new file is read by a running task, and none has to be started anew for it.
+If reading ends with the existing files, or the config has only paths, the plan lists each task's files.
+Watched patterns match more files over time. So each task looks for files itself and reads those that a hash
+of the path assigns to it: running tasks read new files without a restart.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _COUNT = "task.count"
 
 
 def matches(patterns: Sequence[str]) -> list[str]:
-    """The files that paths and patterns name now, in their order."""
-    found: dict[str, None] = {}
+    """Return the files that match paths and patterns now, in the order of these."""
+    files: dict[str, None] = {}
     for pattern in patterns:
         paths = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
-        found.update(dict.fromkeys(path for path in paths if not Path(path).is_dir()))
-    return list(found)
+        files.update(dict.fromkeys(path for path in paths if not Path(path).is_dir()))
+    return list(files)
 
 
 def plan(config: FilesSourceConfig, max_tasks: int) -> list[dict[str, str]]:
-    """What each task's config says of its share."""
+    """Return the keys of each task's config that determine its files."""
     if is_watched(config):
         return [{_INDEX: str(i), _COUNT: str(max_tasks)} for i in range(max_tasks)]
     paths = [config.file] if config.file else matches(config.files)
@@ -40,12 +40,12 @@ def plan(config: FilesSourceConfig, max_tasks: int) -> list[dict[str, str]]:
 
 
 def is_watched(config: FilesSourceConfig) -> bool:
-    """Whether new files may come."""
+    """Return True if the patterns are watched for new files."""
     return not config.stop_at_eof and any(map(glob.has_magic, config.files))
 
 
 class Share:
-    """One task's files."""
+    """The files of one task."""
 
     def __init__(self, config: FilesSourceConfig, task: Mapping[str, str]) -> None:
         self.is_watched = is_watched(config)
@@ -54,7 +54,7 @@ class Share:
         self._listed: list[str] = json.loads(task.get(_FILES) or json.dumps([config.file]))
 
     def paths(self) -> list[str]:
-        """The task's files now."""
+        """Return the task's current files."""
         return [p for p in matches(self._patterns) if self._is_ours(p)] if self.is_watched else self._listed
 
     def _is_ours(self, path: str) -> bool:

@@ -1,11 +1,11 @@
-"""FilesSink: topics into files. Its settings, and the docs on them, are `FilesSinkConfig`.
+"""FilesSink: writes topics to files. `FilesSinkConfig` declares and documents its settings.
 
-Why re-delivery writes nothing twice: a partition's records are delivered from its committed offset on.
-Files begin at committed offsets or at multiples of `file.records.max`, and none crosses such a multiple.
-After a crash the first file begins at the committed offset again, the next ones at the same multiples:
-every file left by the earlier attempt is overwritten under its own name, in one rename.
+Redelivery writes no record twice. A partition's records are delivered from its committed offset on. Files
+begin at committed offsets or at multiples of `file.records.max`, and none crosses such a multiple. After a
+crash the first file begins at the committed offset again, the next ones at the same multiples. So every file
+of the earlier attempt is overwritten under its own name, by a rename.
 
-Why no earlier owner overwrites: see `claims`.
+`claims` keeps earlier owners of a partition from overwriting files.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from plugins.files.writers import Writer, json_writer, parquet_writer
 
 
 class FilesSinkTask(SinkTask):
-    """Collects records per partition and writes them out at each cut."""
+    """A task that buffers records per partition and writes them to a file at each cut."""
 
     def __init__(self) -> None:
         self._claims: dict[TopicPartition, Claim] = {}
-        self._held: dict[TopicPartition, list[SinkRecord]] = {}
+        self._buffers: dict[TopicPartition, list[SinkRecord]] = {}
         self._records_max = 0
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Make the folder."""
+        """Create the folder."""
         self._config = FilesSinkConfig.parse(config)
         self._folder = Path(self._config.path)
         self._records_max = self._config.file_records_max
@@ -45,7 +45,7 @@ class FilesSinkTask(SinkTask):
             raise ConnectError(f"{self._folder} cannot be made: {e.strerror}") from e
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        """Claim the partitions, and remove what earlier owners of them were just writing."""
+        """Claim the partitions, which removes their earlier owners' unfinished files."""
         for tp in partitions:
             try:
                 self._claims[tp] = Claim(self._folder, tp)
@@ -53,46 +53,46 @@ class FilesSinkTask(SinkTask):
                 raise ConnectError(f"{self._folder} cannot be written: {e}") from e
 
     def statistics(self) -> dict[str, float]:
-        """Partitions claimed; records held for the next file, and how many of one partition may be."""
+        """Return the counts of claims and of buffered records, and the bound of a partition's records."""
         return {
             "claims": len(self._claims),
-            "held_records": sum(map(len, list(self._held.values()))),
+            "held_records": sum(map(len, list(self._buffers.values()))),
             "partition_held_records_max": self._records_max,
         }
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """Hold records; write out what a cut completes."""
+        """Buffer records. Write the files that are complete."""
         size = self._records_max
         tp: TopicPartition | None = None
         for record in records:
             if tp is None or record.partition != tp.partition or record.topic != tp.topic:
                 tp = TopicPartition(record.topic, record.partition)
-                held = self._held.setdefault(tp, [])
-                block = (held or [record])[0].offset // size
+                buffer = self._buffers.setdefault(tp, [])
+                block = (buffer or [record])[0].offset // size
             if record.offset // size != block:
                 self._write_out(tp)
-                held = self._held[tp] = []
+                buffer = self._buffers[tp] = []
                 block = record.offset // size
-            held.append(record)
+            buffer.append(record)
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Write out everything held."""
-        for tp in list(self._held):
+        """Write all buffered records to files."""
+        for tp in list(self._buffers):
             self._write_out(tp)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget what was not flushed: it will be delivered again."""
+        """Discard records that were not flushed, as they will be delivered again, and release the claims."""
         for tp in partitions:
-            self._held.pop(tp, None)
+            self._buffers.pop(tp, None)
             if (claim := self._claims.pop(tp, None)) is not None:
                 claim.release()
 
     def stop(self) -> None:
-        """Let go of what `close` was not called for."""
+        """Close the partitions that are still open."""
         self.close(list(self._claims))
 
     def _write_out(self, tp: TopicPartition) -> None:
-        records = self._held[tp]
+        records = self._buffers[tp]
         claim = self._claims[tp]
         folder = self._folder / tp.topic
         path = folder / f"{tp.topic}+{tp.partition}+{records[0].offset:020d}.{self._suffix}"
@@ -111,11 +111,11 @@ class FilesSinkTask(SinkTask):
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)  # there only after a failure
-        del self._held[tp]
+        del self._buffers[tp]
 
 
 class FilesSink(SinkConnector):
-    """Every task writes the partitions it is given."""
+    """The connector of the files sink; each task writes its assigned partitions."""
 
     CONFIG = FilesSinkConfig
     VERSION = "1"

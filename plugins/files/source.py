@@ -1,4 +1,4 @@
-"""FilesSource: files into a topic. Its settings, and the docs on them, are `FilesSourceConfig`."""
+"""FilesSource: reads files into a topic. `FilesSourceConfig` declares and documents its settings."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from plugins.files.timestamps import timestamp_rule
 
 _LOOKS_IDLE = 1000
 _LOOKS_BUSY = 50
-"""How many waiting files are looked at in one poll, when nothing else is to do and beside reading."""
+"""How many waiting files a poll checks, if no file is ready and if one is."""
 OPEN_MAX = 32
-"""Files read to their ends that keep their descriptor, the last ones read: they are followed when they are
-renamed. Beside them only the file that is being read is open.
+"""How many of the files last read to their ends keep their descriptor, so that they are followed when they
+are renamed. Only the file that is being read is open besides.
 """
 _log = logging.getLogger(__name__)
 
 
 class FilesSourceTask(SourceTask):
-    """Reads its share of the files, one after the other to its end, and growing ones whenever they grow."""
+    """A task that reads its files one after the other to their ends, and growing ones whenever they grow."""
 
     def __init__(self) -> None:
         self._readers: dict[str, FileReader] = {}
         self._ended: set[str] = set()
         self._ready: deque[FileReader] = deque()
         self._waiting: deque[FileReader] = deque()
-        """Files read to their ends, to be looked at in turn."""
+        """Files read to their ends, to be checked in turn."""
         self._open: dict[FileReader, None] = {}
-        """Those read to their ends that may hold descriptors, and were not read on since; the latest last."""
+        """Files read to their ends whose descriptors may be open, least recently read first."""
         self._skipping: dict[str, FileReader] = {}
         """Readers that have advanced without a record."""
         self._look_at = 0.0
         self._reading = threading.Lock()
-        """`stop` may come beside a `poll`."""
+        """Held while files are read, as `stop` may be called during a `poll`."""
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Go to the committed position of every file."""
+        """Parse the config and look for files; each is read from its committed offset."""
         self._config = FilesSourceConfig.parse(config)
         self._stamp = timestamp_rule(self._config)
         self._share = Share(self._config, config)
@@ -52,11 +52,11 @@ class FilesSourceTask(SourceTask):
 
     @property
     def files(self) -> list[str]:
-        """The files this task reads, or waits for."""
+        """Paths of the files that this task reads or waits for."""
         return list(self._readers)
 
     def statistics(self) -> dict[str, float]:
-        """Files it has, those to be read and those to be looked at; the open ones, and their bound."""
+        """Return the counts of all, ready, waiting and open files, and the bound of the open ones."""
         return {
             "files": len(self._readers),
             "ready_files": len(self._ready),
@@ -66,7 +66,7 @@ class FilesSourceTask(SourceTask):
         }
 
     def poll(self) -> SourceBatch | None:
-        """A batch of one file."""
+        """Return the next batch, from one file, or None."""
         with self._reading:
             if self._share.is_watched and time.monotonic() >= self._look_at:
                 self._look_for_files()
@@ -80,13 +80,13 @@ class FilesSourceTask(SourceTask):
             return None
 
     def update_offsets(self) -> list[tuple[dict[str, str], dict[str, int]]]:
-        """Offsets of files that were read on without a record, as over blank lines."""
+        """Return the offsets of files in which only input without records, as blank lines, was read."""
         with self._reading:
             skipping, self._skipping = self._skipping, {}
             return [(reader.partition, reader.offset) for reader in skipping.values()]
 
     def _batch(self, reader: FileReader) -> list[Any]:
-        """A batch of the first ready file, which then stays ready, waits, or has ended."""
+        """Return a batch of the first ready file, and move the file if it waits or has ended."""
         before = reader.offset
         self._open.pop(reader, None)
         values = reader.batch()
@@ -119,7 +119,7 @@ class FilesSourceTask(SourceTask):
                 self._waiting.append(reader)
 
     def _look_for_files(self) -> None:
-        """Take up new files, and forget those that are gone and have their offset stored."""
+        """Add new files. Remove deleted files that were read to their ends and have their offset stored."""
         self._look_at = time.monotonic() + self._config.watch_interval_ms / 1000
         paths = dict.fromkeys(self._share.paths())
         self._ended &= paths.keys()
@@ -128,13 +128,13 @@ class FilesSourceTask(SourceTask):
                 offset = self.context.offsets.offset({"filename": path})
                 self._readers[path] = reader = FileReader(Path(path), self._config, offset)
                 self._ready.append(reader)
-        gone = {path for path in self._readers.keys() - paths if self._is_done(path)}
-        if gone:
-            for path in gone:
+        deleted = {path for path in self._readers.keys() - paths if self._is_done(path)}
+        if deleted:
+            for path in deleted:
                 reader = self._readers.pop(path)
                 reader.close()
                 self._open.pop(reader, None)
-            self._waiting = deque(reader for reader in self._waiting if str(reader.path) not in gone)
+            self._waiting = deque(reader for reader in self._waiting if str(reader.path) not in deleted)
 
     def _is_done(self, path: str) -> bool:
         reader = self._readers[path]
@@ -169,19 +169,19 @@ class FilesSourceTask(SourceTask):
 
 
 class FilesSource(SourceConnector):
-    """Shares the files out over the tasks."""
+    """The connector of the files source, which distributes the files over tasks."""
 
     CONFIG = FilesSourceConfig
     VERSION = "1"
     task_class = FilesSourceTask
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Take the config."""
+        """Parse the config."""
         self.config = dict(config)
         self._settings = FilesSourceConfig.parse(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Every n-th file to a task; of a pattern that is watched a share of what will match."""
+        """Return the tasks' configs: each task has every n-th file, or a share of watched patterns."""
         if self._settings.stop_at_eof and not self._settings.file and not matches(self._settings.files):
             _log.warning("files=%s: there is no such file", ",".join(self._settings.files))
         return [{**self.config, **share} for share in plan(self._settings, max_tasks)]

@@ -1,7 +1,7 @@
 """Kafka's own FileStreamSource and FileStreamSink, with their keys: `file`, `topic`, `batch.size`, `topics`.
 
-They are what introductions to Connect use. For work, take FilesSource and FilesSink: the stream sink
-appends, so records that come again after a crash are in the file twice.
+Introductions to Connect use these two. For production, use FilesSource and FilesSink: the stream sink
+appends, so records that are redelivered after a crash are in the file twice.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from plugins.files.source import FilesSource
 
 
 class FileStreamSource(FilesSource):
-    """Every line of one text file, as it grows."""
+    """A source of every line of a text file, as it grows."""
 
     def start(self, config: Mapping[str, str]) -> None:
-        """The files source, reading text."""
+        """Start the files source with the format text."""
         super().start({**config, "format": "text"})
 
 
@@ -34,7 +34,7 @@ class FileStreamSinkConfig(Config):
 
 
 class FileStreamSinkTask(SinkTask):
-    """Appends lines."""
+    """A task that appends lines."""
 
     def start(self, config: Mapping[str, str]) -> None:
         """Open the file."""
@@ -47,14 +47,14 @@ class FileStreamSinkTask(SinkTask):
                 raise ConnectError(f"{path} cannot be written: {e.strerror}") from e
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """A line each; what is no string as JSON."""
+        """Append a line per record; a value that is no string is written as JSON."""
         for record in records:
             value = record.value
             self._file.write(value if isinstance(value, str) else msgspec.json.encode(value).decode())
             self._file.write("\n")
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Hand the lines to the system."""
+        """Write the buffered lines to the file."""
         self._file.flush()
 
     def stop(self) -> None:
@@ -65,7 +65,7 @@ class FileStreamSinkTask(SinkTask):
 
 
 class FileStreamSink(SinkConnector):
-    """One file for all tasks."""
+    """A sink of lines into one file for all tasks."""
 
     CONFIG = FileStreamSinkConfig
     VERSION = "1"

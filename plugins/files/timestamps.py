@@ -1,4 +1,4 @@
-"""A record's time from its fields.
+"""Computes a record's timestamp from its fields.
 
 timestamp.constant=0                         every record
 timestamp.field=time_hour                    one field: ISO date or datetime, or ms since the epoch
@@ -26,11 +26,11 @@ _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(.*)", re.ASCII | re.DOTALL)
 _PLACE = re.compile(r"{([^{}]+)}")
 
 Stamp = Callable[[Sequence[Any]], Sequence[int | None]]
-"""From a batch of values to their timestamps, ms since the epoch; None is the time of sending."""
+"""A function from a batch of values to timestamps, ms since the epoch; None is the time of sending."""
 
 
 def timestamp_rule(config: FilesSourceConfig) -> Stamp:
-    """What a config says about time."""
+    """Return the function for the configured timestamps. Raises ConfigError if no field is named."""
     if config.timestamp_constant is not None:
         constant = config.timestamp_constant
         return lambda values: [constant] * len(values)
@@ -46,7 +46,7 @@ def timestamp_rule(config: FilesSourceConfig) -> Stamp:
 
 
 class _Times(dict[Any, int]):
-    """Timestamps by the values of the fields they come from: rows of one day share one."""
+    """A cache of timestamps by the values of their fields, since rows of one day share a timestamp."""
 
     def __init__(self, template: str, fields: list[str], parse: Callable[[str], int]) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class _Times(dict[Any, int]):
         self._pick = operator.itemgetter(*fields)
 
     def of(self, values: Sequence[Any]) -> list[int | None]:
-        """The timestamps of a batch of dicts."""
+        """Return the timestamps of a batch of dicts. Raises DataError if a record has no valid timestamp."""
         if len(self) > _KNOWN_MAX:
             self.clear()
         try:

@@ -1,4 +1,4 @@
-"""Writing records into one file: JSON lines, Parquet."""
+"""Writers of records to a file: JSON lines, Parquet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Writer = Callable[[BinaryIO, Sequence[SinkRecord]], None]
 
 
 def json_writer(config: FilesSinkConfig) -> Writer:
-    """A value, or a whole record, per line."""
+    """Return a writer of a value, or of a whole record, per line."""
     encode = msgspec.json.Encoder(decimal_format="number").encode
     rows = _rows(config)
 
@@ -33,7 +33,7 @@ def json_writer(config: FilesSinkConfig) -> Writer:
 
 
 def parquet_writer(config: FilesSinkConfig) -> Writer:
-    """Columns by the values' schema, or by what is in the values where they have none."""
+    """Return a writer of columns by the values' schema, or by the values themselves if they have none."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -59,15 +59,15 @@ def parquet_writer(config: FilesSinkConfig) -> Writer:
 
 
 def _table(config: FilesSinkConfig, records: Sequence[SinkRecord], values: Sequence[Any]) -> pa.Table:
-    """Rows with the columns of all of them: some may have fields that others lack."""
+    """Return a table with the columns of all rows; a row may lack some of them."""
     import pyarrow as pa
 
     schemas = {id(r.value_schema): r.value_schema for r in records if r.value is not None}
-    known = [arrow_schema(s) for s in schemas.values() if s is not None and s.type is Type.STRUCT]
-    if config.content == "value" and known and len(known) == len(schemas):
-        if len(known) == 1:
-            return pa.Table.from_pylist(values, schema=known[0])
-        merged = pa.unify_schemas(known, promote_options="permissive")
+    struct_schemas = [arrow_schema(s) for s in schemas.values() if s is not None and s.type is Type.STRUCT]
+    if config.content == "value" and struct_schemas and len(struct_schemas) == len(schemas):
+        if len(struct_schemas) == 1:
+            return pa.Table.from_pylist(values, schema=struct_schemas[0])
+        merged = pa.unify_schemas(struct_schemas, promote_options="permissive")
         return pa.Table.from_pylist(values, schema=pa.schema([f.with_nullable(True) for f in merged]))
     names = dict.fromkeys(name for value in values for name in value)
     return pa.table({name: [value.get(name) for value in values] for name in names})
@@ -96,7 +96,7 @@ def _span(records: Sequence[SinkRecord]) -> str:
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """A struct's fields as Arrow columns."""
+    """Return a struct's fields as an Arrow schema."""
     import pyarrow as pa
 
     return pa.schema([pa.field(n, _arrow_type(s), s.optional) for n, s in schema.fields.items()])
