@@ -127,7 +127,7 @@ class PartitionCopy:
             self.leader_epoch,
         )
 
-    def is_in_sync_record(self, latest: OffsetSync | None) -> bool:
+    def is_identity_synced(self, latest: OffsetSync | None) -> bool:
         """Return True if the latest sync has the producer id and epoch of this copy."""
         return (
             latest is not None and latest.producer is not None and (latest.producer.identity == self.identity)

@@ -325,7 +325,7 @@ class MirrorSource:
         """Write a sync for each copy whose producer identity is in none yet; call this before producing."""
         now = int(self._clock() * 1000)
         unsynced = {
-            copy.tp: copy for copy in copies if not copy.is_in_sync_record(self._syncs.latest(copy.tp))
+            copy.tp: copy for copy in copies if not copy.is_identity_synced(self._syncs.latest(copy.tp))
         }
         written = [await self._syncs.write(copy.first_sync(), now) for copy in unsynced.values()]
         await asyncio.gather(*written)

@@ -126,8 +126,8 @@ class WorkerSinkTask(WorkerTask):
     async def _fetch(self, consumer: Consumer) -> list[Fetched]:
         """Fetch the next records, and begin a new round."""
         fetched = await consumer.fetch(timeout_ms=int(self._seconds_to_commit() * 1000))
-        # No await between the response and the new round: partitions that a rebalance assigns during the
-        # fetch would count as assigned after it, and their records would be dropped.
+        # The round begins after the fetch, so that records of partitions that a rebalance assigned during the
+        # fetch are valid. No await may come in between: a rebalance there would take older records as valid.
         self._round += 1
         return fetched
 
