@@ -113,7 +113,7 @@ async def filled(session: Session, elected: Elected, brokers: int, partitions: i
     controller = Controller(ClusterImage.of(await store.load()), epoch=elected.epoch)
     world = World(controller, store)
     registered = [broker(id_) for id_ in range(1, brokers + 1)]
-    await world.play(lambda controller: controller.change_brokers(came=registered))
+    await world.play(lambda controller: controller.change_brokers(arrived=registered))
     for number in range(partitions // PARTITIONS_A_TOPIC):
         new = NewTopic(
             name=f"topic-{number}",
@@ -156,8 +156,10 @@ async def rolled(world: World, brokers: int) -> Cost:
         epoch = world.controller.image.brokers[id_].epoch
         for decide in (
             lambda controller, id_=id_, epoch=epoch: controller.shut_down(id_, epoch),
-            lambda controller, id_=id_: controller.change_brokers(gone=[id_]),
-            lambda controller, id_=id_, epoch=epoch: controller.change_brokers(came=[broker(id_, epoch + 1)]),
+            lambda controller, id_=id_: controller.change_brokers(departed=[id_]),
+            lambda controller, id_=id_, epoch=epoch: controller.change_brokers(
+                arrived=[broker(id_, epoch + 1)]
+            ),
         ):
             add(total, await world.play(decide))
     add(total, await world.play(lambda controller: controller.rebalance_leaders()))
@@ -204,10 +206,10 @@ async def measured(connect: str, options: argparse.Namespace) -> Report:
             # Another one each time: who comes back is in no ISR until it has caught up, which none does here.
             id_, again = run + 1, broker(run + 1, 2)
             lost.append(
-                await world.play(lambda controller, id_=id_: controller.change_brokers(gone=[id_]))  # type: ignore[misc]
+                await world.play(lambda controller, id_=id_: controller.change_brokers(departed=[id_]))  # type: ignore[misc]
             )
             back.append(
-                await world.play(lambda controller, again=again: controller.change_brokers(came=[again]))  # type: ignore[misc]
+                await world.play(lambda controller, again=again: controller.change_brokers(arrived=[again]))  # type: ignore[misc]
             )
         show(report, "takeover", overs, brokers)
         show(report, "a broker is lost", lost, brokers)

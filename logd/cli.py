@@ -28,8 +28,8 @@ COLLECTED_AFTER = (5_000, 10, 10)
 """Garbage collection thresholds: new containers before a collection of the youngest, then rounds per
 generation.
 
-Nearly all of a broker is freed by its reference count. By Python's default a topic of 1,000 partitions, some
-50,000 containers, has everything there is looked at once more, 10 ms per 1,000 partitions on the event loop.
+Reference counting frees nearly all memory of a broker. With Python's defaults, a topic of 1,000 partitions
+(some 50,000 containers) causes one more full collection: 10 ms per 1,000 partitions on the event loop.
 """
 
 PARENT = "MILLSTREAM_LOGD_PARENT"

@@ -76,7 +76,7 @@ class ClusterImage:
     """The state of the cluster: the sum of all changes.
 
     ``topics`` are by name. ``deleted`` has the ids of topics whose files may still be on disk.
-    ``broker_configs`` are changed settings by broker; ``""`` stands for all brokers. ``partitions`` is empty
+    ``broker_configs`` are changed settings by broker; ``""`` means all brokers. ``partitions`` is empty
     for a standalone broker, which hosts and leads every partition. ``brokers`` are the live ones, by id.
     ``offline`` has, by broker, the partitions lost with failed log directories, until the broker registers
     again.

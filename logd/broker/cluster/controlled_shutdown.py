@@ -92,7 +92,7 @@ class ControlledShutdown:
             await asyncio.sleep(pause if missed_since is None else min(pause, NOBODY_S))
 
     def _stand_if_none_elected(self, missed_since: float | None) -> float | None:
-        """Stand for election if there has been no controller for `NOBODY_S`.
+        """Become a candidate for controller if there has been no controller for `NOBODY_S`.
 
         Return the time since which there has been none, or None while there is one.
         """

@@ -74,7 +74,7 @@ class Coordinator(ABC, Generic[P]):
     topic: ClassVar[str]
     """The internal topic."""
     coordinates: ClassVar[str]
-    """What the partitions store, in the plural, for messages."""
+    """A plural noun for the contents of the partitions, such as "groups", used in log messages."""
 
     def __init__(
         self,

@@ -33,8 +33,8 @@ Touched: TypeAlias = dict[TopicPartition, set[int]]
 def change_brokers(
     image: ClusterImage,
     *,
-    came: Iterable[BrokerImage] = (),
-    gone: Iterable[int] = (),
+    arrived: Iterable[BrokerImage] = (),
+    departed: Iterable[int] = (),
     unclean_allowed: UncleanAllowed,
 ) -> Decision[None]:
     """Decide about brokers that have registered and brokers whose registrations have ended, both at once.
@@ -46,12 +46,12 @@ def change_brokers(
     brokers: dict[int, BrokerImage | None] = {}
     live = Liveness(image, brokers=brokers)
     touched: Touched = {}
-    for broker in gone:
+    for broker in departed:
         if broker in image.brokers:
             brokers[broker] = None
             changes.append(broker_gone(broker))
             _touch(touched, image.holds(broker))
-    for new in came:
+    for new in arrived:
         current = live.broker(new.id)
         if current is None or new.epoch > current.epoch:
             brokers[new.id] = new

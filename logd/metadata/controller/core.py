@@ -74,14 +74,18 @@ class Controller:
         """Decide this first, on an image that was loaded from the store. See `brokers.take_over`."""
         return brokers.take_over(self.image, restarted, unclean_allowed=self.unclean_allowed)
 
-    def change_brokers(self, *, came: Iterable[BrokerImage] = (), gone: Iterable[int] = ()) -> Decision[None]:
+    def change_brokers(
+        self, *, arrived: Iterable[BrokerImage] = (), departed: Iterable[int] = ()
+    ) -> Decision[None]:
         """See `brokers.change_brokers`."""
-        return brokers.change_brokers(self.image, came=came, gone=gone, unclean_allowed=self.unclean_allowed)
+        return brokers.change_brokers(
+            self.image, arrived=arrived, departed=departed, unclean_allowed=self.unclean_allowed
+        )
 
     def see_brokers(self, alive: Collection[BrokerImage]) -> Decision[None]:
         """`change_brokers` by the list of all that are registered."""
         missing = self.image.brokers.keys() - {broker.id for broker in alive}
-        return self.change_brokers(came=alive, gone=sorted(missing))
+        return self.change_brokers(arrived=alive, departed=sorted(missing))
 
     def shut_down(self, broker: int, epoch: int) -> Decision[list[TopicPartition]]:
         """See `shutdown.shut_down`."""

@@ -6,8 +6,8 @@ deleted records, or records of another topic of the same name.
 A log may lack its topic id: a power loss removed the id before it was flushed, or the log is from a broker
 before Kafka 2.8. If other replicas are in sync, such a log is stray, as for KRaft's brokers. The topic may
 have been deleted and created again while this broker was away, and the others have its records. If no other
-replica is in sync, the log is kept, as for ZooKeeper's brokers. The only replica in sync is one of this very
-topic, since a broker that is away when a topic is created is not in sync.
+replica is in sync, the log is kept, as for ZooKeeper's brokers. It is a replica of
+this very topic, since a broker that is away when a topic is created is not in sync.
 """
 
 from __future__ import annotations

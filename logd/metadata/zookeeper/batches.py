@@ -77,9 +77,9 @@ async def _write(session: Session, elected: Elected, batch: Sequence[Write]) -> 
 
 
 async def _is_written(session: Session, elected: Elected, batch: Sequence[Write]) -> bool:
-    """Whether this batch is what is there, of which one of its writes tells: it was all or none.
+    """Return True if this batch was written; one of its writes shows it, since all or none were carried out.
 
-    Behind a `sync` a request that an earlier connection left on its way comes no more. ControllerMoved.
+    After a `sync`, no request of an earlier connection can arrive any more. Raises ControllerMoved.
     """
     await session.sync()
     witness = _witness(batch)
@@ -95,8 +95,10 @@ async def _is_written(session: Session, elected: Elected, batch: Sequence[Write]
 
 
 def _witness(batch: Sequence[Write]) -> Write:
-    """An operation of which can be seen whether it was carried out: not one that a later one undoes, nor, if
-    there is another, one that makes an empty znode, as an operator may have made it.
+    """Return an operation whose effect can be seen afterwards.
+
+    It is not one that a later operation undoes. If possible it is not one that creates an empty znode, which
+    an operator may have created.
     """
     last: dict[str, Write] = {}
     undone = set()
@@ -112,7 +114,7 @@ def _witness(batch: Sequence[Write]) -> Write:
 
 
 def _doubt(write: Write) -> int:
-    """How little it tells that it was carried out."""
+    """Return how weak the evidence of a write is: 0 is the strongest."""
     if isinstance(write, Delete):
         return 1
     return 0 if write.data else 2

@@ -1,9 +1,9 @@
 """The controller's election, as Kafka 3 holds it.
 
-`/controller` is ephemeral and says who; `/controller_epoch` grows by one with each election. Both are written
-in one `multi` that expects the epoch as it was read: of two that stand at the same time one is elected. The
-version that `/controller_epoch` then has is the fence: every write of the controller has a check of it in its
-`multi`, so that nothing of an older one is carried out, whatever it believes.
+`/controller` is ephemeral and names the controller; `/controller_epoch` grows by one with each election. Both
+are written in one `multi` that expects the epoch as it was read, so that one of two simultaneous candidates
+is elected. The resulting version of `/controller_epoch` is the fence. Every write of the controller checks
+this version in its `multi`, so that no write of an older controller is carried out.
 """
 
 from __future__ import annotations
@@ -141,11 +141,12 @@ async def _elected(session: Session, broker_id: int) -> Elected | None:
 
 
 class Candidate:
-    """Stands for election whenever there is no controller, and tells `changed` who is, in the loop.
+    """A candidate, elected whenever there is no controller; it calls `changed` with the controller, in the
+    loop.
 
-    `changed` hears of each controller once, and of there being none (`broker_id` -1) when this was the
-    controller and its session is over: from then on nothing may be decided. One that does not stand hears
-    whenever there is none.
+    `changed` is called once for each controller. It is also called with `broker_id` -1 when this broker was
+    the controller and its session is over: from then on it must decide nothing. A broker that is not a
+    candidate also learns when there is no controller.
     """
 
     def __init__(

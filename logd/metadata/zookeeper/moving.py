@@ -1,13 +1,13 @@
-"""The metadata of a single node on its way into a chroot, so that other brokers can join it there.
+"""The move of a standalone broker's metadata into a chroot, so that other brokers can join it there.
 
-    /cluster/id        the node's own
-    /millstream/move   whose move it is; made in one `multi` with the id, and deleted when the node itself has
-                       noted that its metadata is here
+    /cluster/id        the broker's own cluster id
+    /millstream/move   the owner of the move; created in one `multi` with the id, and deleted when the broker
+                       itself has noted that its metadata is here
 
-While `/millstream/move` is there no broker starts, and none stands for election. So all there is in the
-chroot this move has written, and a move that is run again may change it to what the node's journal says by
-then: that counts as long as the move is not done. Writing needs the controller's role, which fences one run
-from the next.
+While `/millstream/move` exists no broker starts, and none is a candidate for controller. So everything in the
+chroot was written by this move. A move that runs again may replace it by the journal's current contents,
+which count until the move is complete. Writing needs the controller's role, which fences one run from the
+next.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EMPTY: Final = "give an empty chroot"
 
 
 class Standing(Enum):
-    """How far a chroot is."""
+    """The state of a move into a chroot."""
 
     EMPTY = "empty"
     BEGUN = "begun"
@@ -46,7 +46,7 @@ class Standing(Enum):
 
 
 async def refuse_unfinished(session: Session) -> None:
-    """Before a broker goes on here. UnfinishedMove."""
+    """Raise UnfinishedMove if a move into this chroot is not complete; called before a broker continues."""
     value = await session.find(paths.MOVE)
     if value is not None:
         raise UnfinishedMove(session.settings.connect, znodes.decode_move(value[0]).broker_id)
@@ -79,7 +79,7 @@ async def standing(session: Session, move: MoveZnode) -> Standing:
 
 
 async def begin(session: Session, move: MoveZnode) -> None:
-    """Have the chroot be this move's; it may be already. ChrootTaken."""
+    """Mark the chroot as this move's, which it may be already. Raises ChrootTaken."""
     while (state := await standing(session, move)) is Standing.EMPTY:
         await cluster.prepare(session)
         await session.ensure(path.rpartition("/")[0] for path in (paths.CLUSTER_ID, paths.MOVE))
@@ -104,10 +104,10 @@ async def begin(session: Session, move: MoveZnode) -> None:
 async def write(
     session: Session, move: MoveZnode, target: ClusterImage, wall_clock_ms: Callable[[], int]
 ) -> None:
-    """Have the chroot say what ``target`` says, which has a state of every partition; `begin` comes first.
+    """Write ``target``, which has a state of every partition, to the chroot; call `begin` first.
 
-    On return it was read again and found right. ChrootTaken, ControllerMoved, ConnectionLost, NotAllowed:
-    part of it may be written, and the next run goes on with that.
+    On return it was read again and is right. Raises ChrootTaken, ControllerMoved, ConnectionLost or
+    NotAllowed. A part of it may be written then, and the next run continues from there.
     """
     elected = await _elected(session, move.broker_id, wall_clock_ms)
     try:
@@ -132,8 +132,9 @@ async def end(session: Session) -> None:
 
 
 def steps(there: ClusterImage, target: ClusterImage) -> list[Change]:
-    """What to write so that ``there`` becomes ``target``, whose partition epochs do not count: they follow
-    from what is there.
+    """Return the changes that turn ``there`` into ``target``.
+
+    The partition epochs of ``target`` do not count: they follow from those in ``there``.
     """
     after = ClusterImage()
     for change in target.as_changes():

@@ -44,12 +44,12 @@ class Registered:
 async def register(
     session: Session, broker_id: int, registration: Registration, now_ms: int, *, wait_s: float | None = None
 ) -> Registered:
-    """Register in the session there is.
+    """Register the broker in the current session.
 
-    A registration of another session is waited for to end: a broker that was killed finds the one of its last
-    run there for as long as that session lasts. DuplicateBrokerId when it has not ended after `wait_s`, one
-    and a half sessions unless given. That begins anew with each connection: while ZooKeeper is away no
-    session ends, and when it comes back each has its whole timeout again.
+    If another session has registered the broker, wait for that session's end. A broker that was killed finds
+    its last registration there until that session ends. Raises DuplicateBrokerId if it has not ended after
+    `wait_s` (default: one and a half sessions). The wait starts again with each connection: no session ends
+    while ZooKeeper is away, and each has its whole timeout again when it is back.
     """
     if wait_s is None:
         wait_s = session.settings.session_timeout_ms / 1000 * WAITED_PART

@@ -123,7 +123,9 @@ class ZooKeeperStore:
                 log.info("topic %s is being deleted, and somebody has changed %s", name, error.path)
 
     async def _plan_deletion(self, plan: Plan, name: str) -> None:
-        """What there is of a topic, as it is: a creation may have been interrupted, or this deletion."""
+        """Plan the deletion of a topic from its current znodes: its creation or deletion may have been
+        interrupted.
+        """
         session, topic = self._session, paths.topic(name)
         indexes = await session.find_children(paths.partitions(name))
         each = [f"{paths.partitions(name)}/{index}" for index in indexes]
@@ -140,7 +142,7 @@ class ZooKeeperStore:
 
 
 class Plan:
-    """Changes on their way to be operations; what is known of the tree is brought up to date."""
+    """The conversion of changes to operations, which also updates the known state of the tree."""
 
     def __init__(self, tree: Tree, elected: Elected) -> None:
         self._tree = tree

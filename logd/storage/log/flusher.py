@@ -1,8 +1,8 @@
-"""Forcing a log to the disk: what is due, what a flush takes along, and the clean end.
+"""Flushing a log to the disk: when it is due, what a flush writes, and the clean end.
 
 Everything below the recovery point is known to be on the disk. A flush also takes a producer snapshot once
-the log has grown enough, so that opening it after a crash replays no more than the flushes left over. Aborted
-transactions are in their index's file already; a flush forces it to the disk.
+the log has grown enough. A start after a crash then replays only the bytes after that snapshot. Aborted
+transactions are in their index's file already; a flush syncs it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from logd.metadata.zookeeper.errors import BadVersion, ConnectionLost, NodeExists, NoNode, NotEmpty
-from logd.metadata.zookeeper.session.client import Answered, Heard
+from logd.metadata.zookeeper.session.client import Answered, ClientEvent
 from logd.metadata.zookeeper.session.operations import (
     Check,
     Children,
@@ -298,7 +298,7 @@ class ZooKeeperClient:
         ensemble: Ensemble,
         settings: ZooKeeperSettings,
         clock: Callable[[], float],
-        heard: Callable[[ZooKeeperClient, Heard], None],
+        heard: Callable[[ZooKeeperClient, ClientEvent], None],
     ) -> None:
         life = LIFE.get()
         assert life is not None, "a process asks ZooKeeper"
@@ -372,7 +372,7 @@ class ZooKeeperClient:
             return
         if not lives:
             self._is_closed = True
-            self._heard(self, Heard.EXPIRED)
+            self._heard(self, ClientEvent.EXPIRED)
             return
         if not self.timeout_ms:
             self.begun_at = asked_at
@@ -381,7 +381,7 @@ class ZooKeeperClient:
         self._connection = self._connections
         self._is_broken = False
         self._heard_at = self._loop.time()
-        self._heard(self, Heard.CONNECTED)
+        self._heard(self, ClientEvent.CONNECTED)
         self._ping(self._connection)
 
     def _ping(self, connection: int) -> None:
@@ -416,7 +416,7 @@ class ZooKeeperClient:
         waiting, self._waiting = self._waiting, {}
         for _, answered in waiting.values():
             answered(None, ConnectionLost("the connection to ZooKeeper ended before it answered"))
-        self._heard(self, Heard.SUSPENDED)
+        self._heard(self, ClientEvent.SUSPENDED)
         self._loop.call_later(RECONNECT_S, self._connect, context=self._context)
 
     def break_down(self) -> None:

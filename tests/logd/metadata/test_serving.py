@@ -148,7 +148,7 @@ async def test_the_journal_serves_as_a_store(tmp_path: Path) -> None:
     serving = ServingController(
         Controller(image, epoch=1), store, publish=lambda _: None, resigned=lambda: None
     )
-    await serving.do(lambda c: c.change_brokers(came=[BrokerImage(id=1, epoch=1)]))
+    await serving.do(lambda c: c.change_brokers(arrived=[BrokerImage(id=1, epoch=1)]))
     new = NewTopic(name="t", topic_id=b"t" * 16, start=Start(0, 0), partitions=2)
     await serving.do(lambda c: c.create_topic(new))
     store.close()

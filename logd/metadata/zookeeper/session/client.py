@@ -61,7 +61,7 @@ _kazoo_log = logging.getLogger("logd.zookeeper.kazoo")
 _kazoo_log.setLevel(logging.ERROR)
 
 
-class Heard(Enum):
+class ClientEvent(Enum):
     """The changes of a connection's state."""
 
     CONNECTED = "connected"
@@ -76,19 +76,19 @@ Answered: TypeAlias = Callable[[object, Exception | None], None]
 
 
 class Client:
-    """`start` it; `heard` is called from kazoo's thread, and after EXPIRED only CLOSED comes.
+    """A client of ZooKeeper with one session. Call `start`; `notify` is called from kazoo's thread.
 
-    `close` blocks: call it from a thread, once, also after EXPIRED.
+    After EXPIRED only CLOSED is reported. `close` blocks: call it from a thread, once, also after EXPIRED.
     """
 
     def __init__(
         self,
         settings: ZooKeeperSettings,
         clock: Callable[[], float],
-        heard: Callable[[Client, Heard], None],
+        notify: Callable[[Client, ClientEvent], None],
     ) -> None:
         self._settings = settings
-        self._heard = heard
+        self._notify = notify
         # As the Java client: each server gets its share of a session, but for one that is alone.
         share_s = settings.session_timeout_ms / 1000 / max(len(settings.hosts), 3)
         self._handler = Handler(settings.tls, share_s, clock, self._granted)
@@ -106,7 +106,7 @@ class Client:
             connection_retry=KazooRetry(max_tries=-1, delay=RECONNECT_S, max_delay=RECONNECT_MAX_S),
             logger=_kazoo_log,
         )
-        self._kazoo.add_listener(self._told)
+        self._kazoo.add_listener(self._state_changed)
 
     @property
     def last_error(self) -> str:
@@ -118,7 +118,9 @@ class Client:
         self._kazoo.start_async()
 
     def submit(self, operation: Operation, answered: Answered) -> None:
-        """Send it, in the order of calls; `answered` comes from another thread, possibly before this ends."""
+        """Send an operation, in the order of calls. `answered` is called from another thread, possibly before
+        this returns.
+        """
         try:
             result = self._sent(operation)
         except exceptions.KazooException as error:
@@ -139,15 +141,15 @@ class Client:
             self.begun_at = asked_at
         self.timeout_ms = timeout_ms or self.timeout_ms
 
-    def _told(self, state: str) -> None:
+    def _state_changed(self, state: str) -> None:
         if state == KazooState.CONNECTED:
             self.session_id = self._kazoo.client_id[0]
-            self._heard(self, Heard.CONNECTED)
+            self._notify(self, ClientEvent.CONNECTED)
         elif state == KazooState.SUSPENDED:
-            self._heard(self, Heard.SUSPENDED)
+            self._notify(self, ClientEvent.SUSPENDED)
         else:
             self._handler.close_gate()
-            self._heard(self, _ENDINGS.get(self._kazoo.client_state, Heard.CLOSED))
+            self._notify(self, _ENDINGS.get(self._kazoo.client_state, ClientEvent.CLOSED))
 
     def _sent(self, operation: Operation) -> Any:
         kazoo = self._kazoo
@@ -190,7 +192,7 @@ class Client:
         return transaction.commit_async()
 
     def _below(self, path: str) -> str:
-        """The chroot's own path for `/`."""
+        """Return the path below the chroot; the chroot itself for `/`."""
         return self._settings.chroot + path if path != "/" else self._settings.chroot or "/"
 
     def _acl(self, path: str) -> list[Any]:
@@ -237,8 +239,8 @@ class Client:
 
 
 _ENDINGS = {
-    KeeperState.EXPIRED_SESSION: Heard.EXPIRED,
-    KeeperState.AUTH_FAILED: Heard.NOT_ALLOWED,
+    KeeperState.EXPIRED_SESSION: ClientEvent.EXPIRED,
+    KeeperState.AUTH_FAILED: ClientEvent.NOT_ALLOWED,
 }
 
 

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from logd.metadata.zookeeper.errors import ConnectionLost, NotAllowed, Unreachable, ZooKeeperError
-from logd.metadata.zookeeper.session.client import Client, Heard
+from logd.metadata.zookeeper.session.client import Client, ClientEvent
 from logd.metadata.zookeeper.session.lease import Lease
 from logd.metadata.zookeeper.session.operations import ANY_VERSION, Check, Multi, MultiFailed, Read, Write
 from logd.metadata.zookeeper.session.pipeline import WAITING_MAX, Pipeline
@@ -90,7 +90,7 @@ class Connection:
     def begin(self) -> None:
         """Begin a session, connecting again and again until there is one."""
         self.state = State.CONNECTING
-        self.client = Client(self.settings, self._clock, self._heard_in_thread)
+        self.client = Client(self.settings, self._clock, self._notify_in_thread)
         self.client.start()
 
     async def wait(self) -> None:
@@ -170,25 +170,25 @@ class Connection:
             "expires": self.expires,
         }
 
-    def _heard_in_thread(self, client: Client, heard: Heard) -> None:
+    def _notify_in_thread(self, client: Client, event: ClientEvent) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._heard, client, heard)
+            self._loop.call_soon_threadsafe(self._client_changed, client, event)
         except RuntimeError:
             # The loop is closed: nobody listens any more.
             return
 
-    def _heard(self, client: Client, heard: Heard) -> None:
+    def _client_changed(self, client: Client, event: ClientEvent) -> None:
         if client is not self.client:
             return
         self._changes += 1
-        match heard:
-            case Heard.CONNECTED:
+        match event:
+            case ClientEvent.CONNECTED:
                 self._go_on(client)
-            case Heard.SUSPENDED:
+            case ClientEvent.SUSPENDED:
                 self._suspend()
-            case Heard.EXPIRED:
+            case ClientEvent.EXPIRED:
                 self._expire(client)
-            case Heard.NOT_ALLOWED:
+            case ClientEvent.NOT_ALLOWED:
                 self._run(self._refuse(client))
 
     def _go_on(self, client: Client) -> None:

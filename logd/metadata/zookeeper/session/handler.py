@@ -1,15 +1,16 @@
-"""kazoo's threads, with sockets made here: kazoo takes a handler, which is its seam for such things.
+"""kazoo's threads, with sockets from this module: kazoo accepts a handler for such changes.
 
-Made here because kazoo, by itself,
+They are made here because of five properties of kazoo alone:
 
-- does not tell the session timeout that the server grants, nor when it asked, without which nobody knows how
-  long a session lives: `_Overheard` reads along until the answer to Connect;
-- begins a new session on the same client when one has expired, so that a request made for the old one may be
-  carried out in the new one: after `close_gate` no connection is made;
-- forgets, when it waits on TLS, what was decrypted and not yet read: pipelined answers would be held back
-  until the next ping;
-- waits a whole session for a server that does not answer SYN, so that it is over before the next is tried;
-- makes and drops an epoll descriptor for each wait.
+- It does not report the session timeout that the server grants, nor when it asked. Without these nobody knows
+  how long a session lives. `_Overheard` reads the bytes until the answer to Connect.
+- It begins a new session on the same client when one has expired. A request for the old session might then
+  be carried out in the new one. After `close_gate` no connection is made.
+- It forgets decrypted bytes that were not read yet when it waits on TLS. Pipelined answers would be delayed
+  until the next ping.
+- It waits a whole session for a server that does not answer SYN, so that the session is over before the next
+  server is tried.
+- It creates and closes an epoll descriptor for each wait.
 """
 
 from __future__ import annotations

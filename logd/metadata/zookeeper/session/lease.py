@@ -1,18 +1,18 @@
-"""Until when a session is surely alive, as far as this side can know.
+"""The time up to which a session is surely alive, as far as this side can know.
 
-ZooKeeper's client says that a session has expired when it is connected again, so a process that was stopped
-would go on as a leader until then. Who asks the lease at the moment of an acknowledgement does not: the time
-comes from a clock that counts suspension (CLOCK_BOOTTIME), and is handed in here.
+ZooKeeper's client reports an expired session only when it is connected again. A process that was stopped
+would continue as a leader until then. A check of the lease at the moment of an acknowledgement prevents that.
+The time comes from a clock that counts suspension (CLOCK_BOOTTIME), and is passed in here.
 
-What proves that the session lives:
+The proof that the session lives:
 
-- The ensemble's leader ends a session when it has not heard of it for the session's timeout. A follower tells
-  the leader each half tick of which sessions it has heard, and serves reads also while it is cut off: so only
+- The ensemble's leader ends a session of which it has received no news for the session's timeout. A follower
+  reports the active sessions to the leader each half tick. It serves reads even while it is cut off. So only
   writes count, which are answered once a majority has them.
-- A write that was sent at `t` and answered says that the follower had told the leader until shortly before of
-  what it had heard half a tick before `t`: the session lives for its timeout from the last request sent
-  before that. Half a tick is at most a quarter of a timeout, which no server grants below two ticks.
-- A leader that is elected anew gives all sessions their whole timeout.
+- Take an answered write that was sent at `t`. Shortly before the answer, the follower had reported what it
+  received half a tick before `t`. The session therefore lives for its timeout from the last request before
+  that. Half a tick is at most a quarter of a timeout, since no server grants less than two ticks.
+- A newly elected leader gives all sessions their whole timeout.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ APART: Final = 0.05
 
 
 class Lease:
-    """Of one session, begun not before `begun_at` (s) with a timeout (s).
+    """The lease of one session, which began at `begun_at` (s) or later and has a timeout (s).
 
-    When it is over it is never held again: the next session has a lease of its own.
+    Once over, a lease is never held again: the next session has a lease of its own.
     """
 
     __slots__ = ("_sent", "_timeout", "_until", "session_id")
@@ -46,11 +46,11 @@ class Lease:
 
     @property
     def until(self) -> float:
-        """The time up to which it is held; minus infinity when it is over."""
+        """The time up to which the lease is held; minus infinity when it is over."""
         return self._until
 
     def renew(self, sent_at: float) -> None:
-        """Note the answer to a write that was sent then or later. An older write takes nothing back."""
+        """Note the answer to a write that was sent at `sent_at` or later. An older write shortens nothing."""
         sent, delivered_by = self._sent, sent_at - self._timeout * TOLD_WITHIN
         if sent_at >= sent[-1] + self._timeout * APART:
             sent.append(sent_at)
@@ -69,5 +69,5 @@ class Lease:
         self._until = -math.inf
 
     def is_held(self, now: float) -> bool:
-        """Whether the session is alive at `now`, a time just read from the clock."""
+        """Return True if the session is alive at `now`, a time just read from the clock."""
         return now < self._until

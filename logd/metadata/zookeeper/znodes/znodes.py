@@ -1,7 +1,7 @@
-"""What is written in Kafka 3's znodes, to and fro; topics have `topic_znodes`, `paths` knows where all is.
+"""The contents of Kafka 3's znodes, encoded and decoded; topics are in `topic_znodes`, locations in `paths`.
 
-As with Kafka's decoders, fields that they do not know are passed over, and older versions read. Where a wrong
-value would be acted on they raise BadZnode, with path, value and remedy.
+As in Kafka's decoders, unknown fields are skipped, and older versions are accepted. If a wrong value would
+have effects, decoders raise BadZnode, with path, value and remedy.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def decode_cluster_id(data: bytes) -> str:
 
 
 class Endpoint(NamedTuple):
-    """Where a broker listens."""
+    """The address of a broker's listener."""
 
     listener: str
     host: str
@@ -80,11 +80,11 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What a broker says of itself in `/brokers/ids/N`. `features` as they came: nothing acts on them.
+    """A broker's description in `/brokers/ids/N`. `features` are passed on unused.
 
-    ``is_shutting_down`` is ours, as `millstream_is_shutting_down`, and only there where it is true: Kafka's
-    controllers forget it, with the next one of them the broker is as any other. ``is_logd`` is ours, too, as
-    `millstream_logd`: what has it not is a broker of Apache Kafka.
+    ``is_shutting_down`` is logd's own field `millstream_is_shutting_down`, present only if true. Kafka's
+    controllers drop it, so the next of them regards the broker as any other. ``is_logd`` is logd's own field
+    `millstream_logd`; a broker without it is one of Apache Kafka.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -96,7 +96,7 @@ class Registration:
 
 
 def encode_registration(broker: Registration, now_ms: int) -> bytes:
-    """Version 5. Host and port are the first PLAINTEXT endpoint's, for clients before 0.9."""
+    """Encode version 5. Host and port are the first PLAINTEXT endpoint's, for clients before 0.9."""
     plain = next((each for each in broker.endpoints if each.security_protocol == "PLAINTEXT"), None)
     document: dict[str, Any] = {
         "version": 5,

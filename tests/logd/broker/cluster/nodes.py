@@ -100,7 +100,7 @@ class Node:
 
     def register(self) -> None:
         """The others hear of it."""
-        self.cluster.decide(lambda controller: controller.change_brokers(came=[self.registration()]))
+        self.cluster.decide(lambda controller: controller.change_brokers(arrived=[self.registration()]))
 
     def own(self) -> tuple[int, int]:
         return self.id, self.epoch
@@ -122,7 +122,7 @@ class Node:
         await self.assignment.stop()
         await self.peers.close()
         await self.server.stop()
-        self.cluster.decide(lambda controller: controller.change_brokers(gone=[self.id]))
+        self.cluster.decide(lambda controller: controller.change_brokers(departed=[self.id]))
 
     async def own_topic(self, configs: dict[str, str]) -> None:
         new = NewTopic(name=TOPIC, topic_id=TOPIC_ID, partitions=1, configs=configs, start=Start(0, 0))

@@ -169,7 +169,7 @@ async def test_one_that_is_registered_anew_joins_without_a_record(tmp_path: Path
         await nodes.create_topic()
         await acknowledged(nodes.leader, "all there is")
         await nodes.until(nodes.are_equal)
-        nodes.decide(lambda controller: controller.change_brokers(gone=[2]))
+        nodes.decide(lambda controller: controller.change_brokers(departed=[2]))
         assert nodes.state.isr == (1, 3)
         nodes.nodes[2].epoch = nodes.next_epoch()
         nodes.nodes[2].register()

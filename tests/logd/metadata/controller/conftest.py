@@ -99,7 +99,7 @@ class Stage:
 
     def _seen(self, came: list[BrokerImage] | None = None, gone: list[int] | None = None) -> list[str]:
         if self.is_led:
-            return self.carry_out(self.controller.change_brokers(came=came or (), gone=gone or ()))
+            return self.carry_out(self.controller.change_brokers(arrived=came or (), departed=gone or ()))
         for number in gone or ():
             self.image.apply({"type": "broker-gone", "id": number})
         for broker in came or ():

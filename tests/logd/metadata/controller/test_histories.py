@@ -88,14 +88,14 @@ class Histories(RuleBasedStateMachine):
         """Whether or not they were there before."""
         came = [self._register(number) for number in sorted(brokers)]
         before = dict(self.image.partitions)
-        self._carry_out(self.controller.change_brokers(came=came))
+        self._carry_out(self.controller.change_brokers(arrived=came))
         self._check_behind(brokers, before)
 
     @rule(brokers=st.sets(BROKERS, min_size=1, max_size=2))
     def go(self, brokers: set[int]) -> None:
         for number in brokers:
             self.registered.pop(number, None)
-        self._carry_out(self.controller.change_brokers(gone=sorted(brokers)))
+        self._carry_out(self.controller.change_brokers(departed=sorted(brokers)))
 
     @rule(gone=st.sets(BROKERS, max_size=3), restarted=st.sets(BROKERS, max_size=3))
     def see(self, gone: set[int], restarted: set[int]) -> None:
@@ -131,7 +131,7 @@ class Histories(RuleBasedStateMachine):
             self.registered.pop(number, None)
         before = dict(self.image.partitions)
         news = [self._register(number) for number in sorted(came)]
-        changes = self.controller.change_brokers(came=news, gone=sorted(gone)).changes
+        changes = self.controller.change_brokers(arrived=news, departed=sorted(gone)).changes
         for change in changes[: max(0, len(changes) - left)]:
             self.image.apply(change)
         known = {number: broker.epoch for number, broker in self.image.brokers.items()}

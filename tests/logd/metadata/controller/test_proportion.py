@@ -96,17 +96,17 @@ def broker(number: int, epoch: int) -> BrokerImage:
 
 STEPS: list[tuple[str, Decide, int]] = [
     ("shut down", lambda c: c.shut_down(1, 1), HERE),
-    ("gone", lambda c: c.change_brokers(gone=[1]), HERE),
-    ("came", lambda c: c.change_brokers(came=[broker(1, 2)]), HERE),
+    ("gone", lambda c: c.change_brokers(departed=[1]), HERE),
+    ("came", lambda c: c.change_brokers(arrived=[broker(1, 2)]), HERE),
     ("leader's word", lambda c: c.alter_partition(2, 1, [isr_of(c, FIRST, 2, (2, 3, 1))]), 1),
     ("elect all", lambda c: c.elect_leaders(ElectionType.PREFERRED, None), HERE // 3),
     ("unclean, all", lambda c: c.elect_leaders(ElectionType.UNCLEAN, None), 0),
     ("rebalance", lambda c: c.rebalance_leaders(), HERE // 3),
-    ("restarted", lambda c: c.change_brokers(came=[broker(2, 3)]), HERE),
+    ("restarted", lambda c: c.change_brokers(arrived=[broker(2, 3)]), HERE),
     ("log directory", lambda c: c.fail_log_dirs(3, 1, log_dirs=["/d"], partitions=[FIRST]), 1),
     ("reassign", lambda c: c.alter_reassignments({TopicPartition(FEW, 1): [1, 11]}), 1),
     ("take over", lambda c: c.take_over({1: [FIRST]}), HERE),
-    ("all gone", lambda c: c.change_brokers(gone=[1, 2, 3]), HERE),
+    ("all gone", lambda c: c.change_brokers(departed=[1, 2, 3]), HERE),
     ("take over without them", lambda c: c.take_over({}), HERE),
     ("settings", lambda c: c.configure(c.settings), HERE),
     (
