@@ -34,15 +34,15 @@ class On:
         return invoke(*arguments, "--bootstrap-server", self.bootstrap)
 
     def done(self, *arguments: object) -> Result:
-        """It must have done what it was asked for."""
+        """Run the command and assert that it succeeds."""
         result = self(*arguments)
         assert result.exit_code == 0, result.output
         return result
 
     def rows(self, *arguments: object) -> list[dict[str, Any]]:
-        """What it prints."""
-        found: list[dict[str, Any]] = json.loads(self.done(*arguments, "-o", "json").stdout)
-        return found
+        """Run the command and return its rows."""
+        rows: list[dict[str, Any]] = json.loads(self.done(*arguments, "-o", "json").stdout)
+        return rows
 
 
 NOBODY = On("127.0.0.1:1")
@@ -50,7 +50,7 @@ NOBODY = On("127.0.0.1:1")
 
 
 def produce(bootstrap: str, tp: TopicPartition, *timestamps: int) -> None:
-    """A record for each of the timestamps, in ms; of a topic just made its broker may not know yet."""
+    """Write a record for each of the timestamps, in ms; retry while the broker does not know a new topic."""
     with RawClient(int(bootstrap.rpartition(":")[2])) as client:
 
         def is_taken(record: NewRecord) -> bool:

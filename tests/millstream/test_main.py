@@ -88,8 +88,8 @@ def test_commands_about_records_begin_without_what_they_seldom_need() -> None:
 @pytest.mark.parametrize("absent", ["cc", "java"])
 def test_what_a_machine_lacks_is_said_with_the_command_that_installs_it(tmp_path: Path, absent: str) -> None:
     for tool in {"sed", "head", "cut", "cc", "java"} - {absent}:
-        if found := shutil.which(tool):
-            (tmp_path / tool).symlink_to(found)
+        if path := shutil.which(tool):
+            (tmp_path / tool).symlink_to(path)
     script = ROOT / ".ci" / "prerequisites"
 
     ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a terminal shows while records go by; tmux is the terminal, and its log what it was sent."""
+"""The progress bar of a terminal; tmux is the terminal, and logs its output."""
 
 from __future__ import annotations
 

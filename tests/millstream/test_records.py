@@ -53,13 +53,13 @@ def printed(logd: LogdProcess, *arguments: object) -> bytes:
 
 @deep
 def test_lines_through_a_pipe(logd: LogdProcess, topic: str) -> None:
-    """A million would do as well: what is read at once is sent at once."""
+    """Send what is read at once, whatever the number of lines."""
     lines = b"".join(b"line %d\n" % n for n in range(50_000))
     sent = run("produce", topic, "-b", logd.bootstrap, stdin=lines + b"the last has no end")
     assert (sent.returncode, sent.stdout, sent.stderr) == (Status.OK, b"", b"")
-    came = run("consume", topic, "-e", "-b", logd.bootstrap)
-    assert (came.returncode, came.stderr) == (Status.OK, b"")
-    assert came.stdout == lines + b"the last has no end\n"
+    received = run("consume", topic, "-e", "-b", logd.bootstrap)
+    assert (received.returncode, received.stderr) == (Status.OK, b"")
+    assert received.stdout == lines + b"the last has no end\n"
 
 
 def test_keys_headers_tombstones_and_where_records_went(logd: LogdProcess, tmp_path: Path) -> None:
@@ -75,11 +75,11 @@ def test_keys_headers_tombstones_and_where_records_went(logd: LogdProcess, tmp_p
 
 
 def test_json_lines_come_back_as_they_were(logd: LogdProcess, topic: str, tmp_path: Path) -> None:
-    given = (
+    lines = (
         b'{"value": "v", "key": "k", "headers": [["a", "1"], ["a", null]], "timestamp": 1700000000000}\n'
         b'{"value": null, "key": null}\n{"value": "\\u0000\\n"}\n'
     )
-    assert produce(logd, tmp_path, given, topic, "-i", "json").exit_code == Status.OK
+    assert produce(logd, tmp_path, lines, topic, "-i", "json").exit_code == Status.OK
     once = printed(logd, topic, "-o", "json")
     again = create_topic(logd, "again")
     assert produce(logd, tmp_path, once, again, "-i", "json").exit_code == Status.OK
@@ -177,9 +177,9 @@ def test_a_group_goes_on_where_it_was(logd: LogdProcess, topic: str, tmp_path: P
 
 
 def test_a_transaction_is_all_or_nothing(logd: LogdProcess, topic: str, tmp_path: Path) -> None:
-    given = ("--transactional-id", "mine")
-    assert produce(logd, tmp_path, b"1\n2\n", topic, "--value-type", "int", *given).exit_code == Status.OK
-    failed = produce(logd, tmp_path, b"3\nx\n", topic, "--value-type", "int", *given)
+    options = ("--transactional-id", "mine")
+    assert produce(logd, tmp_path, b"1\n2\n", topic, "--value-type", "int", *options).exit_code == Status.OK
+    failed = produce(logd, tmp_path, b"3\nx\n", topic, "--value-type", "int", *options)
     assert failed.exit_code == Status.FAILED
     assert "the transaction was aborted: nothing was sent" in failed.stderr
     committed = ("--value-type", "int", "--isolation-level", "read_committed")
@@ -193,7 +193,7 @@ def test_a_transaction_is_all_or_nothing(logd: LogdProcess, topic: str, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((), "name topics, or give --include"),
         (("t", "--include", "t"), "not both"),
@@ -206,15 +206,15 @@ def test_a_transaction_is_all_or_nothing(logd: LogdProcess, topic: str, tmp_path
     ],
 )
 def test_command_lines_of_consume_that_do_not_hold_together(
-    logd: LogdProcess, arguments: tuple[str, ...], told: str
+    logd: LogdProcess, arguments: tuple[str, ...], message: str
 ) -> None:
     result = consume(logd, *arguments)
     assert result.exit_code == Status.USAGE
-    assert told in result.stderr
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("-i", "json", "-K", ":"), "for lines"),
         (("-i", "json", "-Z", "x"), "null of its own"),
@@ -224,11 +224,11 @@ def test_command_lines_of_consume_that_do_not_hold_together(
     ],
 )
 def test_command_lines_of_produce_that_do_not_hold_together(
-    logd: LogdProcess, tmp_path: Path, arguments: tuple[str, ...], told: str
+    logd: LogdProcess, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     result = produce(logd, tmp_path, b"", "t", *arguments)
     assert result.exit_code == Status.USAGE
-    assert told in result.stderr
+    assert message in result.stderr
 
 
 def test_a_file_that_is_not_there(logd: LogdProcess, topic: str, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ SECONDS = 200.0
 RECORDS = [("k1", "v1", "h1", "x"), ("k2", "", "h2", "y"), ("k1", "ä b", "h3", "z")]
 """Key, value, a header's name and value."""
 WHOLE = b"".join(f"{h}:{x}\t{k}\t{v}\n".encode() for k, v, h, x in RECORDS)
-"""As Kafka's console producer reads them, and its consumer prints them."""
+"""The records in the format of Kafka's console producer and consumer."""
 
 Broker = LogdProcess | ApacheKafka
 Kafkas = Callable[..., bytes]
@@ -74,8 +74,8 @@ def kcat(broker: Broker, *arguments: str, stdin: bytes = b"") -> bytes:
     return subprocess.run(line, input=stdin, stdout=subprocess.PIPE, timeout=SECONDS, check=True).stdout
 
 
-def properties(flag: str, given: Sequence[str]) -> list[str]:
-    return [part for each in given for part in (flag, each)]
+def properties(flag: str, values: Sequence[str]) -> list[str]:
+    return [part for each in values for part in (flag, each)]
 
 
 def write_by_java(kafkas: Kafkas, topic: str) -> None:
@@ -251,13 +251,15 @@ def test_kafka_s_own_records_as_its_formatters_print_them(
         *("--formatter", f"org.apache.kafka.tools.consumer.{formatter}"),
     )
     # Kafka writes no line ends between them.
-    found = theirs.replace(b"}{", b"}\n{").splitlines()
-    assert [line for line in found if f'"of-{formatter}"'.encode() in line] == lines
+    printed_lines = theirs.replace(b"}{", b"}\n{").splitlines()
+    assert [line for line in printed_lines if f'"of-{formatter}"'.encode() in line] == lines
 
 
 def partition_of(broker: Broker, topic: str, name: str) -> tuple[str, int]:
-    """Where the records of a group or a transactional id are, and how many there are by now: Kafka's consumer
-    waits for more otherwise. Given a partition it is no group, which would write there while it reads.
+    """Return the partition of a group or transactional id, and its current number of records.
+
+    Kafka's consumer would wait for more records. With a partition it uses no group, whose commits would add
+    records.
     """
     keys = ours(broker, "consume", topic, "-e", "-f", r"%p %k\n").split(b"\n")
     (partition,) = {line.split(b" ")[0] for line in keys if name.encode() in line}

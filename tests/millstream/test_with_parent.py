@@ -1,4 +1,4 @@
-"""What a killed process has started ends as well."""
+"""The children of a killed process end as well."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_a_child_ends_with_its_parent(number: signal.Signals) -> None:
 
 
 def test_one_that_another_thread_starts_does_not_end_with_that_thread() -> None:
-    found: list[list[str]] = []
-    thread = threading.Thread(target=lambda: found.append(with_parent(COMMAND)))
+    commands: list[list[str]] = []
+    thread = threading.Thread(target=lambda: commands.append(with_parent(COMMAND)))
     thread.start()
     thread.join()
-    assert found == [COMMAND]
+    assert commands == [COMMAND]

@@ -32,7 +32,7 @@ MODULES = {
     "starlette": "starlette",
     "uvicorn": "uvicorn",
 }
-"""What is imported of each package that an extra brings."""
+"""The import names of each package that an extra brings."""
 FOR_DEVELOPERS = {"test", "fuzz", "check", "build", "docs", "dev"}
 
 IN_TESTS = """
@@ -68,7 +68,7 @@ KafkaStreams(builder.build(), application_id="a", bootstrap_servers="127.0.0.1:1
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """One in which nothing of the extras is installed."""
+    """Return an environment without the packages of the extras."""
     folder = tmp_path_factory.mktemp("not-installed")
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for extra in extras.keys() - FOR_DEVELOPERS:

@@ -44,20 +44,20 @@ def avro(value: object = ORDER) -> bytes:
 
 
 @pytest.fixture
-def asked() -> Iterator[Asked]:
+def registry_server() -> Iterator[Asked]:
     answers = {
         "/schemas/ids/300": {"schema": json.dumps(SCHEMA)},
         "/schemas/ids/301": {"schema": json.dumps(SCHEMA)},
         "/schemas/ids/4": {"schemaType": "JSON"},
         "/subjects/orders-value/versions/latest": {"id": 300},
     }
-    with asked_registry(answers) as found:
-        yield found
+    with asked_registry(answers) as server:
+        yield server
 
 
 @pytest.fixture
-def registry(asked: Asked) -> str:
-    return asked.address
+def registry(registry_server: Asked) -> str:
+    return registry_server.address
 
 
 def test_avro_of_a_schema_s_file(tmp_path: Path) -> None:
@@ -97,24 +97,24 @@ def test_avro_is_written_by_the_subject_s_newest_schema(registry: str) -> None:
         unknown.encode(SHOWN)
 
 
-def test_a_schema_s_file_is_registered(asked: Asked, tmp_path: Path) -> None:
+def test_a_schema_s_file_is_registered(registry_server: Asked, tmp_path: Path) -> None:
     file = tmp_path / "order.avsc"
     file.write_text(json.dumps(SCHEMA))
-    kind = find_type(TypeName.AVRO, SchemaOptions(asked.address, file, subject="orders-value"))
-    assert not asked.posted
+    kind = find_type(TypeName.AVRO, SchemaOptions(registry_server.address, file, subject="orders-value"))
+    assert not registry_server.posted
     for _ in range(2):
         assert kind.encode(SHOWN) == b"\0\0\0\1\x2d" + avro()
-    assert asked.posted == [("/subjects/orders-value/versions", SCHEMA)]
-    refused = find_type(TypeName.AVRO, SchemaOptions(asked.address, file, subject="refused"))
+    assert registry_server.posted == [("/subjects/orders-value/versions", SCHEMA)]
+    refused = find_type(TypeName.AVRO, SchemaOptions(registry_server.address, file, subject="refused"))
     with pytest.raises(RegistryFailed, match="Schema being registered is bad"):
         refused.encode(SHOWN)
 
 
-def test_a_password_is_sent_and_not_shown(asked: Asked) -> None:
-    address = asked.address.replace("http://", "http://ann:s%40cret@")
+def test_a_password_is_sent_and_not_shown(registry_server: Asked) -> None:
+    address = registry_server.address.replace("http://", "http://ann:s%40cret@")
     kind = find_type(TypeName.AVRO, SchemaOptions(address))
     assert kind.decode(b"\0\0\0\1\x2c" + avro()) == SHOWN
-    assert asked.authorization == "Basic " + base64.b64encode(b"ann:s@cret").decode()
+    assert registry_server.authorization == "Basic " + base64.b64encode(b"ann:s@cret").decode()
     with pytest.raises(RegistryFailed) as error:
         kind.decode(b"\0\0\0\0\5")
     assert "cret" not in str(error.value)
@@ -194,9 +194,11 @@ def test_what_avro_lacks(tmp_path: Path) -> None:
 def test_protobuf_of_a_set_of_descriptors(tmp_path: Path) -> None:
     from google.protobuf import descriptor_pb2, duration_pb2
 
-    found = descriptor_pb2.FileDescriptorSet()
-    duration_pb2.DESCRIPTOR.CopyToProto(found.file.add())
-    field = found.file.add(name="o.proto", package="shop", syntax="proto3", dependency=[found.file[0].name])
+    descriptors = descriptor_pb2.FileDescriptorSet()
+    duration_pb2.DESCRIPTOR.CopyToProto(descriptors.file.add())
+    field = descriptors.file.add(
+        name="o.proto", package="shop", syntax="proto3", dependency=[descriptors.file[0].name]
+    )
     message = field.message_type.add(name="Order")
     message.field.add(name="order_id", number=1, type="TYPE_INT64", label="LABEL_OPTIONAL")
     message.field.add(
@@ -207,7 +209,7 @@ def test_protobuf_of_a_set_of_descriptors(tmp_path: Path) -> None:
         type_name=".google.protobuf.Duration",
     )
     file = tmp_path / "set"
-    file.write_bytes(found.SerializeToString())
+    file.write_bytes(descriptors.SerializeToString())
     kind = find_type(TypeName.PROTOBUF, SchemaOptions(file=file, message="shop.Order"))
     assert kind.parse is not None and kind.text is not None
     data = kind.parse(b'{"order_id": 5, "took": "3s"}')
@@ -228,7 +230,7 @@ def test_protobuf_of_a_set_of_descriptors(tmp_path: Path) -> None:
 
 
 def proto_file(name: str, *imports: str, **message_types: dict[str, str]) -> Any:
-    """A file of messages: each with its fields by name, of a scalar's type or another message's."""
+    """Return a file of messages, each with its fields by name, of a scalar's or another message's type."""
     from google.protobuf import descriptor_pb2
 
     file = descriptor_pb2.FileDescriptorProto(name=name, package="shop", syntax="proto3", dependency=imports)
@@ -249,7 +251,7 @@ def compiled(file: Any) -> str:
 
 
 @pytest.fixture
-def protobuf_registry(asked: Asked) -> str:
+def protobuf_registry(registry_server: Asked) -> str:
     order = proto_file(
         "default",
         "customer.proto",
@@ -261,7 +263,7 @@ def protobuf_registry(asked: Asked) -> str:
         name="sku", number=1, type="TYPE_STRING", label="LABEL_OPTIONAL"
     )
     reference = {"name": "customer.proto", "subject": "customer", "version": 3}
-    asked.answers |= {
+    registry_server.answers |= {
         "/schemas/ids/7?format=serialized": {
             "schemaType": "PROTOBUF",
             "schema": compiled(order),
@@ -274,7 +276,7 @@ def protobuf_registry(asked: Asked) -> str:
         "/subjects/orders-value/versions/latest": {"id": 7},
         "/schemas/ids/8?format=serialized": {"schemaType": "PROTOBUF", "schema": 'syntax = "proto3";'},
     }
-    return asked.address
+    return registry_server.address
 
 
 def test_protobuf_by_a_registry(protobuf_registry: str) -> None:

@@ -49,22 +49,22 @@ def test_no_number_loses_a_digit(whole: int, single: float, double: float) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "told"),
+    ("name", "data", "message"),
     [
         ("int", b"abc", "3 bytes are not int, which has 4"),
         ("double", b"", "0 bytes are not double"),
         ("json", b"{", "'{' is not JSON"),
     ],
 )
-def test_bytes_of_another_type_are_told(name: str, data: bytes, told: str) -> None:
+def test_bytes_of_another_type_are_told(name: str, data: bytes, message: str) -> None:
     kind = PLAIN_TYPES[name]
     for read in (kind.decode, kind.text):
-        with pytest.raises(WrongData, match=told):
+        with pytest.raises(WrongData, match=message):
             assert read and read(data)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("int", b"x", "'x' is not a whole number"),
         ("int", b"2147483648", "2147483648 is not int: -2147483648 to 2147483647"),
@@ -75,10 +75,10 @@ def test_bytes_of_another_type_are_told(name: str, data: bytes, told: str) -> No
         ("json", b"{", "not JSON"),
     ],
 )
-def test_text_of_another_type_is_told(name: str, text: bytes, told: str) -> None:
+def test_text_of_another_type_is_told(name: str, text: bytes, message: str) -> None:
     parse = PLAIN_TYPES[name].parse
     assert parse is not None
-    with pytest.raises(WrongData, match=told):
+    with pytest.raises(WrongData, match=message):
         parse(text)
 
 

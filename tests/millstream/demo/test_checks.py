@@ -28,8 +28,8 @@ def test_the_right_table_holds() -> None:
 def test_a_wrong_count_or_name_or_a_missing_or_extra_day_does_not() -> None:
     extra = {**row(), ("AA", "2013-01-02"): next(iter(row().values()))}
 
-    for found in (row(departures=3), row(cancellations=0), row(delay_minutes=7), row(name="UA"), {}, extra):
-        check = check_final_table(EXPECTED, NAMES, found)
+    for table in (row(departures=3), row(cancellations=0), row(delay_minutes=7), row(name="UA"), {}, extra):
+        check = check_final_table(EXPECTED, NAMES, table)
         assert not check.holds
         assert "differ" in check.detail
 

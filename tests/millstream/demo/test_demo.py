@@ -39,7 +39,7 @@ ONE_OF = 1 if DEPTH >= 1 else 4
 """The share of the flights that fly at this depth."""
 FLIGHTS = 336_776
 FLIGHTS_BYTES = 110_000_000 // ONE_OF
-"""Of these flights in dc1's log, about."""
+"""The approximate bytes of these flights in dc1's log."""
 
 _STARTED = re.compile(r"\] (?P<name>[\w ]+): started, process (?P<pid>\d+)")
 
@@ -88,7 +88,7 @@ def flights(tmp_path: Path) -> Path:
 
 
 def some_flights(folder: Path, one_of: int) -> Path:
-    """A share of the flights, evenly from all of the year."""
+    """Write a share of the flights, spread evenly over the year."""
     some = folder / "some-flights.csv"
     with (
         open_text(packaged("flights.csv.zip")) as lines,
@@ -115,17 +115,17 @@ def demo(folder: Path, flights: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.timeout(DEADLINE_SECONDS + 60)
 def test_the_table_is_the_same_whatever_is_killed(demo: subprocess.Popen[str], folder: Path) -> None:
     assert demo.stdout is not None
-    said = []
+    lines_printed = []
     began = time.monotonic()
     killer = Killer(folder)
     killer.start()
     for line in demo.stdout:
-        said.append(line)
-        if found := _STARTED.search(line):
-            killer.pids[found["name"]] = int(found["pid"])
-        assert time.monotonic() - began < DEADLINE_SECONDS, "".join(said[-40:])
+        lines_printed.append(line)
+        if match := _STARTED.search(line):
+            killer.pids[match["name"]] = int(match["pid"])
+        assert time.monotonic() - began < DEADLINE_SECONDS, "".join(lines_printed[-40:])
     killer.end()
-    output = "".join(said)
+    output = "".join(lines_printed)
 
     assert killer.failure is None, f"{killer.failure} after {killer.killed}: {output}"
     assert demo.wait(60) == 0, output
@@ -168,7 +168,7 @@ def assert_no_part_said_a_traceback(folder: Path, brokers: int) -> None:
 
 
 def files(folder: Path, node: int) -> list[Path]:
-    """The segments of the partition whose leader was killed, on one of the nodes."""
+    """Return the segments, on one node, of the partition whose leader was killed."""
     return sorted((folder / f"dc1-{node}" / "flights-0").glob("*.log"))
 
 

@@ -18,14 +18,14 @@ def shell(script: str) -> list[str]:
 
 def test_a_killed_part_comes_back(tmp_path: Path) -> None:
     async def scenario() -> tuple[int, int, list[tuple[str, int]]]:
-        told: list[tuple[str, int]] = []
+        restarts: list[tuple[str, int]] = []
         came_back = asyncio.Event()
         part = Part(
             "sleeper",
             shell("echo up; exec sleep 60"),
             tmp_path / "log",
-            on_line=lambda line: came_back.set() if told else None,
-            on_restart=lambda name, status: told.append((name, status)),
+            on_line=lambda line: came_back.set() if restarts else None,
+            on_restart=lambda name, status: restarts.append((name, status)),
         )
         await part.start()
         await part.ready
@@ -34,36 +34,36 @@ def test_a_killed_part_comes_back(tmp_path: Path) -> None:
         await asyncio.wait_for(came_back.wait(), 60)
         second = part.pid
         await part.stop()
-        return first, second, told
+        return first, second, restarts
 
-    first, second, told = asyncio.run(scenario())
+    first, second, restarts = asyncio.run(scenario())
 
     assert first != second
-    assert told == [("sleeper", -signal.SIGKILL)]
+    assert restarts == [("sleeper", -signal.SIGKILL)]
     assert (tmp_path / "log").read_text() == "up\nup\n"
 
 
 def test_a_part_that_is_killed_stays_away_until_it_may_come_back(tmp_path: Path) -> None:
     async def scenario() -> tuple[bool, list[int]]:
-        told: list[int] = []
+        restarts: list[int] = []
         came_back = asyncio.Event()
         part = Part(
             "sleeper",
             shell("echo up; exec sleep 60"),
             tmp_path / "log",
-            on_line=lambda line: came_back.set() if told else None,
-            on_restart=lambda name, status: told.append(status),
+            on_line=lambda line: came_back.set() if restarts else None,
+            on_restart=lambda name, status: restarts.append(status),
         )
         await part.start()
         await part.ready
         part.kill()
         await asyncio.to_thread(wait_for, lambda: not Path(f"/proc/{part.pid}").exists())
-        was_away = not told
+        was_away = not restarts
         part.start_again()
         await asyncio.wait_for(came_back.wait(), 60)
         part.kill()
         await part.stop()
-        return was_away, told
+        return was_away, restarts
 
     assert asyncio.run(scenario()) == (True, [-signal.SIGKILL])
 

@@ -1,4 +1,4 @@
-"""What `@command` adds: the shared options, and exit statuses by what is raised."""
+"""The shared options that `@command` adds, and the exit statuses of errors."""
 
 from __future__ import annotations
 

@@ -25,24 +25,24 @@ def profile(name: str, text: str) -> None:
 
 
 def test_each_place_wins_over_those_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(*options: object) -> str:
-        given = [*options, None, None, None][:3]
-        return find_servers(*given).bootstrap
+    def bootstrap(*options: object) -> str:
+        arguments = [*options, None, None, None][:3]
+        return find_servers(*arguments).bootstrap
 
-    assert found() == "localhost:9092"
+    assert bootstrap() == "localhost:9092"
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "environment:1")
-    assert found() == "environment:1"
+    assert bootstrap() == "environment:1"
     profile("usual", "bootstrap.servers=usual:1\n")
     make_default("usual")
-    assert found() == "usual:1"
+    assert bootstrap() == "usual:1"
     profile("other", "bootstrap.servers=other:1\n")
     monkeypatch.setenv("MILLSTREAM_PROFILE", "other")
-    assert found() == "other:1"
-    assert found(None, None, "usual") == "usual:1"
+    assert bootstrap() == "other:1"
+    assert bootstrap(None, None, "usual") == "usual:1"
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=file:1\nclient.id=mine\n")
-    assert found(None, file, "usual") == "file:1"
-    assert found("option:1", file, "usual") == "option:1"
+    assert bootstrap(None, file, "usual") == "file:1"
+    assert bootstrap("option:1", file, "usual") == "option:1"
     make_default(None)
 
 

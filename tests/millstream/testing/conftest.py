@@ -1,4 +1,4 @@
-"""What the brokers say that `millstream.testing` starts as processes is searched for tracebacks."""
+"""Search the output of all brokers that `millstream.testing` starts as processes for tracebacks."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from tests.support.tracebacks import tracebacks
 
 
 @pytest.fixture(scope="package")
-def _found() -> Iterator[list[str]]:
-    """The tracebacks of all that has ended so far."""
-    found: list[str] = []
+def _tracebacks() -> Iterator[list[str]]:
+    """Collect the tracebacks of all processes that have ended."""
+    collected: list[str] = []
     end = ChildProcess.end
 
     def ending(self: ChildProcess) -> None:
         end(self)
-        found.extend(whole for _, whole in tracebacks(self.log))
+        collected.extend(whole for _, whole in tracebacks(self.log))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ChildProcess, "end", ending)
-        yield found
-    assert not found, found[0]
+        yield collected
+    assert not collected, collected[0]
 
 
 @pytest.fixture(autouse=True)
-def _no_tracebacks(_found: list[str]) -> Iterator[None]:
-    """Whoever ends a process that has said one fails."""
+def _no_tracebacks(_tracebacks: list[str]) -> Iterator[None]:
+    """Fail the test that ends a process with a traceback."""
     yield
-    told = _found[:]
-    _found.clear()
-    assert not told, told[0]
+    tracebacks_of_test = _tracebacks[:]
+    _tracebacks.clear()
+    assert not tracebacks_of_test, tracebacks_of_test[0]

@@ -56,13 +56,13 @@ def test_a_command_that_is_none(tmp_path: Path) -> None:
 
 @deep
 def test_wrong_arguments_are_named() -> None:
-    for arguments, told in (
+    for arguments, message in (
         (("--topic", "a:none"), "'a:none' is not NAME or NAME:PARTITIONS"),
         (("--override", "num.partitions=none"), "num.partitions=none is not allowed"),
         (("--topic", "a b"), "a b"),
     ):
         done = run(*arguments, "--", "true")
-        assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
 @deep

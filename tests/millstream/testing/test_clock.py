@@ -1,4 +1,4 @@
-"""What comes with time, by a clock that the test advances."""
+"""The effects of time, by a clock that the test advances."""
 
 from __future__ import annotations
 

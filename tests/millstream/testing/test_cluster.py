@@ -70,11 +70,11 @@ def test_clients_find_all_brokers(cluster: Cluster) -> None:
     cluster.topic("orders", 6, {"retention.ms": 3_600_000})
     cluster.topic("once", replication_factor=1)
     for broker in cluster.brokers.values():
-        seen = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=60)
-        assert sorted(seen.brokers) == [1, 2, 3]
-        assert seen.controller_id == cluster.controller().id
-        assert all(len(each.isrs) == 3 for each in seen.topics["orders"].partitions.values())
-        assert len(seen.topics["once"].partitions[0].isrs) == 1
+        metadata = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=60)
+        assert sorted(metadata.brokers) == [1, 2, 3]
+        assert metadata.controller_id == cluster.controller().id
+        assert all(len(each.isrs) == 3 for each in metadata.topics["orders"].partitions.values())
+        assert len(metadata.topics["once"].partitions[0].isrs) == 1
     cluster.produce("orders", [(str(number), "x") for number in range(100)])
     cluster.assert_exactly_once("orders", expected=[b"%d" % number for number in range(100)])
     assert {cluster.leader("orders", partition).id for partition in range(6)} == {1, 2, 3}
@@ -254,7 +254,7 @@ def test_a_cluster_ends_with_the_test_run_that_is_killed() -> None:
     folders = done.stdout.split()
     assert len(folders) == 3
     wait_for(lambda: not any(map(os.path.exists, folders)))  # the last deed of each
-    assert not [told for told in processes() if folders[0] in told]
+    assert not [command for command in processes() if folders[0] in command]
 
 
 def test_settings_that_are_each_brokers_own_are_refused() -> None:
@@ -291,15 +291,15 @@ def view_of(cluster: Cluster, id: int) -> View:
 
 
 def processes() -> list[str]:
-    """The arguments of all."""
-    found = []
+    """Return the arguments of all processes."""
+    arguments = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                found.append((entry / "cmdline").read_text(errors="replace"))
+                arguments.append((entry / "cmdline").read_text(errors="replace"))
             except OSError:
                 continue
-    return found
+    return arguments
 
 
 def consumed(cluster: Cluster, count: int) -> list[bytes | None]:

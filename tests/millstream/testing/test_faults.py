@@ -1,4 +1,4 @@
-"""What befalls a broker when a test asks for it, as clients see it."""
+"""The faults of a broker that a test causes, as clients see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker imports before it is ready: in a process of tests little, in a daemon what requests need."""
+"""The imports of a broker before it is ready: few in tests, those of its requests in a daemon."""
 
 from __future__ import annotations
 
@@ -101,5 +101,5 @@ def test_a_daemon_imports_nothing_for_topics_and_records() -> None:
 
 
 def test_flexible_versions_are_those_of_the_messages() -> None:
-    """They are needed where the messages are not imported yet."""
+    """Compare the copies, which are used before the messages are imported."""
     assert (table.FLEXIBLE_PRODUCE, table.FLEXIBLE_FETCH) == (produce.FLEXIBLE, fetch.FLEXIBLE)

@@ -1,4 +1,4 @@
-"""What a benchmark makes of its latencies, and what it writes."""
+"""The latencies and the payloads of benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the writing benchmark hands over: by keys, and what it counts apart."""
+"""The writing benchmark: records by keys, and separate counts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from millstream.commands.bench.producing import ProduceBench
 from millstream.terminal.progress import Progress
 
 
-class Kept:
-    """A producer that keeps what it is given, acknowledged at once; keys are their partitions."""
+class RecordingProducer:
+    """A producer that records what is sent and acknowledges at once; keys are partitions."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[int, list[tuple[bytes | None, bytes | None]]]] = []
@@ -32,7 +32,7 @@ class Kept:
 
 
 def test_keys_decide_the_partitions() -> None:
-    producer = Kept()
+    producer = RecordingProducer()
     bench = ProduceBench(producer, "t", 2, iter([b"0", b"1", b"2", b"3"]))
     asyncio.run(bench.run(iter([[b"a", b"b", b"c"], [b"d"]]), -1, Progress(None)))
     assert producer.sent == [
@@ -44,7 +44,7 @@ def test_keys_decide_the_partitions() -> None:
 
 
 def test_what_comes_behind_the_warm_up_counts_apart() -> None:
-    bench = ProduceBench(Kept(), "t", 1)
+    bench = ProduceBench(RecordingProducer(), "t", 1)
 
     def slices() -> Iterator[list[bytes]]:
         yield [b"warm"] * 3

@@ -63,10 +63,10 @@ def test_the_last_one_goes(tmp_path: Path) -> None:
             refused = on("broker", "shutdown", 1, *more)
             assert refused.exit_code == Status.UNHEALTHY
             assert "it would leave 2 partitions without a leader (t-0, t-1)" in refused.stderr
-        asked = on("broker", "shutdown", 1, "--force")
-        assert asked.exit_code == Status.FAILED
-        assert "it leaves 2 partitions without a leader (t-0, t-1)\n" in asked.stderr
-        assert "Shut down broker 1? Nobody is here to be asked: give --yes." in asked.stderr
+        forced = on("broker", "shutdown", 1, "--force")
+        assert forced.exit_code == Status.FAILED
+        assert "it leaves 2 partitions without a leader (t-0, t-1)\n" in forced.stderr
+        assert "Shut down broker 1? Nobody is here to be asked: give --yes." in forced.stderr
         on.done("topic", "delete", "t", "--yes")
         ended = on.done("broker", "shutdown", 1, 1, "--yes", "-o", "jsonl")
         assert json.loads(ended.stdout) == {

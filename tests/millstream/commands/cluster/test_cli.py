@@ -58,7 +58,7 @@ def test_nobody_listens() -> None:
 
 @deep
 def test_a_move_is_asked_for(tmp_path: Path) -> None:
-    """Without a terminal nobody can say yes; what is there is seen before ZooKeeper is."""
+    """Refuse without a terminal and --yes, before connecting to ZooKeeper."""
     unreachable = ("--zookeeper", "127.0.0.1:1/kafka", "--override", "zookeeper.connection.timeout.ms=100")
     with LogdProcess(tmp_path, {"node.id": 7}) as logd:
         create_topic(logd, "t")
@@ -68,10 +68,10 @@ def test_a_move_is_asked_for(tmp_path: Path) -> None:
         assert logd.stop() == 0
     other = CliRunner().invoke(app, [*move, "--yes"])
     assert (other.exit_code, "belongs to node 7, not to node 1" in other.stderr) == (Status.FAILED, True)
-    asked = CliRunner().invoke(app, [*move, "--node-id", "7"])
-    assert asked.exit_code == Status.FAILED
-    assert "Move the metadata of 1 topics of broker 7 to 127.0.0.1:1/kafka?" in asked.stderr
-    assert "--yes" in asked.stderr
+    unconfirmed = CliRunner().invoke(app, [*move, "--node-id", "7"])
+    assert unconfirmed.exit_code == Status.FAILED
+    assert "Move the metadata of 1 topics of broker 7 to 127.0.0.1:1/kafka?" in unconfirmed.stderr
+    assert "--yes" in unconfirmed.stderr
     nobody = CliRunner().invoke(app, [*move, "--node-id", "7", "--yes"])
     assert (nobody.exit_code, "no ZooKeeper at 127.0.0.1:1/kafka" in nobody.stderr) == (Status.FAILED, True)
     without = CliRunner().invoke(app, ["move-to-zookeeper", "--log-dirs", str(tmp_path / "data"), "--yes"])

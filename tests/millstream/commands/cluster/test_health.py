@@ -23,16 +23,16 @@ def test_a_log_folder_fails(tmp_path: Path) -> None:
         assert logd.stop() == 0
         # Without the other one, which has the cluster's metadata, no broker starts.
         (lost,) = [folder for folder in folders if not (folder / "metadata.journal").exists()]
-        held = {path.name for path in lost.glob("t-*")}
+        lost_partitions = {path.name for path in lost.glob("t-*")}
         shutil.rmtree(lost)
         lost.write_text("a file, and no folder")
         logd.start()
         ended = on("cluster", "health", "-o", "jsonl")
         assert ended.exit_code == Status.UNHEALTHY
-        found = {row["check"]: row for row in map(json.loads, ended.stdout.splitlines())}
-        assert found["log-dirs"]["names"] == [f"broker 1: {lost} (KAFKA_STORAGE_ERROR)"]
-        assert set(found["offline-partitions"]["names"]) == held
-        assert len(held) == 12
+        checks = {row["check"]: row for row in map(json.loads, ended.stdout.splitlines())}
+        assert checks["log-dirs"]["names"] == [f"broker 1: {lost} (KAFKA_STORAGE_ERROR)"]
+        assert set(checks["offline-partitions"]["names"]) == lost_partitions
+        assert len(lost_partitions) == 12
         table = on("cluster", "health").stdout
         assert "broker 1: " in table
         assert re.search(r"12 of 24: (t-\d+, ){8}4 more", table)

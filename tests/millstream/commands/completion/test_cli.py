@@ -1,4 +1,4 @@
-"""What shells are offered, by the way they ask for it."""
+"""The completions of each shell, by its own protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options say of where reading begins."""
+"""The options that set where reading begins."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_starts() -> None:
 
 
 def test_partitions() -> None:
-    found = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)]
-    assert select_partitions(found, []) == found
-    assert select_partitions(found, [1]) == [TopicPartition("t", 1)]
+    existing = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)]
+    assert select_partitions(existing, []) == existing
+    assert select_partitions(existing, [1]) == [TopicPartition("t", 1)]
     with pytest.raises(NotFound, match=r"--partition 2: there is none such \(t has 2, u has 1"):
-        select_partitions(found, [0, 2])
+        select_partitions(existing, [0, 2])

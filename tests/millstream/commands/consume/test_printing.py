@@ -81,7 +81,7 @@ def test_yaml_documents_and_plain_lines() -> None:
 
 
 def test_plain_lines_are_the_same_alone_and_together() -> None:
-    """Only a batch with something to escape is looked through record by record."""
+    """Escape records one by one only in batches with something to escape."""
     records: list[Record] = [
         (n, 5, key, value, headers)
         for n, (key, value, headers) in enumerate(
@@ -113,14 +113,14 @@ def test_what_is_not_of_its_type_is_named(make) -> None:
 
 
 def test_filters_by_key() -> None:
-    def kept(*given: str | None) -> list[int]:
-        keep = key_filter(*given, PLAIN_TYPES["string"])
+    def offsets(*patterns: str | None) -> list[int]:
+        keep = key_filter(*patterns, PLAIN_TYPES["string"])
         assert keep is not None
         return [record[0] for record in keep(RECORDS)]
 
-    assert kept("k", None) == [7]
-    assert kept("", None) == [9]
-    assert kept(None, "^.?$") == [7, 9]
+    assert offsets("k", None) == [7]
+    assert offsets("", None) == [9]
+    assert offsets(None, "^.?$") == [7, 9]
     with pytest.raises(UsageError, match="--key: 'x' is not a whole number"):
         key_filter("x", None, PLAIN_TYPES["int"])
     with pytest.raises(UsageError, match="not both"):

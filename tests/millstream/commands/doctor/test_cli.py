@@ -18,8 +18,8 @@ from tests.support.ports import free_port
 
 def examined(tmp_path: Path, *overrides: str, status: Status = Status.OK) -> dict[str, dict[str, Any]]:
     """Findings by the first word of what was looked at."""
-    given = [f"log.dirs={tmp_path / 'data'}", f"listeners=PLAINTEXT://127.0.0.1:{free_port()}", *overrides]
-    options = [part for each in given for part in ("--override", each)]
+    settings = [f"log.dirs={tmp_path / 'data'}", f"listeners=PLAINTEXT://127.0.0.1:{free_port()}", *overrides]
+    options = [part for each in settings for part in ("--override", each)]
     result = invoke("doctor", *options, "-o", "json")
     assert result.exit_code == status, result.output
     return {row["check"].partition(" ")[0]: row for row in json.loads(result.stdout)}
@@ -31,10 +31,10 @@ def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_is_well(tmp_path: Path) -> None:
-    found = examined(tmp_path)
-    assert list(found) == ["java", "record", "port", "file", "disk"]
-    assert (found["port"]["status"], found["port"]["found"]) == ("ok", "free")
-    assert found["disk"]["status"] == "ok"
+    findings = examined(tmp_path)
+    assert list(findings) == ["java", "record", "port", "file", "disk"]
+    assert (findings["port"]["status"], findings["port"]["found"]) == ("ok", "free")
+    assert findings["disk"]["status"] == "ok"
 
 
 def test_the_record_core(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,11 +48,11 @@ def test_the_record_core(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        found = examined(tmp_path, f"listeners=PLAINTEXT://127.0.0.1:{port}", status=Status.UNHEALTHY)
-    assert found["port"]["status"] == "failed"
-    assert "already in use" in found["port"]["found"]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        findings = examined(tmp_path, f"listeners=PLAINTEXT://127.0.0.1:{port}", status=Status.UNHEALTHY)
+    assert findings["port"]["status"] == "failed"
+    assert "already in use" in findings["port"]["found"]
 
 
 def test_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,19 +75,19 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    found = examined(tmp_path, f"log.dirs={tmp_path / 'file'}", status=Status.UNHEALTHY)
-    assert "cannot be written to" in found["disk"]["found"]
+    findings = examined(tmp_path, f"log.dirs={tmp_path / 'file'}", status=Status.UNHEALTHY)
+    assert "cannot be written to" in findings["disk"]["found"]
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "found"),
+    ("answer", "status", "detail"),
     [
         (b"Zookeeper version: 3.8.4-9316c2a7\nLatency: 0\nMode: leader\n", "ok", "leader, ZooKeeper 3.8.4"),
         (b"This ZooKeeper instance is not currently serving requests\n", "failed", "This ZooKeeper instance"),
     ],
     ids=["leader", "no quorum"],
 )
-def test_zookeeper(tmp_path: Path, answer: bytes, status: str, found: str) -> None:
+def test_zookeeper(tmp_path: Path, answer: bytes, status: str, detail: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
@@ -103,9 +103,9 @@ def test_zookeeper(tmp_path: Path, answer: bytes, status: str, found: str) -> No
         row = examined(tmp_path, f"zookeeper.connect=127.0.0.1:{port}/kafka", status=ending)["zookeeper"]
         thread.join()
     assert row["status"] == status
-    assert row["found"].startswith(found)
+    assert row["detail"].startswith(detail)
 
 
 def test_zookeeper_is_away(tmp_path: Path) -> None:
-    found = examined(tmp_path, f"zookeeper.connect=127.0.0.1:{free_port()}", status=Status.UNHEALTHY)
-    assert found["zookeeper"]["found"] == "Connection refused"
+    findings = examined(tmp_path, f"zookeeper.connect=127.0.0.1:{free_port()}", status=Status.UNHEALTHY)
+    assert findings["zookeeper"]["found"] == "Connection refused"

@@ -13,10 +13,10 @@ BEGUN_MS = 1416882434000
 
 
 class OldGroup:
-    """As a context manager: in the end the members are gone, and what is not ephemeral stays.
+    """A group of consumers in ZooKeeper, used as a context manager: at its end only persistent znodes stay.
 
-    As ZookeeperConsumerConnector and ZkUtils of Kafka 0.8.2: parents are persistent and empty, members and
-    owners ephemeral, offsets persistent. With a `digest` nobody else may read any of it.
+    The znodes are those of ZookeeperConsumerConnector and ZkUtils of Kafka 0.8.2: parents are persistent and
+    empty, members and owners ephemeral, offsets persistent. With a `digest` nobody else may read the znodes.
     """
 
     def __init__(self, connect: str, name: str, *, digest: str | None = None) -> None:
@@ -41,14 +41,14 @@ class OldGroup:
         self._client.close()
 
     def join(self, host: str, **threads: int) -> str:
-        """A member that subscribes to topics with so many threads each: its id."""
+        """Add a member that subscribes to topics with these numbers of threads. Return its id."""
         member = f"{self._name}_{host}-{BEGUN_MS}-5b0bbe0c"
         value = {"version": 1, "subscription": threads, "pattern": "static", "timestamp": str(BEGUN_MS)}
         self._client.create(f"{self.root}/ids/{member}", json.dumps(value).encode(), ephemeral=True)
         return member
 
     def own(self, member: str, topic: str, partition: int, thread: int = 0) -> None:
-        """A member's thread reads a partition."""
+        """Make a member's thread the owner of a partition."""
         path = f"{self.root}/owners/{topic}/{partition}"
         self._client.create(path, f"{member}-{thread}".encode(), ephemeral=True, makepath=True)
 
@@ -60,9 +60,9 @@ class OldGroup:
             self._client.set(path, str(offset).encode())
 
     def exists(self, path: str) -> bool:
-        """Whether there is a znode, of any path below the chroot."""
+        """Return True if the znode exists; `path` may be any below the chroot."""
         return self._client.exists(path) is not None
 
     def create(self, path: str, value: str) -> None:
-        """A persistent znode."""
+        """Create a persistent znode."""
         self._client.create(path, value.encode(), makepath=True)

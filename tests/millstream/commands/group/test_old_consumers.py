@@ -52,7 +52,7 @@ def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """One that knows no ZooKeeper: of it such groups are to be moved to."""
+    """Start a broker without ZooKeeper, to which such groups are to be moved."""
     with LogdProcess(tmp_path_factory.mktemp("logd"), {"log.retention.ms": "-1"}) as process:
         yield process
 
@@ -224,7 +224,7 @@ def test_zookeeper_by_a_digest(on: On, connect: str, tmp_path: Path) -> None:
 
 @deep
 def test_zookeeper_by_tls(on: On, secured: Secured, tmp_path: Path) -> None:
-    """As a broker's settings, and as Kafka's tools take them in such a file."""
+    """Read the TLS settings under a broker's names, as Kafka's tools do."""
     secured.authority.issue("operator").write_pkcs12(tmp_path / "key.p12", "changeit")
     config = tmp_path / "zookeeper.properties"
     config.write_text(

@@ -45,8 +45,8 @@ def test_a_partition_may_go_where_it_is(on: On, tmp_path: Path) -> None:
 
 
 def test_a_throttle_is_set_and_taken_away(on: On) -> None:
-    kept = on.done("partition", "reassign", "t:0=1", "--throttle", 1000)
-    assert kept.stderr == "the throttle stays: millstream partition unthrottle t\n"
+    without_wait = on.done("partition", "reassign", "t:0=1", "--throttle", 1000)
+    assert without_wait.stderr == "the throttle stays: millstream partition unthrottle t\n"
     assert throttles(on) == {
         "leader.replication.throttled.replicas": "0:1",
         "leader.replication.throttled.rate": "1000",
@@ -54,8 +54,8 @@ def test_a_throttle_is_set_and_taken_away(on: On) -> None:
     }
     on.done("partition", "unthrottle", "t")
     assert throttles(on) == {}
-    gone = on.done("partition", "reassign", "t:0=1", "--throttle", 1000, "--wait")
-    assert gone.stderr == ""
+    with_wait = on.done("partition", "reassign", "t:0=1", "--throttle", 1000, "--wait")
+    assert with_wait.stderr == ""
     assert throttles(on) == {}
     assert on("partition", "reassign", "t:0", "--cancel", "--throttle", 1000).exit_code == Status.USAGE
 

@@ -19,30 +19,36 @@ from millstream.data_types.names import PLAIN_TYPES
 NOW = 1_000
 
 
-def lines(keys: str = "string", values: str = "string", **given) -> LineFormat:
+def lines(keys: str = "string", values: str = "string", **options) -> LineFormat:
     return LineFormat(
-        key_type=PLAIN_TYPES[keys], value_type=PLAIN_TYPES[values], header_type=PLAIN_TYPES["string"], **given
+        key_type=PLAIN_TYPES[keys],
+        value_type=PLAIN_TYPES[values],
+        header_type=PLAIN_TYPES["string"],
+        **options,
     )
 
 
-def json_lines(keys: str = "string", values: str = "string", **given) -> JsonFormat:
+def json_lines(keys: str = "string", values: str = "string", **options) -> JsonFormat:
     return JsonFormat(
-        key_type=PLAIN_TYPES[keys], value_type=PLAIN_TYPES[values], header_type=PLAIN_TYPES["string"], **given
+        key_type=PLAIN_TYPES[keys],
+        value_type=PLAIN_TYPES[values],
+        header_type=PLAIN_TYPES["string"],
+        **options,
     )
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(1, 9)), st.sampled_from([b"\n", b"\0", b"ab", b"\n\n"]))
 def test_lines_are_the_same_however_they_come(data: bytes, sizes: list[int], delimiter: bytes) -> None:
     splitter = Splitter(delimiter)
-    found, pos = [], 0
+    lines_read, pos = [], 0
     for size in itertools.chain(sizes, itertools.repeat(7)):
         if pos >= len(data):
             break
-        found += splitter.feed(data[pos : pos + size])
+        lines_read += splitter.feed(data[pos : pos + size])
         pos += size
-    found += splitter.finish()
-    wanted = data.split(delimiter)
-    assert found == (wanted if wanted[-1] else wanted[:-1])
+    lines_read += splitter.finish()
+    parts = data.split(delimiter)
+    assert lines_read == (parts if parts[-1] else parts[:-1])
 
 
 def test_a_line_is_a_value() -> None:
@@ -65,7 +71,7 @@ def test_keys_headers_and_nulls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "line", "told"),
+    ("make", "line", "message"),
     [
         (lines(key_separator=b":"), b"a", "no key separator ':'"),
         (lines(keys="int", key_separator=b":"), b"a:b", "the key: 'a' is not a whole number"),
@@ -79,8 +85,8 @@ def test_keys_headers_and_nulls() -> None:
         (json_lines(values="int"), b'{"value": "x"}', "not a whole number"),
     ],
 )
-def test_lines_that_are_no_records(make, line: bytes, told: str) -> None:
-    with pytest.raises(WrongData, match=told):
+def test_lines_that_are_no_records(make, line: bytes, message: str) -> None:
+    with pytest.raises(WrongData, match=message):
         make([line], NOW)
 
 

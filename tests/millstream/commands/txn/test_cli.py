@@ -22,7 +22,7 @@ from tests.support.raw_transaction import TIMEOUT_MS, Writer
 
 @pytest.fixture(scope="module")
 def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """Without verification, so that transactions can be made to hang as they did before KIP-890."""
+    """Run a broker without verification, so that transactions can hang as they did before KIP-890."""
     overrides = {
         "transaction.partition.verification.enable": "false",
         "transaction.state.log.num.partitions": "3",
@@ -66,7 +66,7 @@ def table(result: Result) -> list[dict[str, str]]:
 
 
 def hang(client: RawClient, topic: str, index: int, producer_id: int) -> Writer:
-    """A record of a transaction that no coordinator has heard of."""
+    """Write a record of a transaction that no coordinator knows."""
     zombie = Writer(client, "lost", producer_id, 0)
     assert zombie.produce(topic, index) == 0
     return zombie
@@ -129,8 +129,8 @@ def test_describe_producers(logd: LogdProcess, client: RawClient, topic: str) ->
     writer.add_partition(topic, 1)
     writer.produce(topic, 1)
     where = ("describe-producers", "--topic", topic, "--partition", 1)
-    for asked in (where, (*where, "--broker-id", 1)):
-        (row,) = table(run(logd, *asked))
+    for arguments in (where, (*where, "--broker-id", 1)):
+        (row,) = table(run(logd, *arguments))
         assert int(row.pop("LastTimestamp")) > 0
         assert row == {
             "ProducerId": str(writer.producer_id),
@@ -186,7 +186,7 @@ def test_find_hanging_and_abort(logd: LogdProcess, client: RawClient, topic: str
     assert zombie.produce(topic, 1) == 0  # it may go on: nothing but its transaction was ended
     after = client.fetch(topic, isolation_level=1)
     assert after.last_stable_offset == after.high_watermark == 4
-    assert [found.producer_id for found in after.aborted_transactions] == [900]
+    assert [each.producer_id for each in after.aborted_transactions] == [900]
 
 
 def test_what_cannot_be_aborted(logd: LogdProcess, client: RawClient, topic: str) -> None:
@@ -197,9 +197,9 @@ def test_what_cannot_be_aborted(logd: LogdProcess, client: RawClient, topic: str
     newer = Writer(client, "lost", 911, 5)
     assert newer.produce(topic, 0) == 0
     unasked = ("--producer-id", 911, "--producer-epoch", 5, "--coordinator-epoch", 0)
-    asked = run(logd, "abort", "--topic", topic, "--partition", 0, *unasked)
-    assert asked.exit_code == 1
-    assert "give --yes" in asked.stderr
+    unconfirmed = run(logd, "abort", "--topic", topic, "--partition", 0, *unasked)
+    assert unconfirmed.exit_code == 1
+    assert "give --yes" in unconfirmed.stderr
     assert newer.produce(topic, 1) == 0  # nothing was done
     stale = ("--producer-id", 911, "--producer-epoch", 4, "--coordinator-epoch", 0)
     fenced = run(logd, "abort", "--topic", topic, "--partition", 0, *stale, "--yes")

@@ -42,7 +42,7 @@ def kazoo(connect_string: str) -> Iterator[KazooClient]:
 
 @contextmanager
 def started(*options: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The command, and the connect string it told."""
+    """Run the command and yield it with its connect string."""
     process = subprocess.Popen(
         [sys.executable, "-m", "millstream", "zookeeper", "--tick-time", str(TICK_MS), *map(str, options)],
         stdout=subprocess.PIPE,
@@ -115,14 +115,14 @@ def test_a_server_that_dies_is_told_of(tmp_path: Path) -> None:
     with started("--folder", tmp_path) as (process, _):
         (pid,) = children(process.pid)
         os.kill(pid, signal.SIGKILL)
-        said = process.communicate(timeout=SECONDS)[1]
+        errors = process.communicate(timeout=SECONDS)[1]
         assert process.returncode == Status.FAILED
-        assert "ended with status -9" in said
-        assert "server.log" in said
+        assert "ended with status -9" in errors
+        assert "server.log" in errors
 
 
 def children(pid: int) -> list[int]:
-    return [int(found) for found in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def test_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
