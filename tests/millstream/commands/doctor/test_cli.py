@@ -103,7 +103,7 @@ def test_zookeeper(tmp_path: Path, answer: bytes, status: str, detail: str) -> N
         row = examined(tmp_path, f"zookeeper.connect=127.0.0.1:{port}/kafka", status=ending)["zookeeper"]
         thread.join()
     assert row["status"] == status
-    assert row["detail"].startswith(detail)
+    assert row["found"].startswith(detail)
 
 
 def test_zookeeper_is_away(tmp_path: Path) -> None:
