@@ -282,7 +282,7 @@ class TopologyTestDriver:
         self._now += milliseconds(by)
         self._task.punctuate()
         if self._task.idle.is_due:
-            self._task.idle.heard({tp: queue.end for tp, queue in self._task.queues.items()})
+            self._task.idle.check_ends({tp: queue.end for tp, queue in self._task.queues.items()})
             self._task.punctuate()
         self._commit()
         self._run_until_idle()

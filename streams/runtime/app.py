@@ -55,7 +55,7 @@ def wall_clock() -> int:
 
 
 class KafkaStreams:
-    """One instance of an application: runs a topology, or the topology that a builder builds, on a cluster.
+    """An instance of an application: runs a topology, or the topology that a builder builds, on a cluster.
 
     Settings are a `StreamsConfig`, keywords, or both (keywords win):
     ``KafkaStreams(topology, application_id="delays", bootstrap_servers="localhost:9092")``.

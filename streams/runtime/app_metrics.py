@@ -1,4 +1,4 @@
-"""What an application tells of itself by the names of Kafka Streams' metrics: read from its parts when asked.
+"""The metrics of an application by the names of Kafka Streams' metrics: read from its parts when asked.
 
 An instance has one thread; it is called as Kafka Streams would call it. Stores are read beside the thread
 that is at work on them: only those of tasks that run, which are neither being opened nor closed.

@@ -1,7 +1,7 @@
 """Deleting the state of tasks that have gone to other instances (Kafka Streams' state cleaner).
 
-Every ``state.cleanup.delay.ms`` folders of tasks go that do not run here and have not for that long. The
-application's folder is locked (`folder`), so nobody else works in it; the loop says which tasks run.
+Every ``state.cleanup.delay.ms`` the folders of tasks are deleted that have not run here for that long. The
+application's folder is locked (`folder`), so no other process uses it; the loop knows which tasks run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 async def clean_state(loop: TaskLoop, folder: StateFolder, *, every_ms: int) -> None:
-    """Until cancelled."""
+    """Delete idle tasks' folders every ``every_ms``, until cancelled."""
     while True:
         await asyncio.sleep(every_ms / 1000)
         try:

@@ -1,8 +1,8 @@
-"""Queries of this instance's stores: finds them, and has each read in the thread that works on it.
+"""Queries of this instance's stores: finds the stores, and reads each in the thread that works on it.
 
-Tasks and global tables are read in the worker, between two records: a query sees everything that was
-processed, committed or not, and nothing halfway. Standbys and what is being restored are read in the
-restorer, between two batches of the changelog: they have what is committed, and no more.
+Tasks and global tables are read in the worker, between two records: a query sees all processed records,
+committed or not, and no record halfway. Standbys and stores that are being restored are read in the restorer,
+between two batches of the changelog: they have committed records only.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ V = TypeVar("V", bound=StoreView)
 
 QUERYABLE = frozenset({State.REBALANCING, State.RUNNING})
 GLOBAL_PARTITION = 0
-"""What the one store of a global table is asked as."""
+"""The partition number under which a global table is queried."""
 
 
-class Held(NamedTuple):
-    """A store that is here, of one partition. ``active``: of the task that runs, or of a global table."""
+class LocalStore(NamedTuple):
+    """A store of one partition in this instance. `active`: of a running task, or of a global table."""
 
     partition: int
     store: CachedStore
@@ -51,7 +51,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LocalQueries:
-    """One instance's. To be asked from any thread."""
+    """The queries of one instance's stores. Its methods may be called from any thread."""
 
     topology: Topology
     status: Status
@@ -62,28 +62,28 @@ class LocalQueries:
     worker: Worker
     restorer: Worker
 
-    def view(self, name: str, wanted: type[V], *, partition: int | None, stale: bool) -> V:
-        """A read-only view; see `KafkaStreams.store`."""
+    def view(self, name: str, expected: type[V], *, partition: int | None, stale: bool) -> V:
+        """Return a read-only view; see `KafkaStreams.store`."""
         self.check(name)
         kind = self.topology.stores[name].kind
         if kind not in VIEWS:
             remedy = ": ask app.query()" if kind == "versioned_key_value" else ""
             raise InvalidStateStore(f"store {name} is of kind {kind}, which has no view{remedy}")
         view = VIEWS[kind](_Stores(self, name, None if partition is None else (partition,), stale))
-        if not isinstance(view, wanted):
+        if not isinstance(view, expected):
             raise InvalidStateStore(
-                f"store {name} is seen as a {type(view).__name__}, not a {wanted.__name__}"
+                f"store {name} is visited as a {type(view).__name__}, not a {expected.__name__}"
             )
         return view
 
     def check(self, name: str) -> None:
-        """Raise StreamsNotRunning or UnknownStateStore if there is nothing to be asked."""
+        """Raise StreamsNotRunning or UnknownStateStore if the store cannot be queried."""
         if self.status.state not in QUERYABLE:
             raise StreamsNotRunning(self.status.state.value)
         if name not in self.topology.stores:
             raise UnknownStateStore(name, self.topology.stores)
 
-    # -- queries that say of what position they are
+    # -- queries with positions
 
     def query(
         self,
@@ -94,23 +94,23 @@ class LocalQueries:
         position_bound: PositionBound,
         require_active: bool,
     ) -> Answer[StateQueryResult]:
-        """See `KafkaStreams.query`."""
+        """Query a store; see `KafkaStreams.query`."""
         self.check(name)
 
-        def ask(held: Iterable[Held]) -> dict[int, QueryResult]:
+        def ask(stores: Iterable[LocalStore]) -> dict[int, QueryResult]:
             return {
                 each.partition: _result(each, query, position_bound)
-                for each in held
+                for each in stores
                 if partitions is None or each.partition in partitions
             }
 
         def both(running: dict[int, QueryResult], copies: dict[int, QueryResult]) -> StateQueryResult:
             if require_active:
                 copies = {partition: _not_active(name, partition) for partition in copies}
-            found = copies | running
+            results = copies | running
             for partition in partitions or ():
-                found.setdefault(partition, _not_present(name, partition))
-            return StateQueryResult(dict(sorted(found.items())))
+                results.setdefault(partition, _not_present(name, partition))
+            return StateQueryResult(dict(sorted(results.items())))
 
         def is_enough(running: dict[int, QueryResult]) -> bool:
             return partitions is not None and all(each in running for each in partitions)
@@ -119,29 +119,30 @@ class LocalQueries:
             lambda: ask(self._running(name)), lambda: ask(self._stale(name)), is_enough=is_enough, use=both
         )
 
-    # -- what views ask
+    # -- the queries of views
 
     def each(
         self, name: str, use: Callable[[CachedStore], T], partitions: Collection[int] | None, stale: bool
     ) -> Answer[list[tuple[int, T]]]:
-        """What ``use`` says of each store here, by partition; InvalidStateStore if there is none, or one of
-        ``partitions`` is missing.
+        """Return the result of ``use`` for each store here, by partition.
+
+        The answer raises InvalidStateStore if there is no store, or if one of ``partitions`` is missing.
         """
         self.check(name)
 
-        def ask(held: Iterable[Held]) -> dict[int, T]:
+        def ask(stores: Iterable[LocalStore]) -> dict[int, T]:
             return {
                 each.partition: use(each.store)
-                for each in held
+                for each in stores
                 if partitions is None or each.partition in partitions
             }
 
         def both(active: dict[int, T], copies: dict[int, T]) -> list[tuple[int, T]]:
-            found = copies | active
-            missing = sorted(set(partitions or ()) - found.keys())
-            if missing or not found:
+            results = copies | active
+            missing = sorted(set(partitions or ()) - results.keys())
+            if missing or not results:
                 raise InvalidStateStore(_absent(name, missing, stale))
-            return sorted(found.items())
+            return sorted(results.items())
 
         def is_enough(active: dict[int, T]) -> bool:
             return not stale or (partitions is not None and all(each in active for each in partitions))
@@ -158,7 +159,7 @@ class LocalQueries:
         is_enough: Callable[[dict[int, T]], bool],
         use: Callable[[dict[int, T], dict[int, T]], U],
     ) -> Answer[U]:
-        """Read what runs, then copies unless that was enough; what ``use`` makes of both."""
+        """Read running tasks' stores, then copies if necessary. Return what ``use`` makes of both."""
         answer: Future[U] = Future()
 
         def end(active: Future[dict[int, T]], second: Future[dict[int, T]] | None) -> None:
@@ -185,38 +186,40 @@ class LocalQueries:
 
     # -- finding stores, in the thread that may touch them
 
-    def _running(self, name: str) -> list[Held]:
-        """In the worker. A task is closed there too, and not found any more before that."""
+    def _running(self, name: str) -> list[LocalStore]:
+        """Return the stores of running tasks and global tables. Call it in the worker, which closes tasks."""
         if name in self.global_stores.stores:
             position = Position.before(self.global_stores.positions_of(name))
             store = self.global_stores.stores[name]
-            return [Held(GLOBAL_PARTITION, store, lambda: position, True)]
+            return [LocalStore(GLOBAL_PARTITION, store, lambda: position, True)]
         tasks = [running.task for running in list(self.loop.tasks.values())]
         return [
-            Held(task.id.partition, task.stores[name], _task_position(task, name), True)
+            LocalStore(task.id.partition, task.stores[name], _task_position(task, name), True)
             for task in tasks
             if name in task.stores
         ]
 
-    def _stale(self, name: str) -> list[Held]:
-        """In the restorer. Stores are closed there, and what has none of its changelogs read is not open;
-        what is restored to the end is about to run, so that the worker may touch it before this returns.
+    def _stale(self, name: str) -> list[LocalStore]:
+        """Return the stores of standbys and of tasks that are being restored. Call it in the restorer.
+
+        The restorer also closes stores. A task that is restored to the end is left out: it is about to run,
+        and the worker may use its stores at once.
         """
-        found: dict[int, Held] = {}
+        copies: dict[int, LocalStore] = {}
         for restores in list(self.opener.restoring.values()):
             if any(not each.is_done for each in list(restores.values())):
                 for tp, each in list(restores.items()):
                     if each.store.name == name:
-                        found[tp.partition] = _copy(tp.partition, each.store, Position())
+                        copies[tp.partition] = _copy(tp.partition, each.store, Position())
         for standby in list(self.standbys.tasks.values()):
             for tp, each in list(standby.restores.items()):
                 if each.store.name == name:
-                    found[tp.partition] = _copy(tp.partition, each.store, standby.position)
-        return list(found.values())
+                    copies[tp.partition] = _copy(tp.partition, each.store, standby.position)
+        return list(copies.values())
 
 
-def _copy(partition: int, store: CachedStore, position: Position) -> Held:
-    return Held(partition, store, lambda: position, False)
+def _copy(partition: int, store: CachedStore, position: Position) -> LocalStore:
+    return LocalStore(partition, store, lambda: position, False)
 
 
 class _Stores:
@@ -231,19 +234,19 @@ class _Stores:
         self._stale = stale
 
     def partitions(self) -> Answer[list[int]]:
-        """Those that are here."""
+        """Return the partitions whose stores are here."""
         answers = self._ask(lambda store: None, None)
-        return answers.then(lambda found: [partition for partition, _ in found])
+        return answers.then(lambda results: [partition for partition, _ in results])
 
     def each(self, query: Query, partitions: Collection[int] | None = None) -> Answer[list[Any]]:
-        """The answer of each partition."""
+        """Return the answer of each partition."""
         answers = self._ask(lambda store: read(store, query), partitions)
-        return answers.then(lambda found: [answer for _, answer in found])
+        return answers.then(lambda results: [answer for _, answer in results])
 
     def count(self) -> Answer[int]:
-        """All partitions' entries."""
+        """Return the approximate number of entries in all partitions."""
         counts = self._ask(CachedStore.approximate_num_entries, None)
-        return counts.then(lambda found: sum(count for _, count in found))
+        return counts.then(lambda results: sum(count for _, count in results))
 
     def _ask(
         self, use: Callable[[CachedStore], T], partitions: Collection[int] | None
@@ -252,8 +255,9 @@ class _Stores:
 
 
 def _task_position(task: Task, name: str) -> Callable[[], Position]:
-    """How far a running task's store is. One below another that tells of its changes at commits has all of
-    its inputs only as of the last one.
+    """Return the function that returns the position of a running task's store.
+
+    A cached store forwards its changes at commits. So a store below it has the inputs up to the last commit.
     """
     if _is_behind_cache(task.subtopology, name, task.stores):
         return lambda: Position.before(task.committed)
@@ -267,31 +271,31 @@ def _is_behind_cache(subtopology: Subtopology, name: str, stores: Mapping[str, C
         for store in node.stores if isinstance(node, ProcessorNode) else ():
             owners.setdefault(store, node.name)
     cached = {node for store, node in owners.items() if stores[store].spec.cached}
-    seen: set[str] = set()
+    visited: set[str] = set()
     above = list(nodes[owners[name]].parents)
     while above:
         parent = above.pop()
         if parent in cached:
             return True
-        if parent in nodes and parent not in seen:
-            seen.add(parent)
+        if parent in nodes and parent not in visited:
+            visited.add(parent)
             above += nodes[parent].parents
     return False
 
 
-def _result(held: Held, query: Query, bound: PositionBound) -> QueryResult:
-    """One store's answer. Its position is of the same moment: nothing else happens in this thread."""
-    position = held.position()
-    name, partition = held.store.name, held.partition
-    facts: dict[str, Any] = {"position": position, "active": held.active}
-    for topic, wanted, there in bound.missing(position, partition):
+def _result(local: LocalStore, query: Query, bound: PositionBound) -> QueryResult:
+    """Return one store's answer with the position of that moment: no record is processed meanwhile."""
+    position = local.position()
+    name, partition = local.store.name, local.partition
+    facts: dict[str, Any] = {"position": position, "active": local.active}
+    for topic, least, there in bound.missing(position, partition):
         message = (
-            f"store {name}, partition {partition}, is at offset {there} of {topic}-{partition}, and {wanted} "
+            f"store {name}, partition {partition}, is at offset {there} of {topic}-{partition}, and {least} "
             "is asked for: ask again, or another instance"
         )
         return QueryResult(failure=FailureReason.NOT_UP_TO_BOUND, message=message, **facts)
     try:
-        return QueryResult(value=read(held.store, query), **facts)
+        return QueryResult(value=read(local.store, query), **facts)
     except UnknownQuery as error:
         return QueryResult(failure=FailureReason.UNKNOWN_QUERY_TYPE, message=str(error), **facts)
     except Exception as error:

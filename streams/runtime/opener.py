@@ -122,7 +122,7 @@ class TaskOpener:
                 clock=self._clock,
                 exactly_once=self._config.exactly_once,
                 restores=restores,
-                told=self.listeners,
+                observer=self.listeners,
                 room=self._room,
                 sources=sources,
             )

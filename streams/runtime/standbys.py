@@ -20,7 +20,7 @@ from streams.queries.position import Position
 from streams.runtime.clients import Clients
 from streams.runtime.folder import StateFolder
 from streams.runtime.opener import TaskOpener
-from streams.runtime.restore.restore import StoreRestore, begin_behind_loss, begin_restores
+from streams.runtime.restore.restore import StoreRestore, begin_restores, start_over_after_loss
 from streams.runtime.task.environment import Clock
 from streams.runtime.task_id import TaskId
 from streams.runtime.threads.worker import Worker
@@ -215,7 +215,7 @@ class Standbys:
                     await self._apply(fetched)
             except OffsetOutOfRange as lost:
                 tp = TopicPartition(lost.topic, lost.partition)
-                start = await begin_behind_loss(self._client, tp, self._restores()[tp], self._restorer)
+                start = await start_over_after_loss(self._client, tp, self._restores()[tp], self._restorer)
                 self._fetcher.seek(tp, start)
             self._note_positions()
             self._tell_warm()

@@ -1,4 +1,4 @@
-"""The application's states, and which may follow which (Kafka Streams' KafkaStreams.State)."""
+"""The application's states and their transitions (Kafka Streams' KafkaStreams.State)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 
 class State(Enum):
-    """What the application is doing."""
+    """A state of the application."""
 
     CREATED = "CREATED"
     REBALANCING = "REBALANCING"
@@ -34,14 +34,14 @@ StateListener: TypeAlias = Callable[[State, State], None]
 
 
 class Status:
-    """The current state; moves that are not in the table are ignored."""
+    """The current state. Transitions that are not in the table are ignored."""
 
     def __init__(self) -> None:
         self.state = State.CREATED
         self.listeners: list[StateListener] = []
 
     def become(self, state: State) -> bool:
-        """Move to ``state`` if the table allows it; tells the listeners. False if it does not."""
+        """Move to ``state`` and call the listeners. Return False if the table does not allow it."""
         old = self.state
         if state not in FOLLOWS[old]:
             return False

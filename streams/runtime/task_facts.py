@@ -1,4 +1,4 @@
-"""What is told of each task of an instance: of those that run, those being restored, and copies."""
+"""Facts about each task of an instance: tasks that run or are being restored, and standby tasks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from streams.topology import Topology
 def task_facts(
     topology: Topology, loop: TaskLoop, opener: TaskOpener, standbys: Standbys
 ) -> Iterator[dict[str, Any]]:
-    """Of each, fit for JSON: its name, sub-topology and partition, its ``role`` (active, restoring, standby)
-    and stores, changelog records ``restored`` and offsets ``remaining``, and an active one's stream time, ms.
+    """Yield the facts about each task, fit for JSON.
+
+    They are name, sub-topology, partition, ``role`` (active, restoring, standby) and stores, and changelog
+    records ``restored`` and offsets ``remaining``. An active task also has its stream time, ms.
     """
     for id, running in sorted(loop.tasks.items()):
         times = {"stream_time": running.task.stream_time}

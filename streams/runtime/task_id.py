@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TaskId(NamedTuple):
-    """Which part of which sub-topology."""
+    """The sub-topology and the partition of a task."""
 
     subtopology: int
     partition: int
@@ -16,6 +16,6 @@ class TaskId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TaskId:
-        """The inverse of str()."""
+        """Return the id that `str` wrote. Raises ValueError if the text has another form."""
         subtopology, partition = text.split("_")
         return cls(int(subtopology), int(partition))

@@ -1,4 +1,4 @@
-"""What the loop counts per poll, turn and commit; told by the names of Kafka's `stream-thread-metrics`."""
+"""The loop's counters of polls, turns and commits, with the names of Kafka's `stream-thread-metrics`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kafka_client.metrics.windowed import Windowed, in_ms
 
 
 class ThreadMetrics:
-    """One instance's. Times are in seconds; `started_at` in ms since the epoch."""
+    """The counters of one instance. Times are in seconds; `started_at` in ms since the epoch."""
 
     __slots__ = (
         "commit",
@@ -23,14 +23,14 @@ class ThreadMetrics:
     def __init__(self, started_at: int, commit: Windowed) -> None:
         self.started_at = started_at
         self.poll, self.poll_records = Windowed(), Windowed()
-        """Of the fetcher, waiting included."""
+        """Durations of fetches, including the wait for records, and their numbers of records."""
         self.process, self.process_records = Windowed(), Windowed()
-        """Of turns of all tasks."""
+        """Durations of turns of all tasks, and their numbers of records."""
         self.commit = commit
         self.tasks_created = self.tasks_closed = 0
 
     def values(self, processed: int) -> Values:
-        """By Kafka's names, times in milliseconds as there; `processed`: records of all sources."""
+        """Return the values by Kafka's names, times in ms. `processed`: the records of all sources."""
         return {
             "thread-start-time": self.started_at,
             "poll-total": self.poll.count,

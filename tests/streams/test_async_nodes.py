@@ -116,7 +116,7 @@ def test_any_latencies_keep_the_order(times: list[int], ordered: Ordered, limit:
     give(task, A, *times)
     while True:
         processed = task.process()
-        assert task.held <= limit
+        assert task.held_records <= limit
         assert coroutines.most <= limit
         if not coroutines.running:
             break
@@ -146,7 +146,7 @@ def test_input_waits_at_the_bound_and_goes_on_below_it() -> None:
     coroutines.finish(1)
     assert task.process() == 1
     assert task.has_input
-    assert task.held == 2
+    assert task.held_records == 2
 
 
 def test_a_record_that_becomes_many_waits_within_the_node() -> None:
@@ -159,7 +159,7 @@ def test_a_record_that_becomes_many_waits_within_the_node() -> None:
     give(task, A, 5)
     task.process()
     assert coroutines.most == 3
-    assert task.held == 3
+    assert task.held_records == 3
     task.flush()
     assert sorted(seen) == [0, 2, 4, 6, 8, 10, 12]
 
@@ -177,7 +177,7 @@ def test_a_flush_waits_for_all_also_behind_each_other_and_behind_tables() -> Non
     (rows,) = task.take_output().values()
     assert flush.positions == {A: 3}
     assert [(timestamp, int.from_bytes(value or b"", "big")) for timestamp, _, value, _ in rows] == [(3, 48)]
-    assert task.held == 0
+    assert task.held_records == 0
 
 
 def test_what_is_in_flight_when_a_task_is_closed_is_given_up() -> None:
@@ -194,7 +194,7 @@ def test_what_is_in_flight_when_a_task_is_closed_is_given_up() -> None:
     assert seen == []
     for _ in left:
         coroutines.finish(0)
-    assert task.held == 0
+    assert task.held_records == 0
     assert seen == []
 
 

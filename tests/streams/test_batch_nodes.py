@@ -50,7 +50,7 @@ def test_a_batch_ends_at_its_bound_and_with_the_records_at_hand() -> None:
     task.process()
     assert batches == [100, 100, 50]
     assert seen == [-value for value in range(250)]
-    assert (task.held, task.flush().positions) == (0, {A: 250})
+    assert (task.held_records, task.flush().positions) == (0, {A: 250})
 
 
 def test_a_batch_ends_with_a_commit() -> None:

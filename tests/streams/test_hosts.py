@@ -74,7 +74,7 @@ def test_every_member_is_told_what_others_have() -> None:
 def known() -> Hosts:
     topology = counting()
     hosts = Hosts(topology, TopicNames("app", topology), str(HERE))
-    hosts.told(
+    hosts.assign(
         {HERE: HostTasks(frozenset({FIRST}), frozenset({SECOND})), THERE: HostTasks(frozenset({SECOND}))},
         {0: 2},
     )
@@ -87,7 +87,7 @@ def test_a_key_is_where_its_partition_is() -> None:
     assert hosts.of_key("counts", "a") == KeyQueryMetadata(partition=0, active_host=HERE)
     assert hosts.of_key("counts", KEY_OF_SECOND) == second
     assert hosts.of_key("counts", "a", lambda key, count: count - 1) == second
-    hosts.told({HERE: HostTasks(frozenset({FIRST}))}, {0: 2})
+    hosts.assign({HERE: HostTasks(frozenset({FIRST}))}, {0: 2})
     assert hosts.of_key("counts", KEY_OF_SECOND).active_host is None, "nobody runs it at present"
 
 

@@ -233,13 +233,13 @@ def test_nothing_is_called_before_the_brokers_confirmed_it() -> None:
     watched = Watched()
     assert watched.look(*steps(100, 1000))
     assert not watched.watch.is_confirmed
-    watched.watch.heard({TP: 6})
+    watched.watch.check_ends({TP: 6})
     assert not watched.watch.is_due, "there is more: an open transaction's, perhaps"
     assert watched.look(*steps(1100, 2000))
-    watched.watch.heard({})
+    watched.watch.check_ends({})
     assert not watched.watch.is_confirmed
     assert watched.look(*steps(2100, 3000))
-    watched.watch.heard({TP: 5})
+    watched.watch.check_ends({TP: 5})
     assert watched.watch.is_confirmed
     for callback in watched.watch.take_due():
         callback()

@@ -9,6 +9,7 @@ import pytest
 from kafka_client import TopicPartition
 from streams import Processor, ProcessorContext, Record, StreamsBuilder, StreamsError, log_and_continue
 from streams.errors import ProcessingError, SerializationError
+from streams.processors.coroutines import Coroutines
 from streams.runtime.task.environment import TaskEnvironment
 from streams.runtime.task.input_start import InputStart
 from streams.runtime.task.settings import TaskSettings
@@ -34,11 +35,14 @@ def two_inputs(seen: list[Any], **settings: Any) -> tuple[Task, Clock]:
     return make(builder, **settings)
 
 
-def make(builder: StreamsBuilder, **settings: Any) -> tuple[Task, Clock]:
+def make(
+    builder: StreamsBuilder, *, coroutines: Coroutines | None = None, **settings: Any
+) -> tuple[Task, Clock]:
     topology, clock = builder.build(), Clock()
     subtopology = topology.subtopologies[0]
     stores = {name: open_store(topology.stores[name], None) for name in subtopology.stores}
-    task = Task(TaskId(0, 0), subtopology, stores, TaskEnvironment(clock=clock), TaskSettings(**settings))
+    environment = TaskEnvironment(clock=clock, coroutines=coroutines)
+    task = Task(TaskId(0, 0), subtopology, stores, environment, TaskSettings(**settings))
     for source in subtopology.sources:
         for topic in source.topics:
             task.add_input(TopicPartition(topic, 0), source, InputStart(position=0))

@@ -102,7 +102,7 @@ class HostTasks:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One member's assignment; see `Share`.
+    """The assignment of a member; see `Share`.
 
     `probe_ms`: join again after so long (None: no need). `hosts`: the tasks of all members that answer
     queries; `partitions`: the numbers of partitions, by sub-topology. Both are empty if the leader runs a

@@ -111,7 +111,7 @@ class CommitSchedule:
         """
         tasks = [running.task for running in self.tasks.values()]
         # A rebalance may take long, and no commit is begun during one.
-        self._draining = not self._member.is_joining and any(task.held for task in tasks)
+        self._draining = not self._member.is_joining and any(task.held_records for task in tasks)
         for task in tasks:
             task.takes_input = not self._draining
         return self._draining
@@ -168,7 +168,7 @@ class CommitSchedule:
 
         Raises RequestTimedOut if coroutines are not over by then.
         """
-        waits_for_calls = any(running.task.held for running in self.tasks.values())
+        waits_for_calls = any(running.task.held_records for running in self.tasks.values())
         limit_ms = self._config.revoke_timeout_ms // 2  # It has been open for the other half.
         try:
             async with asyncio.timeout(limit_ms / 1000 if waits_for_calls else None):

@@ -1,12 +1,12 @@
-"""How far the stores of global tables are, in Kafka's own form of a checkpoint file:
+"""The positions of the stores of global tables, in the format of Kafka's checkpoint files:
 
     0
     <number of lines>
     <topic> <partition> <next offset>
     ...
 
-It is written once the stores are closed, and what is in them may be ahead of it after a kill: the topics'
-records are applied again from here on, which ends with the same.
+The file is written when the stores are closed. After a kill the stores may be ahead of it: then records from
+these offsets on are applied again, with the same result.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ VERSION = "0"
 
 
 class Checkpoint(NamedTuple):
-    """Next offsets by partition, and when they were written, ms."""
+    """The next offsets by partition, and the time (ms) at which they were written."""
 
     offsets: Mapping[TopicPartition, int]
     written_at: int
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """What the file says; nothing if there is none, or it cannot be read."""
+    """Return the content of the file; an empty checkpoint if the file is missing or damaged."""
     try:
         version, count, *lines = path.read_text().splitlines()
         fields = [line.split(" ") for line in lines]
@@ -44,7 +44,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 def write_checkpoint(
     path: Path, offsets: Mapping[TopicPartition, int], written_at: int | None = None
 ) -> None:
-    """Write the file whole, in the place of an earlier one. ``written_at``: ms, the time now unless given."""
+    """Replace the file atomically. ``written_at``: its time of modification (ms), by default now."""
     lines = [f"{tp.topic} {tp.partition} {offset}\n" for tp, offset in sorted(offsets.items())]
     aside = path.with_name(path.name + ".tmp")
     with open(aside, "w") as file:

@@ -1,7 +1,7 @@
 """The stores of global tables: read to the ends of their topics before tasks begin, and kept up with them.
 
-Every instance reads all partitions of these topics, by a fetcher of its own and outside the group. State is
-kept in the folder ``global``, and gone on from unless it may have missed deletions (see `runtime.restore`).
+Every instance reads all partitions of these topics, with a fetcher of its own and outside the group. State is
+kept in the folder ``global``, and used again unless it may have missed deletions (see `runtime.restore`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CHECKPOINT = ".checkpoint"
 
 
 class GlobalStore:
-    """A global table's store, or one that a processor keeps, and the topic that it is read from."""
+    """The store of a global table or of a global processor, and its topic."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class GlobalStore:
         self.store = store
         self.topic = source.topics[0]
         self.dropped = 0
-        """Records left out: without a key, or with bytes that do not fit."""
+        """The number of dropped records: without a key, or not readable."""
         self._source = source
         self._answer = answering(on_bad_record)
         self._cache_max_bytes = cache_max_bytes
         self._processor = processor
 
     def apply(self, partition: int, records: Sequence[Record]) -> None:
-        """Put records of a partition into the store, and into its backend."""
+        """Apply records of a partition to the store, and write them to its backend."""
         update, deserialize = self.store.update, self._source.value_serde.deserialize
         deserialize_key, processor = self._source.key_serde.deserialize, self._processor
         timestamp_of = self._source.timestamp_extractor
@@ -86,7 +86,7 @@ class GlobalStore:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether records may be applied twice; a processor may count them."""
+        """True if records may be applied twice; a processor might count them twice."""
         return self._processor is None
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class GlobalStore:
         self.store.close()
 
     def leave_out_batch(self, error: UnreadableBatch) -> None:
-        """Raise if the handler says so: the table would be without the records of a batch."""
+        """Ask the handler about an unreadable batch. Raises SerializationError if the handler fails."""
         problem = SerializationError(
             f"{self._source.name} cannot read the batch of offsets {error.first_offset} to "
             f"{error.last_offset}: {error.reason}",
@@ -119,7 +119,10 @@ class GlobalStore:
         self.dropped += error.record_count
 
     def _leave_out(self, partition: int, record: Record, error: Exception) -> None:
-        """Raise if the handler says so. Nothing is committed here, so there are no dead letters."""
+        """Ask the handler about an unreadable record. Raises SerializationError if the handler fails.
+
+        Nothing is committed here, so there are no dead letters.
+        """
         if isinstance(error, RegistryUnavailable):
             raise error
         offset, timestamp, key, value, headers = record
@@ -160,7 +163,7 @@ class GlobalStores:
         memory: RocksMemory,
     ) -> None:
         self.stores: dict[str, CachedStore] = {}
-        """By name; filled by `start`, and from then on to be read by tasks."""
+        """The stores by name, from `start` on. Tasks read them."""
         self._client = client
         self._topology = topology
         self._config = config
@@ -173,7 +176,7 @@ class GlobalStores:
         self._fetcher: BatchFetcher | None = None
 
     async def start(self) -> None:
-        """Open the stores and read the topics to where they end now.
+        """Open the stores and read the topics to their current ends.
 
         Raises TopologyError for a topic that does not exist.
         """
@@ -184,11 +187,11 @@ class GlobalStores:
         admin, level = Admin(self._client), self._config.isolation_level
         starts = await admin.list_offsets(dict.fromkeys(partitions, "earliest"))
         ends = await admin.list_offsets(dict.fromkeys(partitions, "latest"), isolation_level=level)
-        kept = read_checkpoint(self._folder / CHECKPOINT)
+        checkpoint = read_checkpoint(self._folder / CHECKPOINT)
         for topic, each in self._by_topic.items():
             spans = {tp: (starts[tp].offset, ends[tp].offset) for tp in partitions if tp.topic == topic}
-            self._positions.update(await self._begin(admin, each, spans, topic_ids[topic], kept))
-        await self._worker.run(self._forget_unrepeatable, kept)
+            self._positions.update(await self._begin(admin, each, spans, topic_ids[topic], checkpoint))
+        await self._worker.run(self._forget_unrepeatable, checkpoint)
         self._fetcher = BatchFetcher(
             self._client,
             isolation_level=level,
@@ -201,11 +204,14 @@ class GlobalStores:
             await self._step()
         log.info("global stores %s: read to the end", " ".join(self.stores))
 
-    def _forget_unrepeatable(self, kept: Checkpoint) -> None:
-        """Have a kill cost the stores whose records may not be applied twice: they are read anew then."""
-        left = {tp: at for tp, at in kept.offsets.items() if self._is_repeatable(tp)}
-        if left.keys() != kept.offsets.keys():
-            write_checkpoint(self._folder / CHECKPOINT, left, kept.written_at)
+    def _forget_unrepeatable(self, checkpoint: Checkpoint) -> None:
+        """Remove from the checkpoint the stores whose records must not be applied twice.
+
+        After a kill such a store is read again from the start.
+        """
+        left = {tp: at for tp, at in checkpoint.offsets.items() if self._is_repeatable(tp)}
+        if left.keys() != checkpoint.offsets.keys():
+            write_checkpoint(self._folder / CHECKPOINT, left, checkpoint.written_at)
 
     def _is_repeatable(self, tp: TopicPartition) -> bool:
         each = self._by_topic.get(tp.topic)
@@ -217,21 +223,23 @@ class GlobalStores:
         each: GlobalStore,
         spans: Mapping[TopicPartition, tuple[int, int]],
         topic_id: bytes,
-        kept: Checkpoint,
+        checkpoint: Checkpoint,
     ) -> dict[TopicPartition, int]:
-        """Where to go on reading; if that is not where the store is, it is emptied first."""
-        problems = [_why_void(kept.offsets.get(tp), start, end) for tp, (start, end) in spans.items()]
-        why = next(filter(None, problems), "") or await self._why_too_old(admin, each.topic, kept.written_at)
+        """Return the offsets from which to read. Empties a store that cannot be used again."""
+        problems = [_why_void(checkpoint.offsets.get(tp), start, end) for tp, (start, end) in spans.items()]
+        why = next(filter(None, problems), "") or await self._why_too_old(
+            admin, each.topic, checkpoint.written_at
+        )
         if each.store.backend.origin != topic_id:
             why = "is of an earlier topic of that name, or there is none"
         if not why:
-            return {tp: kept.offsets[tp] for tp in spans}
+            return {tp: checkpoint.offsets[tp] for tp in spans}
         log.info("global store %s: reading all of %s, local state %s", each.store.name, each.topic, why)
         await self._worker.run(each.store.backend.wipe, topic_id)
         return {tp: start for tp, (start, _) in spans.items()}
 
     async def run(self) -> None:
-        """Until cancelled: keep up with the topics."""
+        """Apply the topics' new records until cancelled."""
         while self._fetcher is not None:
             await self._step()
 
@@ -291,7 +299,7 @@ class GlobalStores:
         return partitions, {name: topic.topic_id for name, topic in metadata.topics.items()}
 
     async def _why_too_old(self, admin: Admin, topic: str, written_at: int) -> str:
-        """Why deletions behind the checkpoint may be gone from the topic; "" if they are all there."""
+        """Return why tombstones after the checkpoint may be deleted; "" if all are there."""
         try:
             configs = await admin.describe_configs(topic, keys=[DELETE_RETENTION])
         except KafkaError as error:
@@ -309,7 +317,7 @@ class GlobalStores:
         return self._positions
 
     def positions_of(self, store: str) -> Mapping[TopicPartition, int]:
-        """Those of the topic that one store is of."""
+        """Return the next offsets of one store's topic, by partition."""
         return {
             tp: offset
             for tp, offset in list(self._positions.items())
@@ -317,7 +325,7 @@ class GlobalStores:
         }
 
     async def close(self) -> None:
-        """Close the stores, and note how far they are; call when nobody reads them any more."""
+        """Close the stores and write their positions; call it when nobody reads them any more."""
         if self._fetcher is not None:
             await self._fetcher.close()
         await self._worker.run(self._close_stores)
@@ -330,7 +338,7 @@ class GlobalStores:
 
 
 def _why_void(position: int | None, start: int, end: int) -> str:
-    """Why a position cannot be gone on from; "" if it can."""
+    """Return why reading cannot go on from a position; "" if it can."""
     if position is None:
         return "is not complete"
     if position < start:

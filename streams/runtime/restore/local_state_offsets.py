@@ -1,4 +1,4 @@
-"""How far the state is that lies on this instance's disk: what the group's leader is told of it."""
+"""The changelog offsets of the state on this instance's disk, for the report to the group's leader."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ log = logging.getLogger(__name__)
 
 
 def stored_offsets(folder: StateFolder, topology: Topology) -> dict[TaskId, int]:
-    """Of each task that left state of this topology's stores: its changelogs' offsets, added up."""
-    found = {}
+    """Return the sum of the changelog offsets of each task with state of this topology's stores."""
+    sums = {}
     for id in folder.stored_tasks():
-        known = folder.offsets(id)
-        if known is not None and id.subtopology < len(topology.subtopologies):
+        offsets = folder.offsets(id)
+        if offsets is not None and id.subtopology < len(topology.subtopologies):
             stores = topology.subtopologies[id.subtopology].stores
-            found[id] = sum(offset for name, offset in known.items() if name in stores)
-    return found
+            sums[id] = sum(offset for name, offset in offsets.items() if name in stores)
+    return sums
 
 
 async def look_after_a_kill(folder: StateFolder, topology: Topology, restorer: Worker) -> None:
-    """Open the stores of tasks that nobody closed, to note what the disk has of them."""
+    """Open the stores that were not closed, to write down their changelog offsets."""
     for id in folder.stored_tasks():
         if folder.offsets(id) is None and id.subtopology < len(topology.subtopologies):
             await restorer.run(_look, id, folder, topology)
@@ -40,7 +40,7 @@ def _look(id: TaskId, folder: StateFolder, topology: Topology) -> None:
             try:
                 store = open_store(spec, folder.task(id))
             except StateError as error:
-                log.warning("%s", error)  # Said again, and raised, if the task comes to run here.
+                log.warning("%s", error)  # The error is raised if the task is opened here later.
                 continue
             offsets[name] = store.backend.checkpoint or 0
             store.close()

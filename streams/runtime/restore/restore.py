@@ -1,26 +1,27 @@
 """Restoring a task's stores to its last commit.
 
-The committed offsets say where the task's inputs go on and which changelog offsets belong to that
-(`runtime.positions`): the *cut*. Records behind it are of a commit that broke off, and are not valid. So a
-store is restored from its checkpoint to the cut, not to the log end:
+The committed offsets have the positions of the task's inputs and the changelog offsets that belong to them
+(`runtime.commit.positions`): the *cut*. Records after the cut belong to a failed commit, and are not valid.
+So a store is restored from its checkpoint to the cut, not to the log end:
 
     log start ... checkpoint ........ cut ......... log end
                   |--- applied ------|--- undone ---|
 
-The values that the tail's keys have at the cut are written to the changelog again with the next commit, so
-that a later restore from the log start does not end with the tail's values. A tail record of a commit of
-more than one batch carries its key's previous value (`runtime.undo`), because compaction may have removed
-the record that had it.
+The next commit writes the values at the cut of the tail's keys to the changelog again. Otherwise a later
+restore from the log start would end with the tail's values. Compaction may have removed the record with the
+value at the cut. So if a commit has several batches, its records carry the previous values of their keys
+(`previous_value_header`).
 
-Records of aborted transactions are left out, so that of a commit that broke off exactly once nothing is there
-to be undone. A store is then read to the cut, and beyond it to the last stable offset, for the tail of an
-instance that ran at least once before. Not to the log end: a transaction that is open there is of a member
-that lost the task, and will be aborted, for all transactions behind the committed positions have ended.
-Their markers may still be on their way, so the cut itself is waited for.
+Records of aborted transactions are skipped, so a commit that failed exactly once leaves nothing to undo. A
+store is then read to the cut, and on to the last stable offset. An instance that ran at least once before may
+have left a tail there. The changelog is not read to the log end. A transaction that is open there belongs to
+a member that lost the task, and will be aborted: all transactions of committed positions have ended. Their
+markers may still be on their way, so restore waits for the cut itself.
 
 A changelog is compacted, and after ``delete.retention.ms`` compaction removes tombstones as well. Older local
-state would never learn of those deletions. So it is not used if it may be that old, nor if its checkpoint
-lies before the log start or in an earlier topic of that name: then all is restored, from the log start.
+state would miss those deletions. So local state is not used if it may be that old. Nor is it used if its
+checkpoint lies before the log start or in an earlier topic of that name. Then everything is restored, from
+the log start.
 """
 
 from __future__ import annotations
@@ -48,20 +49,20 @@ log = logging.getLogger(__name__)
 DELETE_RETENTION = "delete.retention.ms"
 MAX_FETCH_BYTES = 8 * 1024 * 1024
 FETCHED_AHEAD_BYTES = 2 * MAX_FETCH_BYTES
-"""What waits of the changelogs that are read by one fetcher: those of a task."""
+"""The bound on fetched bytes that are not applied yet, per task."""
 PART_BYTES = 1024 * 1024
 PART_RECORDS = 20_000
-"""What is written to a store at once: with more, the records are no longer in the processor's cache."""
+"""The number of records written to a store at once: more would not fit the processor's cache."""
 USABLE_SHARE = 0.9
 """The share of ``delete.retention.ms`` up to which local state is used: clocks differ, restores take time."""
 
 Convert = Callable[[int, bytes, bytes | None], Mapping[bytes, bytes | None]]
-"""From timestamp (ms), key and value to the entry to be written, or to none."""
+"""Returns the store's entry for a record's timestamp (ms), key and value, or no entry."""
 
 
 @dataclass(slots=True)
 class StoreRestore:
-    """The restore of one store: records from ``position`` to ``cut`` are applied, those to ``end`` undone."""
+    """The restore of one store: applies records from `position` to `cut`, and undoes those up to `end`."""
 
     store: CachedStore
     position: int
@@ -71,12 +72,12 @@ class StoreRestore:
     restored: int = 0
 
     as_of: int | None = None
-    """Wall clock, ms, before the log end was asked for."""
+    """The time (wall clock, ms) just before the log end was read."""
     converted: Convert | None = None
-    """Of a store that is restored from an input: what the input's records are in the store."""
+    """Converts records to entries, if the store is restored from an input; None for a changelog."""
 
-    def begin_anew(self, start: int, topic_id: bytes) -> None:
-        """Forget the local state and restore everything from the log start."""
+    def start_over(self, start: int, topic_id: bytes) -> None:
+        """Delete the local state, to restore everything from the log start."""
         self.store.backend.wipe(topic_id)
         self.store.backend.write((), start, self.as_of)
         self.position, self.cut, self.restored = start, max(self.cut, start), 0
@@ -84,19 +85,19 @@ class StoreRestore:
 
     @property
     def remaining(self) -> int:
-        """Offsets of the changelog that are not read yet."""
+        """The number of changelog offsets that are not read yet."""
         return max(self.end - self.position, 0)
 
     @property
     def is_done(self) -> bool:
-        """Whether the changelog was read to its end."""
+        """True if the changelog was read to its end."""
         return self.position >= self.end
 
     def apply(self, fetched: Fetched) -> None:
-        """Take what was fetched; control batches and compaction gaps only move the position.
+        """Apply fetched records; control batches and compaction gaps only move the position.
 
-        Raises StateError at a batch that cannot be read, whatever handlers say: without its records the
-        store would have values that are out of date, and nobody could tell.
+        Raises StateError at a batch that cannot be read, without asking a handler. Without the batch's
+        records the store would have outdated values, and nothing would show it.
         """
         rest: Fetched | None = fetched
         try:
@@ -123,7 +124,7 @@ class StoreRestore:
                 while records := reader.records(PART_RECORDS):
                     self._apply_each(records, fetched.position, updates)
                     if reader.remaining:
-                        # A compressed batch may hold more than is to be in memory at once.
+                        # A compressed batch may hold more records than fit the memory.
                         self.position = max(records[-1][0] + 1, fetched.position)
                         self.store.backend.write(updates.items(), min(self.position, self.cut))
                         updates.clear()
@@ -133,7 +134,7 @@ class StoreRestore:
     def _apply_each(
         self, records: Iterable[Record], position: int, updates: dict[bytes, bytes | None]
     ) -> None:
-        """Take those of the records that are not before `position`, one by one."""
+        """Apply the records from `position` on, one by one."""
         for offset, timestamp, key, value, headers in records:
             if key is None or not position <= offset < self.end:
                 continue
@@ -147,15 +148,15 @@ class StoreRestore:
                 self._undo(key, headers, updates)
 
     def _undo(self, key: bytes, headers: Headers, updates: Mapping[bytes, bytes | None]) -> None:
-        """Note the key's value at the cut: the tail record's header has it, else what was restored so far."""
-        known, previous = previous_of(headers, self.cut)
-        if known:
+        """Note the key's value at the cut: from the tail record's header, else from the restored entries."""
+        has_previous, previous = previous_of(headers, self.cut)
+        if has_previous:
             self.undone[key] = previous
         elif key not in self.undone:
             self.undone[key] = updates[key] if key in updates else self.store.backend.get(key)
 
     def finish(self) -> None:
-        """Undo the tail."""
+        """Set the tail's keys back to their values at the cut."""
         if self.undone:
             log.info("store %s: %d keys of a broken off commit undone", self.store.name, len(self.undone))
             self.store.repair(self.undone)
@@ -164,26 +165,26 @@ class StoreRestore:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An input that a store is restored from: to ``position``, where processing goes on."""
+    """An input from which a store is restored, up to ``position``, where processing goes on."""
 
     position: int
     converted: Convert
 
 
-class Told(Protocol):
-    """Hears how restores get on; see `restore_listener`."""
+class RestoreObserver(Protocol):
+    """An observer of restores; see `restore_listener`."""
 
     def started(self, restores: Mapping[TopicPartition, StoreRestore]) -> None:
-        """They are about to begin."""
+        """Handle the start of a task's restores."""
 
-    def came(self, tp: TopicPartition, restore: StoreRestore, records: int) -> None:
-        """So many records more were applied."""
+    def applied(self, tp: TopicPartition, restore: StoreRestore, records: int) -> None:
+        """Handle another batch of applied records."""
 
     def ended(self, restores: Mapping[TopicPartition, StoreRestore]) -> None:
-        """All of them are complete."""
+        """Handle the end of a task's restores."""
 
     def suspended(self, restores: Mapping[TopicPartition, StoreRestore]) -> None:
-        """They were broken off."""
+        """Handle restores that were cancelled or failed."""
 
 
 async def restore_stores(
@@ -195,38 +196,39 @@ async def restore_stores(
     clock: Clock,
     exactly_once: bool = False,
     restores: dict[TopicPartition, StoreRestore] | None = None,
-    told: Told | None = None,
+    observer: RestoreObserver | None = None,
     room: asyncio.Semaphore | None = None,
     sources: Mapping[str, Source] | None = None,
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Restore each store from its changelog partition; returns the cut and the log end of each, by store.
+    """Restore each store from its changelog partition. Return the cut and the log end of each, by store.
 
-    ``cut``: as `Cut.changelogs`. ``exactly_once``: an open transaction behind the cut is not waited for.
-    ``restores``: where to put how far each one is. ``room``: what has to read waits for its place there; what
-    has nothing to read does not. ``sources``: of the stores that are restored from an input. Raises
-    StateError when a changelog ends before its cut.
+    ``cut``: see `Cut.changelogs`. ``exactly_once``: do not wait for an open transaction after the cut.
+    ``restores``: gets the progress of each restore. ``room``: limits the restores that read at the same time.
+    ``sources``: the inputs of stores that are restored from an input.
+
+    Raises StateError if a changelog ends before its cut.
     """
-    begun = await begin_restores(
+    begun_restores = await begin_restores(
         client, stores, cut, worker=worker, clock=clock, exactly_once=exactly_once, sources=sources
     )
     if restores is not None:
-        restores.update(begun)
-    if told is not None:
-        told.started(begun)
+        restores.update(begun_restores)
+    if observer is not None:
+        observer.started(begun_restores)
     try:
-        if not all(each.is_done for each in begun.values()):
+        if not all(each.is_done for each in begun_restores.values()):
             async with room or nullcontext():
-                await read_changelogs(client, begun, worker=worker, told=told)
-        for each in begun.values():
+                await read_changelogs(client, begun_restores, worker=worker, observer=observer)
+        for each in begun_restores.values():
             await worker.run(each.finish)
     except BaseException:
-        if told is not None:
-            told.suspended(begun)
+        if observer is not None:
+            observer.suspended(begun_restores)
         raise
-    if told is not None:
-        told.ended(begun)
-    cuts = {each.store.name: each.cut for each in begun.values()}
-    return cuts, {each.store.name: each.end for each in begun.values()}
+    if observer is not None:
+        observer.ended(begun_restores)
+    cuts = {each.store.name: each.cut for each in begun_restores.values()}
+    return cuts, {each.store.name: each.end for each in begun_restores.values()}
 
 
 async def begin_restores(
@@ -240,10 +242,10 @@ async def begin_restores(
     with_tail: bool = True,
     sources: Mapping[str, Source] | None = None,
 ) -> dict[TopicPartition, StoreRestore]:
-    """Find out from where to where each store is to be restored; what its disk has of no use is deleted.
+    """Return the range of offsets to restore of each store. Deletes local state that cannot be used.
 
-    ``cut``, ``exactly_once``, ``sources``: as for `restore_stores`. ``with_tail`` False: to the cut only,
-    what lies behind it is left unread. Raises StateError when a changelog ends before its cut.
+    ``cut``, ``exactly_once``, ``sources``: see `restore_stores`. ``with_tail``: False to stop at the cut.
+    Raises StateError if a changelog ends before its cut.
     """
     if not stores:
         return {}
@@ -257,7 +259,7 @@ async def begin_restores(
         start, end = starts[tp].offset, ends[tp].offset
         source = None if sources is None else sources.get(store.name)
         if source is not None:
-            end = upto = min(source.position, end)  # What lies behind it is to be processed.
+            end = upto = min(source.position, end)  # Records from the position on will be processed.
         else:
             upto = end if cut is None else cut.get(store.name, start)
             _check_end(tp, upto, end)
@@ -274,7 +276,7 @@ async def begin_restores(
         if void:
             log.warning("store %s: restoring it all from %s, its local state %s", store.name, tp, void)
         if void or checkpoint is None:
-            await worker.run(each.begin_anew, start, topic_id)
+            await worker.run(each.start_over, start, topic_id)
     return restores
 
 
@@ -287,9 +289,9 @@ def _check_end(tp: TopicPartition, cut: int, end: int) -> None:
 
 
 def _why_void(backend: Backend, topic_id: bytes, start: int, cut: int) -> str:
-    """Why a checkpoint cannot be gone on from; "" if it can, or if there is none.
+    """Return why restore cannot go on from the checkpoint; "" if it can, or if there is none.
 
-    In an earlier topic of that name: it is left from before the application was reset.
+    A checkpoint in an earlier topic of that name is from before the application was reset.
     """
     checkpoint = backend.checkpoint
     if checkpoint is None:
@@ -304,9 +306,9 @@ def _why_void(backend: Backend, topic_id: bytes, start: int, cut: int) -> str:
 
 
 async def _why_too_old(admin: Admin, topic: str, backend: Backend, now: int) -> str:
-    """Why tombstones behind the checkpoint may be gone; "" if they are all there.
+    """Return why tombstones after the checkpoint may be deleted; "" if all are there.
 
-    A clock that was set back tells no age; so does state of a version that did not note the time.
+    The age is unknown if the clock was set back, or if a release wrote the state that did not note the time.
     """
     try:
         configs = await admin.describe_configs(topic, keys=[DELETE_RETENTION])
@@ -327,9 +329,9 @@ async def read_changelogs(
     restores: Mapping[TopicPartition, StoreRestore],
     *,
     worker: Worker,
-    told: Told | None = None,
+    observer: RestoreObserver | None = None,
 ) -> None:
-    """Read each changelog to where its restore ends."""
+    """Read each changelog to the end of its restore."""
     restores = {tp: each for tp, each in restores.items() if not each.is_done}
     if not restores:
         return
@@ -348,15 +350,15 @@ async def read_changelogs(
             except OffsetOutOfRange as lost:
                 tp = TopicPartition(lost.topic, lost.partition)
                 if tp in restores:
-                    fetcher.seek(tp, await begin_behind_loss(client, tp, restores[tp], worker))
+                    fetcher.seek(tp, await start_over_after_loss(client, tp, restores[tp], worker))
                 answers = []
             for fetched in answers:
                 each = restores.get(fetched.tp)
                 if each is not None:
                     before = each.restored
                     await worker.run(each.apply, fetched)
-                    if told is not None:
-                        told.came(fetched.tp, each, each.restored - before)
+                    if observer is not None:
+                        observer.applied(fetched.tp, each, each.restored - before)
             for tp in [tp for tp, each in restores.items() if each.is_done]:
                 done = restores.pop(tp)
                 log.info("store %s: %d records restored from %s", done.store.name, done.restored, tp)
@@ -365,9 +367,14 @@ async def read_changelogs(
         await fetcher.close()
 
 
-async def begin_behind_loss(client: Client, tp: TopicPartition, restore: StoreRestore, worker: Worker) -> int:
-    """Records to be read next were deleted meanwhile: what they deleted would stay."""
+async def start_over_after_loss(
+    client: Client, tp: TopicPartition, restore: StoreRestore, worker: Worker
+) -> int:
+    """Start the restore over after the next records were deleted. Return the log start.
+
+    The deleted records may have been tombstones, whose keys would otherwise stay.
+    """
     start = (await Admin(client).list_offsets({tp: "earliest"}))[tp].offset
     log.warning("store %s: restoring it all, %s begins at %d now", restore.store.name, tp, start)
-    await worker.run(restore.begin_anew, start, restore.store.backend.origin or b"")
+    await worker.run(restore.start_over, start, restore.store.backend.origin or b"")
     return start

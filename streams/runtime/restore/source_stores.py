@@ -1,8 +1,8 @@
 """Stores of tables without a changelog (``reuse.ktable.source.topics``): restored from the table's own topic.
 
-The position committed of that input says how far such a store is, so state and positions agree by themselves.
-Kafka restores the topic's bytes as they are. Here what was processed is restored: a record that cannot be
-read is left out, as it was when its handler let it pass, and the time is the timestamp extractor's.
+The committed position of that input is also the position of the store, so state and positions always agree.
+Kafka restores the topic's bytes unchanged. Here the processed records are restored: a record that cannot be
+read is dropped, as its handler dropped it before, and the time is the timestamp extractor's.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from streams.topology import Topology
 def sources_of(
     topology: Topology, changelogs: Mapping[str, TopicPartition], positions: Mapping[TopicPartition, int]
 ) -> dict[str, Source]:
-    """Of those of the stores that are restored from an input; to its start, where nothing is committed."""
-    found: dict[str, Source] = {}
+    """Return the input of each store that is restored from one. Without a commit nothing is restored."""
+    sources: dict[str, Source] = {}
     for name, tp in changelogs.items():
         spec = topology.stores[name]
         if spec.source_topic is not None:
             convert = converter(spec.of_topic(spec.source_topic), topology.source_of(spec.source_topic))
-            found[name] = Source(positions.get(tp, 0), convert)
-    return found
+            sources[name] = Source(positions.get(tp, 0), convert)
+    return sources
 
 
 def converter(spec: StoreSpec, source: SourceNode) -> Convert:
-    """From the topic's records to the store's entries."""
+    """Return the function that converts the topic's records to the store's entries."""
     read_key, read_value = source.key_serde.deserialize, source.value_serde.deserialize
     write_key, write_value = spec.key_serde.serialize, spec.value_serde.serialize
     time_of = source.timestamp_extractor
@@ -49,6 +49,6 @@ def converter(spec: StoreSpec, source: SourceNode) -> Convert:
         except RegistryUnavailable:
             raise
         except Exception:
-            return {}  # It was processed: what raised then was let pass, else nothing behind it is committed.
+            return {}  # The record was processed before, so its handler dropped this error.
 
     return convert

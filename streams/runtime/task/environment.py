@@ -1,4 +1,4 @@
-"""What a task uses of the instance that runs it."""
+"""The parts of an instance that its tasks use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEnvironment:
-    """The parts of an instance that all its tasks share."""
+    """The environment of all tasks of an instance."""
 
     clock: Clock
     buffer: InputBuffer = field(default_factory=InputBuffer)

@@ -1,7 +1,7 @@
 """The processor that keeps a global store (`add_global_store`): outside of tasks, on every instance.
 
-It sees the topic's records at a restore as it does later, so the store may hold anything that can be made of
-them. It reads and writes its own store only, forwards to nobody and has no schedules.
+The processor gets the topic's records during a restore as well as later, so the store may have any content
+derived from them. It reads and writes its own store only, forwards no records and has no schedules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _GlobalState(TaskState):
 
 
 class GlobalProcessor:
-    """One store's, made and called in the worker."""
+    """The processor of one global store. Create and call it in the worker."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class GlobalProcessor:
     def process(
         self, partition: int, offset: int, key: Any, value: Any, timestamp: int, headers: Headers
     ) -> None:
-        """Process a record; StreamsError where the processor raises."""
+        """Process a record. Raises StreamsError if the processor raises."""
         state = self._state
         state.topic, state.partition, state.offset = self._topic, partition, offset
         state.stream_time, state.wall_clock = max(state.stream_time, timestamp), self._clock()
@@ -65,5 +65,5 @@ class GlobalProcessor:
             ) from error
 
     def close(self) -> None:
-        """Tell the processor."""
+        """Close the processor."""
         self._program.close()

@@ -1,8 +1,8 @@
-"""Since when a task's inputs bring nothing, and what is to be called then. No I/O, no clock of its own.
+"""How long a task's inputs are idle, and the callbacks for then. No I/O, no clock of its own.
 
-An input is idle if everything up to its log end was processed and nothing came since. What was heard of the
-end may be old: a broker that cannot be reached brings nothing either. So once the time is over the brokers
-are asked (`runtime.idle_ends`), and only if they answer that there is nothing more, idleness is *confirmed*.
+An input is idle if all records before its log end are processed and no record has arrived since. The known
+log end may be old: a broker that cannot be reached sends nothing either. So after the timeout the brokers are
+asked (`idle_ends`). Idleness is *confirmed* only if they answer that there are no more records.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from kafka_client import TopicPartition
 from streams.runtime.task.queue import InputQueue
 
 STEP_MAX_MS = 1_000
-"""So much of the time between two looks counts at most: what a clock jumps, an application is paused, or a
-process is suspended, is no time in which records could have come.
+"""The limit on the time counted between two looks.
+
+No records could arrive while the clock jumped, the application was paused or the process was suspended.
 """
 
 
 class IdleWatch:
-    """Looks at a task's inputs. ``on_idle``: times in ms, and what is to be called once they are over, again
-    and again as long as nothing comes.
+    """A watch over the inputs of one task.
+
+    ``on_idle`` has timeouts in ms and their callbacks, which are called repeatedly while the inputs are idle.
     """
 
     def __init__(
@@ -36,26 +38,26 @@ class IdleWatch:
         self._idle_ms = 0
         self._due = [timeout for timeout, _ in on_idle]
         self.step_max_ms: int | None = STEP_MAX_MS
-        """None: all time counts."""
+        """The limit on the time counted between two looks; None for no limit."""
         self.is_confirmed = False
-        """Whether the brokers said so since something became due."""
+        """True if the brokers confirmed that the inputs are idle since a timeout was due."""
         self.has_closed = False
-        """Whether something was called since the last commit."""
+        """True if a callback was called since the last commit."""
 
     @property
     def inputs(self) -> list[TopicPartition]:
-        """The inputs that are looked at."""
+        """The watched inputs."""
         return list(self._queues)
 
     @property
     def is_due(self) -> bool:
-        """Whether the inputs were idle for long enough, as far as is known here."""
+        """True if the inputs were idle for a timeout, by the known log ends."""
         return any(self._idle_ms >= due for due in self._due)
 
     def look(self, now: int, *, is_holding: bool = False) -> None:
-        """Count the time since the last look, unless something came, or is still to be processed.
+        """Count the time since the last look, unless records arrived or are unprocessed.
 
-        ``is_holding``: nodes keep records that are not through yet.
+        ``is_holding``: True if nodes hold records.
         """
         step, self._looked_at = max(now - self._looked_at, 0), now
         if self.step_max_ms is not None:
@@ -72,8 +74,8 @@ class IdleWatch:
         else:
             self._idle_ms += step
 
-    def heard(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Hear where the inputs end, open transactions included: if there is more, they are not idle."""
+    def check_ends(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Confirm idleness if these log ends, with open transactions, show no more records; else restart."""
         if all(ends.get(tp) == queue.fetched for tp, queue in self._queues.items()):
             self.is_confirmed = self.is_due
         else:
@@ -84,7 +86,7 @@ class IdleWatch:
         self._due = [timeout for timeout, _ in self._on_idle]
 
     def take_due(self) -> Iterator[Callable[[], None]]:
-        """What is to be called now, each once, those of nodes above others first."""
+        """Yield the callbacks that are due, those of upstream nodes first."""
         self.is_confirmed = False
         for number, (timeout, callback) in enumerate(self._on_idle):
             if self._idle_ms >= self._due[number]:

@@ -1,9 +1,8 @@
-"""Asking the brokers where idle inputs end, before windows are closed for want of records.
+"""Reading the log ends of idle inputs from the brokers, before windows are closed on idle inputs.
 
-Of a task behind a repartition topic it is asked first whether the group has committed all that there is to
-read above it: then nothing more is on its way. Tasks go on while it is asked. If nobody answers, or there is
-more to come, the inputs count as idle from then on only, and it is asked again when the time is over once
-more.
+For a task after a repartition topic the first question is whether the group has committed all upstream
+records: then no more are on their way. Tasks go on meanwhile. If no broker answers, or more records will
+come, the idle time restarts, and the question is repeated after another timeout.
 """
 
 from __future__ import annotations
@@ -27,27 +26,27 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """Topics that are read above a sub-topology; those of `from_latest` are not read from their start."""
+    """The topics upstream of a sub-topology. Those in `from_latest` are not read from their start."""
 
     topics: frozenset[str] = frozenset()
     from_latest: frozenset[str] = frozenset()
 
 
 def upstream_of(topology: Topology, names: TopicNames, config: StreamsConfig) -> dict[int, Upstream]:
-    """By sub-topology, the topics that are read above it."""
-    found: dict[int, Upstream] = {}
+    """Return the upstream topics of each sub-topology."""
+    upstream: dict[int, Upstream] = {}
     for part, sources in sources_upstream(topology).items():
         latest = {
             names.topic(topic)
             for topic, source in sources.items()
             if (source.reset or config.auto_offset_reset) == "latest"
         }
-        found[part] = Upstream(frozenset(map(names.topic, sources)), frozenset(latest))
-    return found
+        upstream[part] = Upstream(frozenset(map(names.topic, sources)), frozenset(latest))
+    return upstream
 
 
 class IdleEnds:
-    """Asks for all tasks that are due, with one question under way. ``upstream()``: by sub-topology, now."""
+    """The questions about log ends, one at a time for all due tasks. ``upstream``: see `upstream_of`."""
 
     def __init__(self, client: Client, group_id: str, upstream: Callable[[], Mapping[int, Upstream]]) -> None:
         self._client = client
@@ -58,16 +57,16 @@ class IdleEnds:
 
     @property
     def is_asking(self) -> bool:
-        """Whether a question is under way."""
+        """True if a question is under way."""
         return self._asking is not None and not self._asking.done()
 
     def take_wants_commit(self) -> bool:
-        """Whether, since this was asked last, something was not committed that tasks here may have read."""
-        wanted, self._wants_commit = self._wants_commit, False
-        return wanted
+        """Return True, once, if upstream records were uncommitted that tasks here may have read."""
+        wants_commit, self._wants_commit = self._wants_commit, False
+        return wants_commit
 
     def ask(self, watches: Iterable[tuple[int, IdleWatch]]) -> None:
-        """Ask for those that are due, each with its sub-topology, unless there is a question under way."""
+        """Ask for the watches that are due, each with its sub-topology, unless a question is under way."""
         due = [(part, watch) for part, watch in watches if watch.is_due and not watch.is_confirmed]
         if due and not self.is_asking:
             self._asking = asyncio.create_task(self._ask(due), name="ends-of-idle-inputs")
@@ -82,16 +81,16 @@ class IdleEnds:
                     ready.add(part)
                 else:
                     self._wants_commit = True
-            wanted = {tp: "latest" for part, watch in watches if part in ready for tp in watch.inputs}
-            found = await Admin(self._client).list_offsets(wanted) if wanted else {}
-            ends = {tp: each.offset for tp, each in found.items()}
+            specs = {tp: "latest" for part, watch in watches if part in ready for tp in watch.inputs}
+            offsets = await Admin(self._client).list_offsets(specs) if specs else {}
+            ends = {tp: each.offset for tp, each in offsets.items()}
         except MillstreamError as error:
             log.warning("windows on idle inputs stay open, since nobody says where the inputs end: %s", error)
         for part, watch in watches:
-            watch.heard(ends if part in ready else {})
+            watch.check_ends(ends if part in ready else {})
 
     async def _is_read(self, upstream: Upstream) -> bool:
-        """Whether the group has committed these topics to their ends."""
+        """Return True if the group has committed these topics up to their ends."""
         if not upstream.topics:
             return True
         metadata = await self._client.metadata(upstream.topics)
@@ -110,7 +109,7 @@ class IdleEnds:
         )
 
     async def close(self) -> None:
-        """Break off a question that is under way."""
+        """Cancel the question under way."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])

@@ -1,4 +1,4 @@
-"""How much memory an instance's inputs take, all tasks together (Kafka's ``input.buffer.max.bytes``)."""
+"""The memory of an instance's inputs, over all tasks (Kafka's ``input.buffer.max.bytes``)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 
 
 class InputBuffer:
-    """Counts what `InputQueue`s hold. While it is full no input is fetched on, and no task begins to decode.
+    """The bytes in all `InputQueue`s. While it is full, inputs are paused and no task begins to decode.
 
-    ``waiting``: bytes as they were fetched, mostly compressed. ``decoded``: about what decoded records take;
-    an input decodes a batch at a time, which may pass the bound by that batch.
-    ``contended``: a task has to wait until others have processed what they decoded.
+    `waiting`: fetched bytes, mostly compressed. `decoded`: the approximate size of decoded records; an input
+    decodes a batch at a time, which may exceed the bound by that batch. `contended`: True if a task waits
+    until others have processed their decoded records.
     """
 
     __slots__ = ("contended", "decoded", "max_bytes", "waiting")
@@ -22,7 +22,7 @@ class InputBuffer:
         self.contended = False
 
     def statistics(self) -> dict[str, int]:
-        """Bytes that wait as they were fetched, those that decoded records take, and the bound of both."""
+        """Return the fetched bytes, those of decoded records, and the bound of both together."""
         return {
             "waiting_bytes": self.waiting,
             "decoded_bytes": self.decoded,
@@ -31,15 +31,15 @@ class InputBuffer:
 
     @property
     def bytes(self) -> int:
-        """All of it."""
+        """The fetched and decoded bytes together."""
         return self.waiting + self.decoded
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more should be fetched for an input that has something."""
+        """True if inputs with waiting records must not be fetched."""
         return self.bytes > self.max_bytes
 
     @property
     def may_decode(self) -> bool:
-        """Whether a task that holds nothing decoded may begin."""
+        """True if a task without decoded records may begin to decode."""
         return self.decoded < self.max_bytes

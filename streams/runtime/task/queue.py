@@ -1,11 +1,11 @@
-"""One input partition of a task: what was fetched and not yet processed, decoded in parts of batches.
+"""The queue of one input partition: records that are fetched and not processed, decoded in parts of batches.
 
-`position` is the next offset to process, what a commit writes; `fetched` the next offset to fetch. Between
-them lies what waits here. `end` is the broker's log end as last heard of (-1: never): the input is known to
-be empty when everything up to it was fetched and processed.
+`position` is the next offset to process, which a commit writes; `fetched` is the next offset to fetch. The
+queue has the records between them. `end` is the last known log end (-1: unknown): the input is empty when
+all records before it are processed.
 
-The queue holds the bytes of batches and a place in the first of them. A few KB of a compressed batch may hold
-millions of records, so at most PART_RECORDS of them are objects at the same time.
+The queue holds the bytes of batches and a position in the first of them. A few KB of a compressed batch may
+hold millions of records, so at most PART_RECORDS of them are objects at the same time.
 
 A batch that cannot be read (its CRC is wrong, or a record is broken) is a bad record over several offsets.
 The deserialization handler decides whether the task fails, or goes on after the batch. Kafka Streams 4.4
@@ -45,24 +45,24 @@ from streams.timestamps import log_and_skip_on_invalid_timestamp
 log = logging.getLogger(__name__)
 
 BadInput = Callable[[str, SerializationError, Exception, RawRecord], None]
-"""Takes node, problem, its cause and the record that cannot be deserialized; raises unless it is left out."""
+"""Handles a record that cannot be deserialized: node, problem, cause, record. Returns if it is dropped."""
 
 _MISSING = object()
 RECORD_OVERHEAD = 200
-"""About what a decoded record takes besides its bytes: the tuples, and the objects in them."""
+"""The approximate memory of a decoded record besides its bytes: tuples, and the objects in them."""
 PART_RECORDS = 10_000
-"""Records of a batch that are decoded at a time, at most."""
+"""The limit of records of a batch that are decoded at a time."""
 PART_BYTES = 4 << 20
-"""About how many bytes of records, uncompressed, are decoded at a time."""
+"""The approximate limit of uncompressed bytes that are decoded at a time."""
 FIRST_RECORDS = 100
-"""Records of a compressed batch that are decoded first: they tell how large the others are."""
+"""The number of records of a compressed batch that are decoded first, to estimate the size of the others."""
 
 
 class _Chunk(NamedTuple):
-    """What waits: a batch as it was fetched, or records (as in tests), or neither, only a position.
+    """A part of the queue: a fetched batch, or records (as in tests), or only a change of position.
 
-    ``first``: records before it are left out. ``size``: bytes it takes here. ``next_offset``: where the
-    position is behind it. ``unreadable``: the batch of which not even the header can be read.
+    `first`: the offset before which records are skipped. `size`: the bytes in memory. `next_offset`: the
+    position after the chunk. `unreadable`: the error of a batch whose header cannot be read.
     """
 
     record_count: int
@@ -117,11 +117,11 @@ class _Bad(NamedTuple):
 
 
 _Problems = dict[int, tuple[SerializationError, Exception]]
-"""What is wrong with records that cannot be deserialized, by offset."""
+"""The problem and its cause for each record that cannot be deserialized, by offset."""
 
 
 class InputQueue:
-    """Records of one partition, and the function that takes them."""
+    """The records of one partition, and the function that processes them."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class InputQueue:
         self.position = position
         self.fetched = position
         self.leader_epoch = start.leader_epoch
-        """That of the record before ``fetched``, -1 if it is not known."""
+        """The leader epoch of the record before ``fetched``, -1 if unknown."""
         self.end = start.end
         self.idle_since: int | None = None
         self._process = head
@@ -150,7 +150,7 @@ class InputQueue:
             metrics.record_e2e_latency = Windowed()
         self._e2e_latency = metrics.record_e2e_latency
         self.records_consumed = self.bytes_consumed = 0
-        """What was processed; a batch's bytes count once all of it was (KIP-846)."""
+        """The processed records and bytes. A batch's bytes count once all of it is processed (KIP-846)."""
         self._task_id = task_id
         self._on_bad_record = on_bad_record
         self._buffer = buffer
@@ -162,30 +162,30 @@ class InputQueue:
         self._in_hand: list[InputRecord] = []
         self._decoding = _Chunk(0, 0, position, position)
         self._reader: RecordReader | None = None
-        """The place in the batch that is being decoded, None if all of it is, or if there is none."""
+        """The position in the batch that is being decoded; None if no batch is partly decoded."""
         self._raw_record: Callable[[int], RawRecord | None] = no_raw_record
         self._part_end = position
-        """Where the position is behind the records that are decoded."""
+        """The position after the decoded records."""
         self._decoded_bytes = self._part_bytes = 0
         self._bad: deque[_Bad] = deque()
 
     def __len__(self) -> int:
-        """How many records wait."""
+        """Return the number of waiting records."""
         unread = 0 if self._reader is None else self._reader.remaining
         return self._waiting + unread + len(self._chunk) - self._next
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory they take."""
+        """The approximate memory of the waiting records, bytes."""
         return self._waiting_bytes + self._decoded_bytes
 
     def add(self, records: list[Record], next_offset: int, end: int) -> None:
-        """Take records by offset, where the next fetch begins, and the log end then."""
+        """Append records. ``next_offset``: where the next fetch begins; ``end``: the log end."""
         self._append(_Chunk(len(records), 0, self.fetched, next_offset, records))
         self._fed(next_offset, end)
 
     def add_fetched(self, fetched: Fetched, end: int) -> None:
-        """Take what was fetched as it is; it is decoded when its turn comes. ``end``: the log end then."""
+        """Append fetched batches, which are decoded when they are next. ``end``: the log end."""
         first = fetched.position
         chunks: list[_Chunk] = []
 
@@ -198,7 +198,7 @@ class InputQueue:
             )
         if not chunks:
             chunks.append(_Chunk(0, 0, first, fetched.next_offset))
-        # Behind the last batch there may be some without records for us.
+        # Batches without records, such as control batches, may follow the last one.
         chunks[-1] = chunks[-1]._replace(next_offset=fetched.next_offset)
         for chunk in chunks:
             self._append(chunk)
@@ -210,7 +210,7 @@ class InputQueue:
         self._count(chunk, 1)
 
     def _count(self, chunk: _Chunk, sign: int) -> None:
-        """It comes to those that wait (1), or goes (-1)."""
+        """Count a chunk that is added to the waiting ones (1) or removed (-1)."""
         self._waiting += sign * chunk.record_count
         self._waiting_bytes += sign * chunk.size
         self._buffer.waiting += sign * chunk.size
@@ -221,15 +221,16 @@ class InputQueue:
         self.idle_since = None
 
     def reset(self, position: int, end: int) -> None:
-        """Go on at ``position``: what was next is gone, or the topic was made anew and ends at ``end``."""
+        """Go on at ``position`` after a deletion of records or of the topic. ``end``: the log end."""
         if not len(self) and not self._chunks:
             self.position = position
         self.fetched, self.end = position, end
         self.leader_epoch = -1
 
     def truncate(self, position: int, end: int) -> int:
-        """The log has other records from ``position`` on, and ends at ``end``. What waits here is dropped;
-        returns the offset to fetch from, which is lower only if nothing behind it was processed.
+        """Drop waiting records: the log was truncated at ``position``, and ends at ``end``.
+
+        Return the offset to fetch from: ``position``, or the next offset to process if that is lower.
         """
         self.drop()
         self.position = self.fetched = min(position, self.position)
@@ -238,7 +239,7 @@ class InputQueue:
         return self.position
 
     def drop(self) -> None:
-        """Forget what waits here."""
+        """Drop all waiting records."""
         self._buffer.waiting -= self._waiting_bytes
         self._chunks.clear()
         self._waiting = self._waiting_bytes = 0
@@ -251,11 +252,11 @@ class InputQueue:
 
     @property
     def has_input(self) -> bool:
-        """Whether anything waits here, decoded or not."""
+        """True if records wait, decoded or not, or a change of position does."""
         return bool(self._chunk or self._chunks) or self._reader is not None
 
     def put_back(self) -> None:
-        """Give up what is decoded of a batch, to decode it again later: others need the room."""
+        """Drop the decoded records of a batch, to decode them again later: other inputs need the room."""
         if self.holds_decoded and self._decoding.header is not None:
             chunk, unread = self._decoding, len(self) - self._waiting
             self._forget_decoded()
@@ -263,7 +264,7 @@ class InputQueue:
             self._count(chunk, 1)
 
     def _forget_decoded(self) -> None:
-        """Forget the batch that is being decoded."""
+        """Drop the batch that is being decoded."""
         self._chunk, self._next, self._reader = [], 0, None
         self._raw_record = no_raw_record
         self._bad.clear()
@@ -275,11 +276,11 @@ class InputQueue:
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether everything up to the last known log end was fetched."""
+        """True if all records before the last known log end are fetched."""
         return 0 <= self.end <= self.fetched
 
     def head_timestamp(self) -> int | None:
-        """Event time of the next record, None if there is none."""
+        """Return the event time of the next record, None if there is none."""
         while not self._chunk:
             if self._reader is None:
                 if not self._chunks:
@@ -293,7 +294,7 @@ class InputQueue:
         return self._chunk[self._next][0]
 
     def _decode_next(self) -> None:
-        """Decode the next part of the first batch, which may come to no records at all."""
+        """Decode the next part of the first batch. The part may have no records."""
         chunk, reader = self._decoding, self._reader
         if chunk.unreadable is not None:
             raise chunk.unreadable
@@ -325,7 +326,7 @@ class InputQueue:
         return min(PART_RECORDS, PART_BYTES // max(mean, 1) + 1)
 
     def _take(self, columns: Columns, end: int, size: int) -> None:
-        """Have these records processed next. The position is ``end`` after them; ``size``: their bytes."""
+        """Decode the next records to process. ``end``: the position after them; ``size``: their bytes."""
         self._part_end, self._part_bytes = end, size
         self._chunk = self._decode(columns) if columns.offsets else []
         self._next = 0
@@ -343,7 +344,7 @@ class InputQueue:
             self._end_part()
 
     def _end_part(self) -> None:
-        """Go behind the records that were decoded: into the rest of their batch if there is one."""
+        """Move the position after the decoded records. The rest of their batch, if any, is next."""
         if self._reader is None:
             self._forget_decoded()
         else:
@@ -353,9 +354,9 @@ class InputQueue:
         self.position = self._part_end
 
     def _leave_out_batch(self, error: CorruptRecordBatch) -> None:
-        """Ask about a batch that cannot be read, from the position on, and go behind it.
+        """Ask the handler about an unreadable batch, and move the position after it.
 
-        What of it was processed before the damage showed stays so.
+        Records before the damage may be processed already; they stay processed.
         """
         chunk = self._decoding
         if chunk.header is None:
@@ -378,8 +379,9 @@ class InputQueue:
         self.position = chunk.next_offset
 
     def _leave_out_before(self, index: int) -> None:
-        """Ask about records that cannot be deserialized once the position passes them, so that each is asked
-        about once, and in the commit that its offset belongs to.
+        """Ask the handler about the bad records before ``index``, when the position passes them.
+
+        So it is asked once for each record, and in the commit to which the record's offset belongs.
         """
         while self._bad and self._bad[0].before <= index:
             bad = self._bad[0]
@@ -388,10 +390,10 @@ class InputQueue:
             self._metrics.dropped()
 
     def run(self, state: TaskState, bound: int | None, limit: int) -> int:
-        """Process up to ``limit`` records, as long as their time is not above ``bound``; returns how many.
+        """Process up to ``limit`` records whose time is at most ``bound``. Return their number.
 
-        Raises what the topology's functions raise; ``state`` says at which record.
-        Call after `head_timestamp` said there is one; that one is processed whatever the bound.
+        Call it after `head_timestamp` returned a time; that record is processed whatever the bound. Raises
+        the errors of the topology's functions; ``state`` has the record's offset then.
         """
         process, begin = self._process, self._next
         state.topic, state.partition = self.tp
@@ -420,13 +422,13 @@ class InputQueue:
             self._metrics.process_total += done
             self.records_consumed += done
             if not self._chunk:
-                state.raw_record = no_raw_record  # lets the batch go
+                state.raw_record = no_raw_record  # This releases the batch.
         return done
 
     def break_off(self) -> None:
-        """Have the run under way end behind the record in hand; from another thread, with `breaks_off` set.
+        """End the run under way after its current record. Called by another thread, with `breaks_off` set.
 
-        A loop over a list ends with the list, so that no record pays for this.
+        The run's loop ends because its list is emptied, so there is no cost per record.
         """
         self._in_hand.clear()
 
@@ -498,9 +500,9 @@ class InputQueue:
         try:
             return serde.deserialize_many(data)
         except RegistryUnavailable:
-            raise  # No record is bad for that.
+            raise  # The registry failed, not a record.
         except Exception:
-            # One of them is bad: find out which, the others are processed.
+            # Deserialize one by one, to process all but the bad ones.
             return [
                 self._value(serde, offset, each, problems) for offset, each in zip(offsets, data, strict=True)
             ]
@@ -512,12 +514,13 @@ class InputQueue:
             return serde.deserialize(data)
         except Exception as error:
             problem = SerializationError(f"{type(serde).__name__}: {error}", *self.tp, offset)
-            problems.setdefault(offset, (problem, error))  # a key and its value are one bad record
+            # A bad key and a bad value of the same record are one problem.
+            problems.setdefault(offset, (problem, error))
             return _MISSING
 
 
 def _among(records: Iterable[Record], problems: _Problems) -> Iterator[_Bad]:
-    """The bad records, by their place among the others."""
+    """Yield the bad records with the number of good ones before each."""
     good = 0
     for record in records:
         if record[0] in problems:

@@ -1,4 +1,4 @@
-"""Where an input goes on when the records it wants are no longer in its log."""
+"""The reset of an input whose next records are no longer in its log."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ log = logging.getLogger(__name__)
 
 
 def position_after_loss(queue: InputQueue, lost: OffsetOutOfRange, default: str) -> int:
-    """Put the queue to where its source's ``reset``, or else the ``default``, says; returns that offset.
+    """Move the queue to the offset that its source's ``reset``, or else the ``default``, says. Return it.
 
-    A log that was truncated (KIP-320) is read on from the first offset at which it differs from what was
-    read, as by Kafka's consumer. StreamsError where the policy is none.
+    A truncated log (KIP-320) is read on from the first offset at which it differs from the records read, as
+    by Kafka's consumer. Raises StreamsError if the policy is none.
     """
     policy = queue.source.reset or default
     if policy == "none":
@@ -35,7 +35,7 @@ def position_after_loss(queue: InputQueue, lost: OffsetOutOfRange, default: str)
         )
         return position
     position = lost.start if policy == "earliest" else lost.end
-    if position < 0:  # the broker went away before it could say
+    if position < 0:  # The broker did not answer in time.
         return EARLIEST if policy == "earliest" else LATEST
     log.warning("%s; going on at %d (%s)", lost.message, position, policy)
     queue.reset(position, lost.end)

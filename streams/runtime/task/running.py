@@ -13,11 +13,11 @@ from streams.runtime.task.task import Task
 
 @dataclass(slots=True, eq=False)
 class RunningTask:
-    """Of each logged store, by name: `changelogs` its partition, `cuts` the offset of the last commit (see
-    `positions.Cut`), `ends` the partition's log end.
+    """A task that runs, and its changelogs by the names of their stores.
 
-    The next record is expected at the log end. That lies beyond the cut while the changelog has records of a
-    commit that broke off.
+    `changelogs` has the partitions, `cuts` the offsets of the last commit (see `positions.Cut`), and `ends`
+    the log ends. The next record is expected at the log end. The log end is after the cut while the changelog
+    has records of a failed commit.
     """
 
     task: Task
@@ -25,41 +25,41 @@ class RunningTask:
     cuts: dict[str, int]
     ends: dict[str, int]
     released: Callable[[Mapping[str, int]], None] = lambda checkpoints: None
-    """Called once the task is closed, with the changelog offset that each store on the disk is as of."""
+    """Called once the task is closed, with the changelog offset of each store on the disk."""
     restored: int = 0
-    """Records of changelogs that its stores were restored from."""
+    """The number of changelog records from which the stores were restored."""
     source_stores: Mapping[str, TopicPartition] = field(default_factory=dict)
-    """Stores that are restored from an input, by name: what is committed of it says how far they are."""
+    """The inputs of stores that are restored from one, by store: their position is the store's too."""
     has_sent: bool = False
-    """Whether something was sent for it since its last commit was begun, be it by a schedule."""
+    """True if records were sent for the task, even by a schedule, since its last commit was begun."""
     process: Windowed = field(default_factory=Windowed)
-    """How long its turns took that had records, s."""
+    """The durations of turns that processed records, s."""
     produced: Counter[str] = field(default_factory=Counter)
-    """Records of its sinks that were acknowledged, by the cluster's names of the topics (KIP-846)."""
+    """The number of acknowledged records of its sinks, by the cluster's names of the topics (KIP-846)."""
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """What kind of store each of the logged ones is."""
+        """The kinds of the logged stores, by store."""
         return {name: self.task.stores[name].spec.kind for name in self.changelogs}
 
     @property
     def needed_from(self) -> Mapping[TopicPartition, int]:
-        """Of changelogs whose stores know it, the offset before which they need nothing. Between commits."""
+        """The offset before which a store needs no records of its changelog. Read it between commits."""
         stores = self.task.stores
-        found = {tp: stores[name].needed_from for name, tp in self.changelogs.items()}
-        return {tp: offset for tp, offset in found.items() if offset is not None}
+        offsets = {tp: stores[name].needed_from for name, tp in self.changelogs.items()}
+        return {tp: offset for tp, offset in offsets.items() if offset is not None}
 
     @property
     def needs_commit(self) -> bool:
-        """Whether anything happened since its last commit."""
+        """True if anything happened since the last commit."""
         return self.has_sent or self.task.needs_commit
 
     def checkpoints(self, positions: Mapping[TopicPartition, int]) -> dict[str, int]:
-        """How far each store is with a commit of these positions."""
+        """Return the offset of each store's state after a commit of these positions."""
         return {**self.ends, **{name: positions[tp] for name, tp in self.source_stores.items()}}
 
     def close(self, *, clean: bool) -> None:
-        """Close the task (see there), which is to run here no longer."""
+        """Close the task, and pass the offsets of its stores to `released`; see `Task.close`."""
         backends = {name: self.task.stores[name].backend for name in (*self.changelogs, *self.source_stores)}
         try:
             self.task.close(clean=clean)

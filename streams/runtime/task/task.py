@@ -1,8 +1,8 @@
 """A task: one partition group of one sub-topology, its stores and its records. No I/O, no clock of its own.
 
-The runner feeds it (`add`), lets it work (`process`, `punctuate`), and commits it: `flush` says what to send
-and where the task stands, and once all of that is safe `written` brings the stores' backends up to it.
-`runtime.commit` tells why in this order.
+The runner feeds a task (`add`), lets it work (`process`, `punctuate`), and commits it. `flush` returns the
+changes to send and the positions to commit; once all of them are safe, `written` writes the changes to the
+stores' backends. `runtime.commit` explains this order.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from streams.state import CachedStore, Pending
 from streams.topology import Row, Rows, Subtopology, Written, WrittenInOrder, wire
 
 RUN_LIMIT = 200
-"""Records of one input processed before the choice between inputs is made again, and the clock looked at."""
+"""The limit of records of one input between two choices of an input, and two readings of the clock."""
 FIRST_RUN_LIMIT = 10
-"""So many at first; more, up to the limit, while a run takes less than RUN_MS, and fewer if it takes more."""
+"""The first limit. It is doubled while a run takes less than RUN_MS, and halved after a longer run."""
 RUN_MS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class StreamTimes:
-    """Stream times of task and stores; they come back with the positions, so that late stays late.
+    """The stream times of task and stores, ms. They are restored with the positions: late records stay late.
 
-    `stores`: all the `CachedStore.clocks`, by their names.
+    `stores` has all `CachedStore.clocks` by name.
     """
 
     task: int = -1
@@ -48,9 +48,9 @@ class StreamTimes:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """One task's commit: changelog records by store, and where the task stood when they were taken.
+    """The content of one task's commit: changelog records by store, positions and stream times.
 
-    `taken_at`: wall clock, ms.
+    `taken_at`: the time of the flush (wall clock, ms).
     """
 
     changes: Mapping[str, Pending]
@@ -60,7 +60,7 @@ class Flush:
 
 
 class Task:
-    """The engine: `InputQueue`s before a wired `Program`."""
+    """A wired `Program` with an `InputQueue` for each input."""
 
     def __init__(
         self,
@@ -103,21 +103,21 @@ class Task:
         )
         self._committed: dict[TopicPartition, int] = {}
         self.suppressed: dict[str, BufferMetrics] = {}
-        """What is held back, by store; there once something was."""
+        """The numbers and sizes of suppressed records, by store; present after the first flush with some."""
         self._run_limit = FIRST_RUN_LIMIT
         self._holding = self._state.holding
         self.takes_input = True
-        """Whether records are processed, else only let go by nodes that keep some, for a commit."""
+        """False while draining for a commit: nodes release held records, and no new input is taken."""
         self.idle = IdleWatch(self.queues, self._state.on_idle, self._state.wall_clock)
 
     @property
     def stream_time(self) -> int:
-        """Highest timestamp processed, ms; -1 before the first."""
+        """The highest timestamp processed, ms; -1 before the first."""
         return self._state.stream_time
 
     @property
     def metrics(self) -> Mapping[str, NodeMetrics]:
-        """Counters by node name."""
+        """The counters by node name."""
         return self._program.metrics
 
     # -- input
@@ -138,16 +138,16 @@ class Task:
         self._committed[tp] = start.position
 
     def add(self, tp: TopicPartition, records: list[Record], next_offset: int, end: int) -> None:
-        """Take fetched records of one of the inputs."""
+        """Append fetched records to the queue of an input."""
         self.queues[tp].add(records, next_offset, end)
 
     # -- work
 
     def process(self, deadline: int | None = None) -> int:
-        """Process what can be processed until the clock shows ``deadline``; returns the number of records.
+        """Process records until the clock shows ``deadline``. Return the number of processed records.
 
-        The record with the lowest time over all inputs is next. An input that has nothing here, but more at
-        the broker, is waited for; so is one that is empty, for ``max_idle_ms`` (KIP-353, KIP-695).
+        The record with the lowest time over all inputs is next. The task waits for an input whose queue is
+        empty while the broker has more; for an empty input it waits ``max_idle_ms`` (KIP-353, KIP-695).
         """
         state, done = self._state, 0
         state.wall_clock = self._clock()
@@ -176,7 +176,7 @@ class Task:
         return done
 
     def break_off(self) -> None:
-        """Begin no record any more before `go_on`; called while another thread may be within `process`."""
+        """Begin no record until `go_on`. May be called while another thread is in `process`."""
         self._state.breaks_off = True
         for queue in self.queues.values():
             queue.break_off()
@@ -187,11 +187,11 @@ class Task:
 
     @property
     def breaks_off(self) -> bool:
-        """Whether no record is to be begun."""
+        """True from `break_off` to `go_on`."""
         return self._state.breaks_off
 
     def _limit(self) -> int:
-        """How many records of an input to process at once; none while a node has no room."""
+        """Return how many records of an input to process at once: 0 while a node has no room."""
         limit = 1 if self._state.by_stream_time else self._run_limit
         if not self._holding:
             return limit
@@ -201,19 +201,19 @@ class Task:
         return min(limit, *(each.room for each in self._holding)) if self.takes_input else 0
 
     @property
-    def held(self) -> int:
-        """How many records nodes keep: their coroutines are not over, or their batch is not."""
+    def held_records(self) -> int:
+        """The number of records that nodes hold, because a coroutine runs or a batch is not full."""
         return sum(each.held for each in self._holding)
 
     def end_turn(self) -> None:
-        """Forward what coroutines have given, and batches: there are no more records at hand for now."""
+        """Forward results of coroutines and incomplete batches, because no more records are at hand."""
         if self._holding:
             with self._during(""):
                 for each in self._holding:
                     each.end_turn()
 
     def _fit_runs(self, took_ms: int) -> None:
-        """Slow functions have the clock looked at more often: it says when tasks may change hands."""
+        """Adapt the run limit to the duration of a run: the clock is read between runs."""
         if took_ms > RUN_MS:
             self._run_limit = max(self._run_limit // 2, 1)
         elif self._run_limit < RUN_LIMIT:
@@ -221,21 +221,21 @@ class Task:
 
     @property
     def holds_decoded(self) -> bool:
-        """Whether there are decoded records here, which take room in the input buffer."""
+        """True if a queue has decoded records, which take room in the input buffer."""
         return any(queue.holds_decoded for queue in self.queues.values())
 
     @property
     def has_input(self) -> bool:
-        """Whether anything waits to be processed."""
+        """True if records wait to be processed."""
         return any(queue.has_input for queue in self.queues.values())
 
     def put_back(self) -> None:
-        """Make room in the input buffer; what is given up is decoded again when it is this task's turn."""
+        """Drop decoded records to make room in the input buffer. A later turn decodes them again."""
         for queue in self.queues.values():
             queue.put_back()
 
     def _choose(self) -> tuple[InputQueue, int | None] | None:
-        """The input whose turn it is, and the time up to which it stays so."""
+        """Return the input to process next, and the timestamp up to which it stays the next."""
         chosen: InputQueue | None = None
         lowest, bound = 0, None
         for queue in self.queues.values():
@@ -251,7 +251,7 @@ class Task:
         return None if chosen is None else (chosen, bound)
 
     def _goes_without(self, queue: InputQueue) -> bool:
-        """Whether an input with nothing here may be left out of the choice."""
+        """Return True if the choice need not wait for an input whose queue is empty."""
         if self._max_idle_ms < 0:
             return True
         if not queue.is_caught_up:
@@ -263,19 +263,20 @@ class Task:
         return self._state.wall_clock - queue.idle_since >= self._max_idle_ms
 
     def punctuate(self) -> None:
-        """Fire what is due by wall clock."""
+        """Fire schedules that are due by wall clock, and close windows on idle inputs."""
         self._state.wall_clock = self._clock()
         self._punctuate(self._state.by_wall_clock, self._state.wall_clock)
         if self._state.on_idle:
-            self.idle.look(self._state.wall_clock, is_holding=self.held > 0)
+            self.idle.look(self._state.wall_clock, is_holding=self.held_records > 0)
             if self.idle.is_confirmed and not self._holds_back_changes:
                 callbacks = self.idle.take_due()
                 self._call(callbacks, self._state.wall_clock, "windows that close on idle inputs")
 
     @property
     def wants_commit(self) -> bool:
-        """Whether a processor asks for a commit; or windows are to be closed on idle inputs, and first what
-        caches hold back is to go on.
+        """True if a processor requests a commit, or caches must forward changes before windows close.
+
+        The windows are those that close on idle inputs.
         """
         return self._state.commit_requested or (self.idle.is_confirmed and self._holds_back_changes)
 
@@ -287,7 +288,7 @@ class Task:
         self._call((partial(callback, now) for callback in punctuations.due(now)), now, "a schedule")
 
     def _call(self, callbacks: Iterable[Callable[[], None]], now: int, what: str) -> None:
-        """Call each without a record in work."""
+        """Call each callback outside of the processing of a record."""
         for callback in callbacks:
             self._state.begin_punctuation(now)
             with self._during(what):
@@ -317,29 +318,30 @@ class Task:
         except StreamsError:
             raise
         except Exception as error:
-            raise self._blamed(error) from error  # A node may have gone back to a record meanwhile.
+            raise self._blamed(error) from error  # A node may have set the context of a held record.
         finally:
             self._state.during = ""
 
     # -- output and commit
 
     def take_output(self) -> dict[str, Rows]:
-        """What was written to topics since the last call, by the topology's topic names."""
+        """Return the rows written to topics since the last call, by the topology's topic names."""
         return self._program.written.take()
 
     def take_placed_output(self) -> dict[tuple[str, int], Rows]:
-        """As `take_output`, of rows whose partition was chosen: by topic and partition."""
+        """Return the rows with a chosen partition since the last call, by topic and partition."""
         return self._program.written.take_placed()
 
     def take_output_in_order(self) -> list[tuple[str, Row]]:
-        """All of `take_output` and `take_placed_output` as it was written; of a task `WrittenInOrder`."""
+        """Return all rows since the last call in the order of writing. The task needs ``WrittenInOrder``."""
         written = self._program.written
         assert isinstance(written, WrittenInOrder), "the task was made to tell rows by topic"
         return written.take_in_order()
 
     def writers_of(self, topic: str) -> str:
-        """The name of the sink that writes to a topic of the cluster; of all that may have, if there are
-        several, and "" if none is known to.
+        """Return the names of the sinks that write to a topic of the cluster.
+
+        If no sink names the topic, they are all sinks that choose topics; "" if there is none.
         """
         sinks = self.subtopology.sinks
         named = [sink.name for sink in sinks if sink.topic and self._state.topic_name(sink.topic) == topic]
@@ -347,36 +349,36 @@ class Task:
 
     @property
     def cache_bytes(self) -> int:
-        """About what the stores' caches take in memory."""
+        """The approximate size of the stores' caches, bytes."""
         return sum(store.cache_bytes for store in self.stores.values())
 
     @property
     def committed(self) -> Mapping[TopicPartition, int]:
-        """The position of each input at the last commit, or where it began."""
+        """The position of each input at the last commit, or at its start."""
         return self._committed
 
     @property
     def needs_commit(self) -> bool:
-        """Whether anything happened since the last commit."""
+        """True if anything happened since the last commit."""
         return (
             self._state.commit_requested
-            or self.held > 0
+            or self.held_records > 0
             or self.idle.has_closed
             or any(store.needs_drain or store.pending for store in self.stores.values())
             or any(queue.position != self._committed[tp] for tp, queue in self.queues.items())
         )
 
     def flush(self) -> Flush:
-        """Drain the stores and say what to send; what they forward is in `take_output`, to be called next."""
-        self._state.commit_requested = False  # what is drained may ask for the next one
+        """Drain the stores and return the commit to send. Call `take_output` next, for the forwarded rows."""
+        self._state.commit_requested = False  # Drained records may request the next commit.
         with self._during("changes of tables, forwarded at a commit"):
             self._program.drain()
         self.idle.has_closed = False
         for name, count_and_size in self._state.suppressed.items():
             count, size = count_and_size()
-            told = self.suppressed.setdefault(name, BufferMetrics())
-            told.count.record(count)
-            told.size.record(size)
+            metrics = self.suppressed.setdefault(name, BufferMetrics())
+            metrics.count.record(count)
+            metrics.size.record(size)
         store_times: dict[str, int] = {}
         for store in self.stores.values():
             store_times.update(store.clocks())
@@ -388,19 +390,19 @@ class Task:
         )
 
     def written(self, flush: Flush, checkpoints: Mapping[str, int]) -> None:
-        """Everything of the flush is safe: write the stores' backends, each up to its changelog offset."""
+        """Write a committed flush to the stores' backends, each with its changelog offset."""
         for name, store in self.stores.items():
-            # Not the time now: if the process stood still since, others may have had the task.
+            # Not the current time: after a pause of the process, other members may have run the task.
             store.written(checkpoints.get(name), flush.taken_at)
         self._committed.update(flush.positions)
 
     def shrink(self) -> None:
-        """Give the caches' memory back; call after `written`."""
+        """Free the caches' memory; call it after `written`."""
         for store in self.stores.values():
             store.shrink()
 
     def close(self, *, clean: bool = True) -> None:
-        """Close processors (if ``clean``) and stores. What was not committed is forgotten."""
+        """Close processors (if ``clean``) and stores. Uncommitted changes are lost."""
         for each in self._holding:
             each.give_up()
         try:

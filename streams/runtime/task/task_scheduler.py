@@ -1,8 +1,7 @@
 """Turns: each task gets a slice of the worker's time, and may decode while the input buffer has room.
 
-Every input decodes a batch at a time. Where there are so many inputs, or so well compressed ones, that this
-alone fills ``input.buffer.max.bytes``, tasks that hold nothing decoded wait until others have processed what
-they hold.
+Every input decodes a batch at a time. With many or well compressed inputs these batches alone may fill
+``input.buffer.max.bytes``. Then tasks without decoded records wait until others have processed theirs.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from streams.runtime.task.running import RunningTask
 from streams.runtime.task_id import TaskId
 
 WAITING_TURNS_MAX = 20
-"""After so many turns with a task waiting, the others give up what they decoded, to decode it again later."""
+"""The number of turns for which a task waits before the others drop their decoded records."""
 
 
 class TaskScheduler:
-    """Lets tasks work, in the worker's thread. ``turn_ms``: how long all of them together may take."""
+    """The distribution of the worker's time. ``turn_ms``: how long a turn of all tasks may take."""
 
     def __init__(self, buffer: InputBuffer, *, turn_ms: int, clock: Clock) -> None:
         self._buffer = buffer
@@ -29,12 +28,12 @@ class TaskScheduler:
         self._first: TaskId | None = None
         self._waiting_turns = 0
         self.paused = False
-        """Whether no input is processed, and no schedule fires, for the time being."""
+        """True while no input is processed and no schedule fires."""
 
     def work(self, tasks: Sequence[RunningTask]) -> int:
-        """A slice of time for each task; returns how many records were processed.
+        """Let each task work for a slice of time. Return the number of processed records.
 
-        Where one record takes longer than all slices together, the tasks behind it come first next time.
+        If one record takes longer than all slices together, the next turn begins with the tasks after it.
         """
         if self.paused:
             for running in tasks:
@@ -51,7 +50,7 @@ class TaskScheduler:
                 next_ = task.id
                 break
             task.punctuate()
-            task.end_turn()  # What schedules have sent, and coroutines.
+            task.end_turn()  # Forwards the output of schedules and coroutines.
             if task.holds_decoded or self._buffer.may_decode:
                 done += self._process(running, self._clock() + share)
             elif task.has_input:
@@ -59,7 +58,7 @@ class TaskScheduler:
         self._buffer.contended = bool(skipped)
         self._waiting_turns = self._waiting_turns + 1 if skipped else 0
         if skipped and (not done or self._waiting_turns > WAITING_TURNS_MAX):
-            # The tasks with decoded records wait for another input, or have several and always hold some.
+            # Tasks with decoded records may wait for another input, or always hold some of several inputs.
             for running in tasks:
                 running.task.put_back()
             self._waiting_turns = 0
@@ -67,10 +66,10 @@ class TaskScheduler:
         return done
 
     def _process(self, running: RunningTask, deadline: int) -> int:
-        begun = time.monotonic()
+        start = time.monotonic()
         done = running.task.process(deadline)
         if done:
-            running.process.record(time.monotonic() - begun)
+            running.process.record(time.monotonic() - start)
         return done
 
     def _in_order(self, tasks: Sequence[RunningTask]) -> Sequence[RunningTask]:

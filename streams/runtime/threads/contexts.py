@@ -1,4 +1,4 @@
-"""What calls of asynchronous nodes share, such as a session: entered at the first call, left at the end."""
+"""Contexts shared by the calls of an asynchronous node, such as a session: entered once, left at the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streams.processors.coroutines import Context
 
 
 class Contexts:
-    """By node. Each is entered and left in a task of its own, as some require; all in one event loop."""
+    """The contexts by node. Each is entered and left in one asyncio task, which some contexts require."""
 
     def __init__(self) -> None:
         self._entered: dict[str, asyncio.Future[Any]] = {}
@@ -17,7 +17,7 @@ class Contexts:
         self._end = asyncio.Event()
 
     async def entered(self, node: str, context: Context) -> Any:
-        """What ``async with context()`` gives; if that fails, the next call tries again."""
+        """Return the value of ``async with context()``. If entering fails, the next call tries again."""
         if node not in self._entered:
             future = self._entered[node] = asyncio.get_running_loop().create_future()
             holder = asyncio.create_task(self._hold(node, context, future), name=f"context of {node}")
@@ -25,28 +25,28 @@ class Contexts:
         return await asyncio.shield(self._entered[node])
 
     def is_entering(self, node: str) -> bool:
-        """Whether the node's context is waited for."""
+        """Return True if the node's context is being entered."""
         return node in self._entered and not self._entered[node].done()
 
     async def _hold(self, node: str, context: Context, entered: asyncio.Future[Any]) -> None:
         try:
-            async with context() as given:
-                entered.set_result(given)
+            async with context() as value:
+                entered.set_result(value)
                 await self._end.wait()
         except Exception as error:
             if entered.done():
                 raise
             del self._entered[node]
             entered.set_exception(error)
-            entered.exception()  # Whether a call still waits for it does not matter.
+            entered.exception()  # Marks the error as retrieved, in case no call waits for it.
 
     async def close(self) -> None:
-        """Leave all of them, and enter none any more; raises what the first of them raises."""
+        """Leave all contexts, and raise the first error of leaving one."""
         self._end.set()
         for holder, entered in self._holders.items():
             if not entered.done():
                 holder.cancel()
-        left = await asyncio.gather(*self._holders, return_exceptions=True)
-        for each in left:
+        results = await asyncio.gather(*self._holders, return_exceptions=True)
+        for each in results:
             if isinstance(each, Exception):
                 raise each

@@ -30,23 +30,23 @@ class CoroutineThread:
         over.append(call)
 
     def wait(self, over: deque[Call]) -> None:
-        """There is nothing to wait for."""
+        """Return at once: a call is over when `start` returns."""
         assert over, "every call is over when it has been started"
 
     def give_up(self, calls: Iterable[Call]) -> None:
-        """There are none."""
+        """Do nothing: no call is running."""
 
     async def entered(self, node: str, context: Context) -> Any:
-        """What the node's context gives: it is entered once, and left by `close`."""
+        """Enter the node's context at the first call, and return its value. `close` leaves the context."""
         if self._contexts is None:
             self._contexts = Contexts()
         return await self._contexts.entered(node, context)
 
     async def sleep(self, seconds: float) -> None:
-        """Go on at once."""
+        """Return at once."""
 
     def close(self) -> None:
-        """Leave the contexts, end the thread."""
+        """Leave the contexts and end the thread."""
         loop, thread, self._loop = self._loop, self._thread, None
         if loop is None or thread is None:
             return

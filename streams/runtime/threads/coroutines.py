@@ -1,6 +1,6 @@
 """`LoopCoroutines`: the coroutines of asynchronous nodes, in the application's event loop.
 
-The tasks' thread (`Worker`) starts calls and takes what they gave; the loop is woken once for many of them.
+The tasks' thread (`Worker`) starts calls and collects their results. One wake-up of the loop starts many.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from streams.processors.coroutines import Call, Context
 from streams.runtime.threads.contexts import Contexts
 
 LOOK_S = 0.05
-"""How often a thread that waits for calls looks whether it is to go on waiting."""
+"""How often a thread that waits for calls checks if it was interrupted."""
 
 _Started = tuple[Call, deque[Call]]
 
 
 class LoopCoroutines:
-    """Of all tasks of an instance. Made in the event loop; ``interrupted`` ends waits in their thread."""
+    """The coroutines of an instance's tasks. Create it in the event loop. ``interrupted`` ends `wait`."""
 
     def __init__(self, interrupted: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
@@ -38,19 +38,19 @@ class LoopCoroutines:
         self._one_is_over = threading.Event()
         self._is_waited_for = False
         self.arrived = asyncio.Event()
-        """Set when a call is over; who collects results clears it before."""
+        """Set when a call is over; cleared before results are collected."""
 
     # -- in the tasks' thread
 
     def start(self, call: Call, over: deque[Call]) -> None:
-        """Run it in the loop; it is put into ``over`` afterwards."""
+        """Run a call in the loop; it is appended to ``over`` afterwards."""
         self._new.append((call, over))
         if not self._loop_is_told:
             self._loop_is_told = True
             self._loop.call_soon_threadsafe(self._start_new)
 
     def wait(self, over: deque[Call]) -> None:
-        """Block until there is something in ``over``; TaskLost if nobody waits for this thread any more."""
+        """Block until ``over`` has a call. Raises TaskLost if the thread is interrupted."""
         self._is_waited_for = True
         try:
             while not over:
@@ -64,10 +64,10 @@ class LoopCoroutines:
             self._is_waited_for = False
 
     def give_up(self, calls: Iterable[Call]) -> None:
-        """Cancel them: nobody waits for them any more."""
-        given_up = list(calls)
-        if given_up:
-            self._loop.call_soon_threadsafe(self._cancel, given_up)
+        """Cancel these calls."""
+        cancelled = list(calls)
+        if cancelled:
+            self._loop.call_soon_threadsafe(self._cancel, cancelled)
 
     # -- in the loop
 
@@ -99,7 +99,7 @@ class LoopCoroutines:
                 self._running[call].cancel()
 
     async def entered(self, node: str, context: Context) -> Any:
-        """What the node's context gives: it is entered once, and left by `close`."""
+        """Enter the node's context at the first call, and return its value. `close` leaves the context."""
         return await self._contexts.entered(node, context)
 
     async def sleep(self, seconds: float) -> None:
@@ -107,7 +107,7 @@ class LoopCoroutines:
         await asyncio.sleep(seconds)
 
     async def close(self) -> None:
-        """Cancel what runs, then leave the contexts."""
+        """Cancel the running calls, then leave the contexts."""
         running = list(self._running.values())
         for each in running:
             each.cancel()
@@ -115,34 +115,34 @@ class LoopCoroutines:
             await asyncio.wait(running)
         await self._contexts.close()
 
-    # -- what others ask
+    # -- what other parts read
 
     @property
     def is_busy(self) -> bool:
-        """Whether a result is here that may not have been collected, or on its way."""
+        """True if a call runs, or a result may not have been collected yet."""
         return bool(self._running or self._new or self.arrived.is_set())
 
     @property
     def oldest_call_seconds(self) -> float:
-        """Since the oldest call that is not over was started; 0 if there is none."""
+        """The age of the oldest running call, s; 0 if there is none."""
         return time.monotonic() - min(self._begun_at.values()) if self._begun_at else 0.0
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether the tasks' thread waits for a call that runs: then that is what it hangs in."""
+        """True if the tasks' thread waits for a running call."""
         return self._is_waited_for and bool(self._begun_at)
 
     def oldest_told(self) -> str:
-        """The oldest call in words, "" if there is none."""
+        """Return a description of the oldest running call, "" if there is none."""
         if not self._begun_at:
             return ""
         return f"{self.where_it_hangs()}, under way for {self.oldest_call_seconds:.1f} s"
 
     def where_it_hangs(self) -> str:
-        """The node, and the line of the program, at which the oldest call waits; there is one."""
+        """Return the node and the line of the program at which the oldest call waits. A call must run."""
         call = min(self._begun_at, key=self._begun_at.__getitem__)
         frames = _frames(self._running[call].get_coro())
-        # The first that is the user's: above it there are only ours.
+        # The first frame of the user's code; the frames above it are Millstream's.
         frame = next((each for each in frames if not _is_ours(each)), None)
         if frame is None:
             entering = self._contexts.is_entering(call.node)
@@ -151,12 +151,12 @@ class LoopCoroutines:
         return f"node {call.node} ({code.co_filename}, line {frame.f_lineno}, in {code.co_name})"
 
     def statistics(self) -> dict[str, float]:
-        """Calls that are not over; seconds since the oldest was started."""
+        """Return the number of running and new calls, and the age of the oldest, s."""
         return {"calls": len(self._running) + len(self._new), "oldest_call_seconds": self.oldest_call_seconds}
 
 
 def _frames(coroutine: Any) -> list[FrameType]:
-    """Of a coroutine that waits, and of those it waits for, the outermost first."""
+    """Return the frames of a waiting coroutine and of those it waits for, the outermost first."""
     frames = []
     while (frame := getattr(coroutine, "cr_frame", None)) is not None:
         frames.append(frame)

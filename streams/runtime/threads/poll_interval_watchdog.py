@@ -1,8 +1,8 @@
-"""Code of the user that hangs costs the membership, after a stated limit (`max.poll.interval.ms`).
+"""The watchdog of hanging user code: the member leaves the group after `max.poll.interval.ms`.
 
-Heartbeats go on while the worker works, so the group would wait for ever. A member whose worker has been at
-one job for longer than the limit leaves, and the others take its tasks over. Once the job ends after all,
-the loop finds that it is no member, drops its tasks uncommitted, and joins anew.
+Heartbeats go on while the worker works, so the group would wait for ever. A member whose worker has had one
+job for longer than the limit leaves, and other members take its tasks over. If the job ends after all, the
+loop notices that it is no member, drops its tasks uncommitted, and joins again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streams.runtime.threads.worker import Worker
 log = logging.getLogger(__name__)
 
 LOOKS = 10
-"""So often within the limit the worker is looked at."""
+"""How often the worker is checked within the limit."""
 
 
 async def watch_worker(
@@ -31,9 +31,10 @@ async def watch_worker(
     limit_ms: int,
     nodes: Collection[str],
 ) -> None:
-    """Until cancelled. ``nodes``: names of the topology's, one of which is to be blamed.
+    """Leave the group if a job or a coroutine takes longer than the limit. Runs until cancelled.
 
-    A coroutine that takes longer than the limit hangs as well: no commit can be made before it is over.
+    ``nodes``: the names of the topology's nodes, one of which the log message blames. A coroutine counts
+    because no commit can be made before its end.
     """
     while True:
         await asyncio.sleep(limit_ms / LOOKS / 1000)
@@ -49,14 +50,16 @@ async def watch_worker(
             limit_ms,
         )
         await member.step_out(f"{where} exceeded max.poll.interval.ms")
-        worker.interrupted.set()  # It may wait for that coroutine.
+        worker.interrupted.set()  # The worker may wait for that coroutine.
 
 
 def hanging(
     worker: Worker, coroutines: LoopCoroutines, *, limit_ms: int, nodes: Collection[str]
 ) -> str | None:
-    """The node and the line that have taken longer than the limit, None if nothing has. Where the worker
-    waits for a coroutine it is that one's: its own stack would only name where threads wait.
+    """Return the node and the line that take longer than the limit, None if there is none.
+
+    If the worker waits for a coroutine, they are the coroutine's: the worker's own stack would only show the
+    wait.
     """
     if coroutines.oldest_call_seconds * 1000 >= limit_ms:
         return coroutines.where_it_hangs()
@@ -68,7 +71,7 @@ def hanging(
 
 
 def where_it_hangs(thread_id: int, nodes: Collection[str]) -> str:
-    """The node and the line of the program at which a thread is."""
+    """Return the node and the line of the program that a thread executes."""
     frame = sys._current_frames().get(thread_id)
     if frame is None:
         return "the worker"

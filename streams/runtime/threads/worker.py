@@ -1,5 +1,6 @@
-"""Threads beside the event loop, so that it, and with it the heartbeats, goes on meanwhile: one in which user
-code runs, and one in which stores are opened and restored.
+"""`Worker`: a thread beside the event loop, so that the loop, and with it heartbeats, goes on meanwhile.
+
+An instance has two: user code runs in one, and stores are opened and restored in the other.
 """
 
 from __future__ import annotations
@@ -18,51 +19,52 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 QUERIES_MAX = 1000
-"""So many queries may wait for a thread."""
+"""The number of queries that may wait for a thread."""
 
 
 class Worker:
-    """One thread; a task that runs is only ever touched in the worker's, or in the loop while nothing runs
-    there. ``name`` is the thread's, and begins what it tells of itself.
+    """A thread with a queue of jobs. ``name`` is the thread's, and part of the names of its statistics.
+
+    A running task is used only in the worker's thread, or in the event loop while no job runs there.
     """
 
     def __init__(self, name: str = "worker") -> None:
         self._name = name
         self._pool = ThreadPoolExecutor(1, f"streams-{name}", self._note_thread)
         self.interrupted = threading.Event()
-        """Set while nobody waits for what is done any more: work that only waits is to end."""
+        """Set while the current job is cancelled: a job that only waits must end."""
         self.thread_id = 0
-        """Of the thread, once it has had work."""
-        self._begun: dict[asyncio.Future[Any], float] = {}
-        self._asked: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        """The identifier of the thread, 0 before its first job."""
+        self._started_at: dict[asyncio.Future[Any], float] = {}
+        self._queries: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._will_answer = False
 
     def statistics(self) -> dict[str, float]:
-        """worker_jobs in the thread or waiting for it; seconds since the oldest was handed over.
+        """Return the number of jobs that run or wait, the age of the oldest, s, and the number of queries.
 
-        Who hands one over waits for it: of the worker's, the loop, and tasks that are about to begin; of the
-        restorer's, tasks that are being restored and standbys.
+        Every caller waits for its job. The loop and tasks that are being opened give jobs to the worker, and
+        tasks that are being restored and standbys to the restorer.
         """
         name, oldest = self._name, self.oldest_job_seconds
         return {
-            f"{name}_jobs": len(self._begun),
+            f"{name}_jobs": len(self._started_at),
             f"oldest_{name}_job_seconds": oldest,
-            f"{name}_queries": len(self._asked),
+            f"{name}_queries": len(self._queries),
             f"{name}_queries_max": QUERIES_MAX,
         }
 
     @property
     def oldest_job_seconds(self) -> float:
-        """Since the oldest job that has not ended was handed over; 0 if there is none."""
-        return time.monotonic() - min(self._begun.values()) if self._begun else 0.0
+        """The age of the oldest job that has not ended, s; 0 if there is none."""
+        return time.monotonic() - min(self._started_at.values()) if self._started_at else 0.0
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call ``work`` in the thread. Cancelling waits for its end: nobody may touch the task before."""
-        begun = cancelled = False
+        """Call ``work`` in the thread. Cancelling waits for its end: until then nobody may use the task."""
+        has_begun = cancelled = False
 
         def begin() -> T:
-            nonlocal begun
-            begun = True
+            nonlocal has_begun
+            has_begun = True
             if cancelled:
                 self.interrupted.set()
             else:
@@ -70,15 +72,15 @@ class Worker:
             return work(*args, **kwargs)
 
         future = asyncio.get_running_loop().run_in_executor(self._pool, begin)
-        self._begun[future] = time.monotonic()
+        self._started_at[future] = time.monotonic()
         future.add_done_callback(self._ended)
         while not future.done():
             try:
                 await asyncio.wait([future])
             except asyncio.CancelledError:
-                if begun:  # else the thread is at somebody else's work
+                if has_begun:  # Otherwise the thread runs another job.
                     self.interrupted.set()
-                cancelled = True  # keep waiting: it may be cancelled again
+                cancelled = True  # The wait goes on; it may be cancelled again.
         if cancelled:
             future.exception()
             raise asyncio.CancelledError
@@ -87,19 +89,20 @@ class Worker:
     # -- queries
 
     def ask(self, read: Callable[[], T]) -> Future[T]:
-        """Have ``read`` called in the thread, between two of its jobs or where a job calls `answer`. From any
-        thread; unlike with `run` nothing waits for its end if nobody does. It must not change anything.
+        """Call ``read`` in the thread, between two jobs or when a job calls `answer`.
 
-        Raises TooManyQueries, StreamsNotRunning after `close`, and InvalidStateStore in the thread itself.
+        May be called from any thread. ``read`` must not change anything.
+
+        Raises TooManyQueries; StreamsNotRunning after `close`; InvalidStateStore in the thread itself.
         """
         if threading.get_ident() == self.thread_id:
             raise InvalidStateStore(
                 "a function of the topology would wait for itself: let its processor have the store, stores="
             )
-        if len(self._asked) >= QUERIES_MAX:
+        if len(self._queries) >= QUERIES_MAX:
             raise TooManyQueries(QUERIES_MAX)
         future: Future[T] = Future()
-        self._asked.append((future, read))
+        self._queries.append((future, read))
         if not self._will_answer:
             try:
                 self._will_answer = True
@@ -110,11 +113,11 @@ class Worker:
         return future
 
     def answer(self) -> None:
-        """Answer the queries that wait; in the thread, while no record is in hand."""
+        """Answer the waiting queries. Call it in the thread, between two records."""
         self._will_answer = False
-        asked = self._asked
-        while asked:
-            future, read = asked.popleft()
+        queries = self._queries
+        while queries:
+            future, read = queries.popleft()
             if not future.set_running_or_notify_cancel():
                 continue
             try:
@@ -124,15 +127,15 @@ class Worker:
 
     @property
     def has_queries(self) -> bool:
-        """Whether queries wait."""
-        return bool(self._asked)
+        """True if queries wait."""
+        return bool(self._queries)
 
     def _note_thread(self) -> None:
         self.thread_id = threading.get_ident()
 
     def _ended(self, future: asyncio.Future[Any]) -> None:
-        del self._begun[future]
+        del self._started_at[future]
 
     def close(self) -> None:
-        """End the thread, after the work it has."""
+        """End the thread after its last job."""
         self._pool.shutdown()
