@@ -25,9 +25,9 @@ from streams.runtime.commit.changelog_writer import ChangelogWriter
 from streams.runtime.commit.commit import Committer
 from streams.runtime.commit.output import Output
 from streams.runtime.commit.producers import guarantee_of, producer_for
-from streams.runtime.commit.purge import Purge, RepartitionPurge
+from streams.runtime.commit.purge import Purge, Purges, RepartitionPurge
 from streams.runtime.commit.refusals import metadata_limit
-from streams.runtime.commit.schedule import CommitSchedule, Purges
+from streams.runtime.commit.schedule import CommitSchedule
 from streams.runtime.commit.sink_topics import SinkTopics, find_sinks
 from streams.runtime.commit.transactions import Transactions
 from streams.runtime.contact import say_if_nobody_answers, watch_brokers

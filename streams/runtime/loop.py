@@ -142,8 +142,9 @@ class TaskLoop:
         return self.inputs.nothing() if polling.cancelled() else polling.result()
 
     async def _turn(self) -> int:
-        """Have all tasks process their records, send the output and commit if due. Return the number of
-        processed records.
+        """Let all tasks process records, send their output, and commit if due.
+
+        Return the number of processed records.
         """
         tasks = list(self.tasks.values())
         self._coroutines.arrived.clear()

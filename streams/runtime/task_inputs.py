@@ -88,7 +88,7 @@ class TaskInputs:
         except KafkaError as error:
             if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not self._are_matched():
                 raise
-            log.warning("%s: the group assigns the topics again that match the pattern", error.message)
+            log.warning("%s: the group assigns again the topics that match the pattern", error.message)
             self._member.request_rejoin()
             return self.nothing()
         return Polled(fetched, None, self._epoch)
@@ -108,7 +108,7 @@ class TaskInputs:
     def _feed(self, fetched: Fetched, epoch: int) -> None:
         queue = self.queues.get(fetched.tp)
         if queue is None or epoch != self._epoch:
-            return  # The inputs were assigned anew since the fetch; what is needed is fetched again.
+            return  # The inputs were assigned again since the fetch; needed records are fetched again.
         end = self._readable_end(fetched)
         if fetched.position != queue.fetched:
             log.warning(

@@ -2,8 +2,8 @@
 
 Changelogs are compacted, and the broker's clock never expires their records. `runtime.commit.purge` deletes
 records of windows and sessions by stream time. Segments roll by size only, because records may have any event
-time. A segment that rolled after a jump in time would be open to the cleaner, which could remove records of
-a commit that was never finished (`runtime.commit`).
+time. A segment that rolled after a jump in time could be cleaned. Then records of a commit that was never
+finished could be lost (`runtime.commit`).
 """
 
 from __future__ import annotations

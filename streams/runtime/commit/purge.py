@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from kafka_client import Admin, Client
 from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
 from kafka_client.topic_partition import TopicPartition
 from streams.runtime.task.environment import Clock
+from streams.runtime.task.running import RunningTask
 
 log = logging.getLogger(__name__)
 
@@ -98,3 +100,26 @@ class RepartitionPurge(Purge):
     def committed(self, positions: Mapping[TopicPartition, int]) -> None:
         """Delete the records before these committed positions with the next purge, in repartition topics."""
         self.may_go({tp: offset for tp, offset in positions.items() if tp.topic in self.topics})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purges:
+    """The deletions of records that nobody needs after a commit."""
+
+    repartitions: RepartitionPurge
+    changelogs: Purge
+
+    def start_if_due(self) -> None:
+        """Begin the deletions that are due."""
+        self.repartitions.start_if_due()
+        self.changelogs.start_if_due()
+
+    def committed(self, running: RunningTask) -> None:
+        """Note the records that a committed task no longer needs."""
+        self.repartitions.committed(running.task.committed)
+        self.changelogs.may_go(running.needed_from)
+
+    async def close(self) -> None:
+        """Cancel the deletions under way."""
+        await self.repartitions.close()
+        await self.changelogs.close()

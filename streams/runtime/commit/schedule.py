@@ -7,39 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kafka_client import GroupMember, TopicPartition
 from kafka_client.metrics.windowed import Windowed
 from streams.runtime.application import Application
 from streams.runtime.commit.commit import Committer, late
 from streams.runtime.commit.output import Output
-from streams.runtime.commit.purge import Purge, RepartitionPurge
+from streams.runtime.commit.purge import Purges
 from streams.runtime.task.running import RunningTask
 from streams.runtime.task_id import TaskId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purges:
-    """The deletions of records that nobody needs after a commit."""
-
-    repartitions: RepartitionPurge
-    changelogs: Purge
-
-    def start_if_due(self) -> None:
-        """Begin the deletions that are due."""
-        self.repartitions.start_if_due()
-        self.changelogs.start_if_due()
-
-    def committed(self, running: RunningTask) -> None:
-        """Note which records one task needs no longer."""
-        self.repartitions.committed(running.task.committed)
-        self.changelogs.may_go(running.needed_from)
-
-    async def close(self) -> None:
-        """Cancel the deletions under way."""
-        await self.repartitions.close()
-        await self.changelogs.close()
 
 
 class CommitSchedule:

@@ -1,8 +1,8 @@
 """The transactional producer of an instance, and what becomes of it when a transaction fails (KIP-447).
 
 The first send begins a transaction. After a failure nothing is sent until `recover`, which aborts the open
-transaction. A producer that was fenced or has failed for good is replaced by a new one of the same
-transactional id, which ends the old producer's transaction too.
+transaction. A producer that was fenced or has failed for good is replaced by a new one. The new one
+has the same transactional id, and so ends the old producer's transaction too.
 """
 
 from __future__ import annotations

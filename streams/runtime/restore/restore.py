@@ -158,7 +158,7 @@ class StoreRestore:
     def finish(self) -> None:
         """Set the tail's keys back to their values at the cut."""
         if self.undone:
-            log.info("store %s: %d keys of a broken off commit undone", self.store.name, len(self.undone))
+            log.info("store %s: %d keys of a failed commit undone", self.store.name, len(self.undone))
             self.store.repair(self.undone)
         self.store.backend.write(self.undone.items(), self.cut, self.as_of)
 

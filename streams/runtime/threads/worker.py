@@ -32,7 +32,7 @@ class Worker:
         self._name = name
         self._pool = ThreadPoolExecutor(1, f"streams-{name}", self._note_thread)
         self.interrupted = threading.Event()
-        """Set while the current job is cancelled: a job that only waits must end."""
+        """Set when the current job is cancelled or takes too long: a job that only waits must end."""
         self.thread_id = 0
         """The identifier of the thread, 0 before its first job."""
         self._started_at: dict[asyncio.Future[Any], float] = {}
