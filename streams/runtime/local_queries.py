@@ -72,7 +72,7 @@ class LocalQueries:
         view = VIEWS[kind](_Stores(self, name, None if partition is None else (partition,), stale))
         if not isinstance(view, expected):
             raise InvalidStateStore(
-                f"store {name} is visited as a {type(view).__name__}, not a {expected.__name__}"
+                f"store {name} is seen as a {type(view).__name__}, not a {expected.__name__}"
             )
         return view
 

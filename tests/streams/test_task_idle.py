@@ -15,7 +15,7 @@ import pytest
 from kafka_client import BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
 from streams import KafkaStreams, StreamsBuilder
 from streams.runtime import app as application
-from streams.runtime import loop
+from streams.runtime import task_inputs
 from tests.streams.running import make_topics, run, start
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until
@@ -38,7 +38,7 @@ class Scene:
         self.go_on = asyncio.Event()
         self.held: list[Fetched] = []
         monkeypatch.setattr(application, "wall_clock", lambda: self.now)
-        monkeypatch.setattr(loop, "BatchFetcher", self._fetcher())
+        monkeypatch.setattr(task_inputs, "BatchFetcher", self._fetcher())
 
     def _fetcher(self) -> type[BatchFetcher]:
         scene = self

@@ -26,7 +26,7 @@ def balance(
 
     The same holds for their numbers of tasks with state, which are the keys of ``sizes``. A task stays where
     it runs, else goes to the member with the lowest lag, else to the member with the fewest tasks. Each
-    sub-topology is spread over the members, because its tasks have equal loads, as far as that needs no moves.
+    sub-topology is spread over the members as far as that needs no moves, because its tasks have equal loads.
     """
     loads = _Loads(sorted(members))
     placed: dict[TaskId, str] = {}
