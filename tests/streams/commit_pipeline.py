@@ -40,7 +40,7 @@ REBALANCED = TransactionRebalanced(ErrorCode.ILLEGAL_GENERATION, "scripted")
 
 
 class Broker:
-    """One changelog's log, in which each transaction's marker takes an offset; and what is committed."""
+    """The log of one changelog, in which markers of transactions take offsets, and the committed offsets."""
 
     def __init__(self) -> None:
         self.end = 0
@@ -57,13 +57,13 @@ async def _no_topic(topic: str) -> int:
 
 
 class Producer:
-    """A `TransactionalProducer` and a `BatchProducer` whose acknowledgements come when told."""
+    """A `TransactionalProducer` and a `BatchProducer` whose acknowledgements the test triggers."""
 
     codec, max_request_size, transactional_id = Codec.NONE, 1_000_000, "app-1"
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.told: list[str] = []
+        self.calls: list[str] = []
         self.failure: TransactionError | None = None
         self.sent: list[tuple[int, asyncio.Future[int | None]]] = []
         self.closing: tuple[Any, asyncio.Future[None]] | None = None
@@ -73,14 +73,14 @@ class Producer:
         return {0: records}
 
     async def start(self) -> None:
-        self.told.append("start")
+        self.calls.append("start")
 
     async def close(self, *, timeout_ms: int = 0) -> None:
-        self.told.append("close")
+        self.calls.append("close")
 
     def begin(self) -> None:
         self._check()
-        self.told.append("begin")
+        self.calls.append("begin")
 
     async def send(self, topic: str, partition: int, records: list[Any]) -> asyncio.Future[int | None]:
         return self._take("send", 0)
@@ -90,7 +90,7 @@ class Producer:
 
     def _take(self, what: str, count: int) -> asyncio.Future[int | None]:
         self._check()
-        self.told.append(what)
+        self.calls.append(what)
         ack: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         self.sent.append((count, ack))
         return ack
@@ -101,14 +101,14 @@ class Producer:
     async def commit_soon(self, offsets: Any, group: GroupMetadata) -> asyncio.Future[None]:
         assert group == WHO and self.closing is None
         self._check()
-        self.told.append("commit_soon")
+        self.calls.append("commit_soon")
         self.closing = offsets, asyncio.get_running_loop().create_future()
         return self.closing[1]
 
     async def abort(self) -> None:
         if isinstance(self.failure, ProducerFenced):
             raise self.failure
-        self.told.append("abort")
+        self.calls.append("abort")
         self.failure = None
 
     def _check(self) -> None:
@@ -219,7 +219,7 @@ class Application:
         return self.producers[-1]
 
     async def process(self, *keys: str) -> None:
-        """A turn of the loop with these records."""
+        """Process these records and send the output, as one turn of the loop does."""
         records: list[Any] = [(self._fed + n, 7, key.encode(), bytes(8), ()) for n, key in enumerate(keys)]
         self._fed += len(keys)
         self.task.add(IN, records, self._fed, self._fed)
@@ -230,20 +230,20 @@ class Application:
         await self.committer.begin([self.running], lambda tp, offset: 5)
 
     def counts(self) -> dict[str, int]:
-        """As the operators see them."""
-        found: dict[str, int] = dict(self.store.all())
-        assert found == {key: self.store.get(key) for key in found}
-        return found
+        """Return the counts that the operators see."""
+        counts: dict[str, int] = dict(self.store.all())
+        assert counts == {key: self.store.get(key) for key in counts}
+        return counts
 
     def on_disk(self) -> tuple[dict[str, int], int | None]:
-        """What a restart would find: the counts, and the changelog's offset."""
+        """Return the state after a restart: the counts, and the changelog's offset."""
         backend = self.store.backend
         return {
             key.decode(): int.from_bytes(value[8:], "big") for key, value in backend.scan()
         }, backend.checkpoint
 
     def committed(self) -> tuple[int, int | None]:
-        """Where a restart would go on: the input's position, and the changelog's offset of the note."""
+        """Return the offsets after a restart: the input's position, and the noted offset of the changelog."""
         cut = read_cut(self.broker.committed, [IN])
         return cut.positions.get(IN, 0), (cut.changelogs or {}).get("counts")
 

@@ -39,7 +39,7 @@ from tests.support.waiting import until
 
 
 def test_records_go_on_being_processed_while_a_commit_is_under_way() -> None:
-    """The commit's changes stay readable, and apart from those of the next one, at each of its steps."""
+    """At each step the changes of a commit stay readable, and apart from those of the next commit."""
 
     async def test(app: Application) -> None:
         await app.process("a", "a", "b")
@@ -79,7 +79,7 @@ STEPS: list[Callable[[Producer], None]] = [
     Producer.take_offsets,
     Producer.end_transaction,
 ]
-"""What a broker does in the course of a commit."""
+"""The steps of a broker in the course of a commit."""
 
 
 @pytest.mark.parametrize("steps", range(len(STEPS) + 1))
@@ -100,13 +100,13 @@ def test_state_on_disk_is_never_ahead_wherever_the_process_ends(steps: int, next
             step(app.producer)
             assert app.on_disk() == before
         position, offset = app.committed()
-        found, checkpoint = app.on_disk()
+        counts, checkpoint = app.on_disk()
         assert checkpoint is not None and offset is not None and checkpoint <= offset
         assert (position, offset) == ((4, 5) if steps == len(STEPS) else (2, 2))
         if steps == len(STEPS):
             await app.committer.finish()
             assert app.on_disk() == ({"a": 2, "b": 1, "c": 1}, 5)
-        assert found == {"a": 1, "b": 1}
+        assert counts == {"a": 1, "b": 1}
 
     run(test)
 
@@ -134,17 +134,17 @@ def test_what_was_begun_behind_a_failure_falls_with_it(error: TransactionError, 
         failed = app.producer
         await app.committer.recover()
         if error is FENCED:
-            assert failed.told[-1] == "close" and app.producer.told == ["start"]
+            assert failed.calls[-1] == "close" and app.producer.calls == ["start"]
         else:
-            assert failed is app.producer and failed.told[-1] == "abort"
+            assert failed is app.producer and failed.calls[-1] == "abort"
         await app.transactions.send("out", 0, [])
-        assert app.producer.told[-2:] == ["begin", "send"]
+        assert app.producer.calls[-2:] == ["begin", "send"]
 
     run(test)
 
 
 def test_what_is_committed_when_the_next_falls_stays_so() -> None:
-    """A user's function raises while a commit is under way: that one is over before tasks are opened."""
+    """If a user's function raises during a commit, the commit ends before tasks are opened."""
 
     async def test(app: Application) -> None:
         await app.process("a")
@@ -157,14 +157,14 @@ def test_what_is_committed_when_the_next_falls_stays_so() -> None:
             step(app.producer)
         await recovering
         assert app.committed() == (1, 1)
-        assert "abort" not in app.producer.told, "nothing was open behind it"
+        assert "abort" not in app.producer.calls, "nothing was open behind it"
 
     run(test)
 
 
 @pytest.mark.parametrize("end", ["committed", "failed", "abandoned"])
 def test_the_groups_generation_stays_while_a_commit_is_under_way(end: str) -> None:
-    """It would be refused behind a rebalance. Nobody waits for one that is given up."""
+    """Delay a rebalance until the commit is over: the group would refuse the commit afterwards."""
 
     async def test(app: Application) -> None:
         await app.process("a")
@@ -299,7 +299,7 @@ def test_at_least_once_a_strangers_records_are_noticed() -> None:
 
 
 def test_at_least_once_offsets_do_not_move_behind_a_restores_back() -> None:
-    """A commit that is given up sends no offsets any more, and is waited for where it has sent them."""
+    """Giving up a commit cancels it before it sends offsets, and waits for it afterwards."""
 
     async def test(app: Application) -> None:
         await app.process("a")
@@ -372,7 +372,7 @@ def test_a_commit_that_is_too_large_is_refused_for_good(
 
 
 def test_refusals_that_would_come_again_are_not_retried() -> None:
-    """A loop of restores would say nothing new; what begins anew with a new producer goes on."""
+    """Restoring would only repeat such an error; a failure that a new producer mends is retried."""
     for code in (
         ErrorCode.OFFSET_METADATA_TOO_LARGE,
         ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
@@ -391,7 +391,7 @@ def test_refusals_that_would_come_again_are_not_retried() -> None:
 
 
 def test_the_offsets_of_many_tasks_are_committed_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A coordinator's log takes so much at once. No task's offsets are divided."""
+    """The coordinator limits the size of a request. The offsets of one task stay in one request."""
     monkeypatch.setattr(guarantees, "PART_BYTES", 1000)
 
     def offsets(task: int) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -405,8 +405,9 @@ def test_the_offsets_of_many_tasks_are_committed_in_several_requests(monkeypatch
 
 
 def test_a_commit_that_has_to_be_made_waits_for_the_one_under_way() -> None:
-    """It has to be once a transaction was open for too long, which may come to be between two looks at the
-    clock: a process may stand still there.
+    """A commit must be made once a transaction was open for too long.
+
+    The time may run out between two looks at the clock, if the process stands still in between.
     """
 
     class Overdue:
@@ -419,14 +420,13 @@ def test_a_commit_that_has_to_be_made_waits_for_the_one_under_way() -> None:
             return self.looks > 1
 
         async def begin(self, *_: object) -> None:
-            begun.append("another")
+            commits.append("another")
 
-    begun: list[str] = []
-
+    commits: list[str] = []
     parts: Any = {"committer": Overdue(), "output": SimpleNamespace(is_full=False), "purges": None}
-    config = SimpleNamespace(statestore_cache_max_bytes=1, commit_every_ms=1)
+    config = SimpleNamespace(statestore_cache_max_bytes=1, commit_every_ms=1, revoke_timeout_ms=1000)
     application: Any = SimpleNamespace(config=config, clock=lambda: 0)
     member: Any = SimpleNamespace(is_joining=False)
     schedule = CommitSchedule(application, member, leader_epoch=lambda tp, offset: 5, **parts)
     asyncio.run(schedule.commit_if_due())
-    assert begun == []
+    assert commits == []
