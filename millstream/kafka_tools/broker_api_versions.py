@@ -32,7 +32,7 @@ OPTIONS = Options(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Ask every broker."""
+    """Print the API versions of every broker."""
     try:
         values = read_arguments(OPTIONS, arguments)
         values.required("bootstrap-server")
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def tell_versions(session: Session) -> None:
-    """The versions that each broker speaks."""
+    """Print the versions of each API that each broker supports."""
     from kafka_client.errors import MillstreamError
 
     for broker in (await session.admin.describe_cluster()).brokers:

@@ -97,7 +97,7 @@ def _offsets(text: str) -> dict[TopicPartition, int]:
 
 
 async def _delete(session: Session, before: Mapping[TopicPartition, int]) -> None:
-    """Each partition on its own: what goes wrong with one is told in its line."""
+    """Delete the records before these offsets. Print a result or an error for each partition."""
     import asyncio
 
     from kafka_client.errors import MillstreamError

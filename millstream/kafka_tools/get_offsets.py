@@ -64,18 +64,18 @@ WORDS = {
     "earliest-pending-upload": -6,
 }
 UNKNOWN = -1
-"""The offset of a time that no record is as young as."""
+"""The offset in a response if no record has the timestamp or a later one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Partitions of topics."""
+    """A rule that admits partitions by topic and number."""
 
     topics: TopicFilter
     admits_partition: Callable[[int], bool]
 
     def admits_topic(self, topic: str) -> bool:
-        """Whether partitions of the topic may be meant."""
+        """Return True if the rule may admit partitions of the topic."""
         return self.topics.admits(topic, exclude_internal=False)
 
 
@@ -98,7 +98,7 @@ def _read(arguments: Sequence[str]) -> OptionValues:
 
 
 def check_bootstrap(values: OptionValues) -> None:
-    """End with the usage unless the servers are host:port each."""
+    """End with the usage unless each server is host:port."""
     servers = values.text("bootstrap-server") or ""
     if not servers.strip():
         values.usage("Error while validating the bootstrap address\n")
@@ -125,7 +125,7 @@ def _execute(values: OptionValues) -> None:
 
 
 def parse_time(text: str) -> int:
-    """The timestamp that stands for the offset in ListOffsets; JavaError where it is none."""
+    """Return the timestamp of a ListOffsets request. Raises JavaError for an unknown word."""
     if text in WORDS:
         return WORDS[text]
     try:
@@ -186,7 +186,10 @@ async def _partitions(
 async def _offsets(
     session: Session, tps: Sequence[TopicPartition], spec: int
 ) -> list[tuple[TopicPartition, int]]:
-    """In the order of the partitions' names; a partition that has none is told of, or left out."""
+    """Return offsets, sorted by the partitions' names.
+
+    Partitions with errors are reported and left out, partitions without an offset only left out.
+    """
     from kafka_client.errors import KafkaError
 
     try:
@@ -201,7 +204,7 @@ async def _offsets(
 async def _one_by_one(
     session: Session, tps: Sequence[TopicPartition], spec: int
 ) -> dict[TopicPartition, int]:
-    """Those that can be had, where one of them cannot."""
+    """Return the offsets of the partitions that have no error, and report the others' errors."""
     from kafka_client.errors import KafkaError
     from millstream.kafka_tools.java.java_errors import of_answer
 

@@ -57,7 +57,7 @@ TYPES = ("PREFERRED", "UNCLEAN")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Have leaders elected; 1 where a partition got none."""
+    """Elect leaders. Return 1 if an election failed."""
     try:
         values = read_arguments(OPTIONS, _with_type(arguments))
         kind = _checked_type(values)
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _with_type(arguments: Sequence[str]) -> list[str]:
-    """`--preferred-replica-election`, of kafka-preferred-replica-election.sh, as today's option."""
+    """Replace `--preferred-replica-election`, of kafka-preferred-replica-election.sh, by today's option."""
     rest: list[str] = []
     for argument in arguments:
         if argument == "--preferred-replica-election":
@@ -92,7 +92,7 @@ def _with_type(arguments: Sequence[str]) -> list[str]:
 
 
 def _checked_type(values: OptionValues) -> str:
-    """The type of election; JavaError for options that are missing, or do not go together."""
+    """Return the type of election. Raises JavaError for options that are missing or contradict each other."""
     if missing := [name for name in ("bootstrap-server", "election-type") if not values.has(name)]:
         raise command_failed(f"Missing required option(s): {', '.join(missing)}")
     values.excluded("admin.config", "command-config")
@@ -111,7 +111,7 @@ def _checked_type(values: OptionValues) -> str:
 
 
 def _partitions(values: OptionValues) -> list[TopicPartition] | None:
-    """None: all that need it."""
+    """Return the partitions to elect leaders of, or None for all that need an election."""
     from kafka_client import TopicPartition
 
     if (file := values.text("path-to-json-file")) is not None:
@@ -161,7 +161,7 @@ def _failed(message: str) -> JavaError:
 
 
 def _tell(kind: str, results: dict[TopicPartition, KafkaError | None]) -> None:
-    """What became of each partition; JavaError where some have no leader."""
+    """Print the result of each partition. Raises JavaError if an election failed."""
     from kafka_client.errors import ErrorCode
 
     order = sorted(results)

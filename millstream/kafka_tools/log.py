@@ -1,4 +1,4 @@
-"""What the Java tools write to their log, which their scripts show on stderr."""
+"""The log lines of the Java tools, which their scripts print on stderr."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import sys
 
 
 def log_error(text: str) -> None:
-    """A line that the transcripts do not compare: it says what is wrong where the output does not."""
+    """Print a log line to stderr. The transcripts do not compare such lines."""
     print(f"[error] {text}", file=sys.stderr)

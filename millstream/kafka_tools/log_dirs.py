@@ -1,4 +1,4 @@
-"""`kafka-log-dirs`: brokers' log folders as JSON, as LogDirsCommand prints them."""
+"""`kafka-log-dirs`: brokers' log directories as JSON, as LogDirsCommand prints them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OPTIONS = Options(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Read the arguments, and print the folders."""
+    """Read the arguments, and print the log directories."""
     try:
         values = read_arguments(OPTIONS, arguments)
         values.required("bootstrap-server", "describe")

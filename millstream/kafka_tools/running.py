@@ -6,8 +6,8 @@
 
     app = tool(OPTIONS, main)
 
-`main` reads the arguments, by `read_arguments`; it does its work with `Cluster.run`. What it raises ends the
-tool as in Java: `Ended` with its status, a JavaError as an exception that nobody caught, told without stack.
+`main` reads the arguments with `read_arguments` and does its work with `Cluster.run`. Its errors end the tool
+as in Java: `Ended` with its status, a JavaError as an uncaught exception without its stack.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ COMMAND_CONFIG = Option(
     "command-config", "A file with properties of the admin client.", "command config property file"
 )
 VERSION_SHOWN = "4.4.0"
-"""The version of the Java tools that these are held to."""
+"""The version of the Java tools that these are compared with."""
 
 
 class _Unparsed(TyperCommand):
-    """A command whose arguments typer does not look at."""
+    """A command that leaves its arguments unparsed."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.args = list(args)
@@ -50,7 +50,7 @@ class _Unparsed(TyperCommand):
 
 
 def tool(options: Options, main: Main) -> typer.Typer:
-    """The app of a tool."""
+    """Return the typer app of a tool."""
     app = typer.Typer(add_completion=False)
 
     @app.command(cls=_Unparsed, add_help_option=False, help=options.purpose)
@@ -61,7 +61,7 @@ def tool(options: Options, main: Main) -> typer.Typer:
 
 
 def run(options: Options, main: Main, arguments: Sequence[str]) -> int:
-    """Run a tool to its end; the exit status."""
+    """Run a tool to its end. Return the exit status."""
     try:
         return main(arguments)
     except Ended as end:
@@ -73,7 +73,7 @@ def run(options: Options, main: Main, arguments: Sequence[str]) -> int:
     except JavaError as error:
         return failed(f'Exception in thread "main" {error.full_text}', error)
     except BrokenPipeError:
-        # Whoever read our output has enough, as in `… | head`: Python must not try to flush the rest.
+        # The reader of the output has closed it, as in `… | head`: Python must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, UnicodeError) as error:
@@ -85,26 +85,27 @@ def run(options: Options, main: Main, arguments: Sequence[str]) -> int:
 
 
 def tell(text: str) -> None:
-    """A line on stderr."""
+    """Print a line to stderr."""
     print(text, file=sys.stderr)
 
 
 def failed(text: str, error: JavaError) -> int:
-    """Tell what an error comes down to, and its notes; the exit status."""
+    """Print a text and the error's notes to stderr. Return the exit status."""
     tell(text)
     tell_notes(error)
     return 1
 
 
 def tell_notes(error: BaseException) -> None:
-    """What there is to say besides what the Java tools say."""
+    """Print the notes of an error, which the Java tools do not have."""
     for note in getattr(error, "__notes__", ()):
         tell(note)
 
 
 def read_arguments(options: Options, arguments: Sequence[str], bare: str | None = None) -> OptionValues:
-    """The options as they are given; `--help` and `--version` are answered, and no arguments at all as
-    `--help`, with `bare` before the usage.
+    """Parse the arguments. Answer `--version` and `--help`, also if there are no arguments at all.
+
+    `bare` is the text before the usage if there are no arguments.
     """
     values = options.parse(arguments, tell)
     if not arguments:
@@ -118,7 +119,7 @@ def read_arguments(options: Options, arguments: Sequence[str], bare: str | None 
 
 
 def read_or_usage(options: Options, arguments: Sequence[str]) -> OptionValues:
-    """The same, of the tools that answer joptsimple's errors with their usage."""
+    """Parse as `read_arguments` does, for tools that print their usage after joptsimple's errors."""
     try:
         return read_arguments(options, arguments)
     except JavaError as error:
@@ -127,16 +128,16 @@ def read_or_usage(options: Options, arguments: Sequence[str]) -> OptionValues:
 
 
 class Cluster:
-    """The cluster that a tool is to talk to, as an admin client of Java's that has asked nothing yet."""
+    """The cluster of a tool, like a Java admin client before its first request."""
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 
     @classmethod
     def create(cls, bootstrap: str, file: str | None, properties: Mapping[str, str] | None = None) -> Cluster:
-        """JavaError for settings that no client can be made with.
+        """Create a client's settings. Raises JavaError if no client can be created with them.
 
-        `file` is that of `--command-config`; `properties` are over it.
+        `file` is the `--command-config` file. `properties` override it.
         """
         from kafka_client.errors import MillstreamError
         from millstream.terminal.servers import Servers
@@ -156,7 +157,7 @@ class Cluster:
         return cls(servers)
 
     def run(self, work: Callable[[Session], Awaitable[T]], call: str = "listTopics", **arguments: Any) -> T:
-        """Connect, and do the work; JavaError for whatever a Java client would throw.
+        """Connect, and do the work. Raises JavaError for what a Java client would throw.
 
         `call`: the admin client's call that is the first to wait for a broker. `arguments` are the Client's.
         """
@@ -171,7 +172,7 @@ class Cluster:
 
         timeout = self._servers.properties.get("default.api.timeout.ms")
         if timeout is not None and timeout.strip().isdecimal():
-            # As long as Java's client waits for a broker; ours does not wait a minute if nobody says so.
+            # Wait for a broker as long as Java's client does. Our default is shorter.
             arguments = {"connect_timeout_ms": int(timeout), **arguments}
 
         async def main() -> T:
@@ -187,7 +188,7 @@ class Cluster:
 
 
 def read_client_properties(file: str | None) -> dict[str, str]:
-    """The properties of `--command-config` and its like; JavaError where the file is not there."""
+    """Read a properties file such as `--command-config`. Raises JavaError if it does not exist."""
     from kafka_client.errors import ConfigError
     from kafka_client.java_properties import read_properties
 

@@ -1,6 +1,6 @@
 """`kafka-transactions`: transactions and their producers, as TransactionsCommand has them.
 
-What it asks is the work of `millstream.commands.txn`; forceTerminateTransaction fences the id's producer.
+`millstream.commands.txn` does the work. forceTerminateTransaction fences the id's producer.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _parser() -> Parser:
 
 
 def _check(values: Namespace) -> None:
-    """End with Java's words for options that are missing."""
+    """End with Java's message if options are missing."""
     if values.command == "find-hanging":
         if values.topic is None and values.broker_id is None:
             raise Ended(1, NEEDS_SCOPE)
@@ -255,7 +255,7 @@ async def _find_hanging(session: Session, values: Namespace) -> None:
 
 
 async def _force_terminate(session: Session, values: Namespace) -> None:
-    """A producer that begins with the id ends what the one before it left open (KIP-939)."""
+    """Abort the open transaction of an id by starting a producer with the id (KIP-939)."""
     from kafka_client import TransactionalProducer
     from kafka_client.errors import MillstreamError
 

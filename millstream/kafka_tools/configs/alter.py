@@ -1,4 +1,4 @@
-"""What `kafka-configs --alter` does."""
+"""Changes of settings, quotas and credentials: `kafka-configs --alter`."""
 
 from __future__ import annotations
 

@@ -75,25 +75,25 @@ OPTIONS = Options(
     },
 )
 
-TOLD = (
+WITHOUT_CLASS = (
     "java.lang.IllegalArgumentException",
     "java.lang.NumberFormatException",
     "org.apache.kafka.common.errors.InvalidConfigurationException",
     "org.apache.kafka.common.errors.InvalidTopicException",
     "org.apache.kafka.common.errors.UnsupportedVersionException",
 )
-"""What is told by its message alone."""
+"""Java classes of the errors that are printed without their class."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Read the arguments, and describe or alter."""
+    """Read the arguments, and describe or alter an entity."""
     try:
         values = read_arguments(OPTIONS, arguments)
         check_arguments(values)
         _execute(values)
     except JavaError as error:
-        is_told = error.java_class in TOLD or error.java_class.startswith("joptsimple.")
-        if is_told and not error.from_future:
+        is_terse = error.java_class in WITHOUT_CLASS or error.java_class.startswith("joptsimple.")
+        if is_terse and not error.from_future:
             tell(str(error))
         else:
             line = f"Error while executing config command with args '{' '.join(arguments)}'"
@@ -121,7 +121,7 @@ def _execute(values: OptionValues) -> None:
 
 
 def _first_call(values: OptionValues) -> str:
-    """What the admin client asks first."""
+    """Return the admin client's call that is the first to wait for a broker."""
     (type, *_), names = entity_types(values), entity_names(values)
     if type in (USER, CLIENT, IP):
         return "describeClientQuotas"

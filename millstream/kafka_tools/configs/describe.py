@@ -1,4 +1,4 @@
-"""What `kafka-configs --describe` shows."""
+"""The settings, quotas and credentials that `kafka-configs --describe` prints."""
 
 from __future__ import annotations
 

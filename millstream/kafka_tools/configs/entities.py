@@ -1,4 +1,4 @@
-"""What the settings belong to: entities as the arguments name them, by type and name or by a flag each."""
+"""The entities that settings belong to, named by `--entity-type` and `--entity-name` or by a flag each."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ WITH_DEFAULTS = {USER, CLIENT, BROKER, IP}
 
 
 def entity_types(values: OptionValues) -> list[str]:
-    """The types, in the order of the arguments and then of the flags."""
+    """Return the entity types: those of `--entity-type` in order, then those of flags."""
     flags = [type for flag, type in (FLAGS | DEFAULTS).items() if values.has(flag)]
     return [*values.texts("entity-type"), *flags]
 
 
 def entity_names(values: OptionValues) -> list[str]:
-    """The names that belong to the types."""
+    """Return the entity names, in the order of the types."""
     names = iter(values.texts("entity-name"))
     listed = [
         next(names) if option == "entity-name" else DEFAULT

@@ -26,7 +26,7 @@ from millstream.terminal.session import Session
 QUOTAS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 IP_QUOTAS = ("connection_creation_rate",)
 ENTITIES = {USER: "user", CLIENT: "client-id", IP: "ip"}
-"""What brokers call them."""
+"""The entity types by the names that brokers use."""
 SHOWN = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 EXACT, OF_DEFAULT, ANY = 0, 1, 2
 """How a component of the filter matches."""
@@ -36,7 +36,7 @@ Entity = tuple[tuple[str, str | None], ...]
 
 
 def invalid_configuration(message: str) -> JavaError:
-    """Kafka's InvalidConfigurationException."""
+    """Return Kafka's InvalidConfigurationException with this message."""
     return JavaError(f"{COMMON}.errors.InvalidConfigurationException", message)
 
 
@@ -98,7 +98,7 @@ async def alter_quotas(
     added: Mapping[str, str],
     deleted: Sequence[str],
 ) -> None:
-    """Set quotas, and take others away, which must be there."""
+    """Set the added quotas and delete the others. Raises JavaError if one to delete is not set."""
     there = next(iter((await _read(session, types, names)).values()), {})
     if missing := [key for key in deleted if key not in there]:
         raise invalid_configuration(f"Invalid config(s): {','.join(missing)}")

@@ -133,7 +133,7 @@ def _entry(config: DescribeConfigsResourceResult) -> Entry:
 
 
 async def list_resources(session: Session, type: ResourceType) -> list[str]:
-    """The names of what has settings of its own (KIP-1142)."""
+    """Return the names of the resources that have settings of their own (KIP-1142)."""
     request = ListConfigResourcesRequest(resource_types=[type])
     response: ListConfigResourcesResponse = await session.client.request(request)
     if response.error_code:

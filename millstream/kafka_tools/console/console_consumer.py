@@ -1,6 +1,6 @@
 """`kafka-console-consumer`: records of topics on stdout, as ConsoleConsumer has them.
 
-As in Java, what goes wrong while records are waited for is told, and the tool ends with 0.
+As in Java, an error while the tool waits for records is printed, and the exit status is 0.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 EARLIEST = -2
 LATEST = -1
 GROUPS = 100_000
-"""So many names there are for groups that nobody named."""
+"""How many names are tried for groups without `--group`."""
 REPLACED = (("consumer-property", "command-property"), ("consumer.config", "command-config"))
 """Options that are deprecated, and those to give instead."""
 FOREVER_MS = (1 << 31) - 1
-"""A topic that is not there is waited for, as --timeout-ms says."""
+"""How long to wait for a topic that does not exist: `--timeout-ms` ends the wait."""
 
 OPTIONS = Options(
     "This tool helps to read data from Kafka topics and outputs it to standard output.",
@@ -88,7 +88,7 @@ OPTIONS = Options(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Read the arguments, and print what comes."""
+    """Read the arguments, and print the records."""
     values = read_or_usage(OPTIONS, arguments)
     try:
         _check(values)
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check(values: OptionValues) -> None:
-    """End with Java's words for what does not go together."""
+    """End with Java's message if options contradict each other."""
     if values.count("topic", "include") != 1:
         values.usage("Exactly one of the following arguments is required: [topic], [include]")
     if values.has("partition"):
@@ -135,7 +135,7 @@ def _exclude(values: OptionValues, former: str, today: str) -> None:
 
 
 def _tell_replaced(values: OptionValues, former: str, today: str) -> None:
-    """On stdout, as Java does."""
+    """Print a deprecation warning to stdout, as Java does, if the former option is present."""
     if values.has(former):
         print(
             f"Option --{former} is deprecated and will be removed in a future version. Use --{today} instead."
@@ -143,8 +143,8 @@ def _tell_replaced(values: OptionValues, former: str, today: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reader:
-    """What to read, and how to print it. `limit`: None for no limit, as for `timeout_ms`."""
+class _Plan:
+    """Which records to read and how to print them. `limit` and `timeout_ms` are None if there is no limit."""
 
     properties: Mapping[str, str]
     group: str | None
@@ -156,7 +156,7 @@ class _Reader:
     formatter: RecordPrinter
 
 
-def _plan(values: OptionValues) -> _Reader:
+def _plan(values: OptionValues) -> _Plan:
     from millstream.kafka_tools.console.message_formatter import TimestampTypes
 
     file = read_client_properties(values.text("command-config") or values.text("consumer.config"))
@@ -166,7 +166,7 @@ def _plan(values: OptionValues) -> _Reader:
     commits = properties.get("enable.auto.commit", "true").lower() == "true" and group is not None
     types = TimestampTypes()
     timeout_ms = values.integer("timeout-ms", 64)
-    return _Reader(
+    return _Plan(
         properties=properties,
         group=group or f"console-consumer-{random.randrange(GROUPS)}",
         commits=commits,
@@ -186,7 +186,7 @@ def _check_pattern(values: OptionValues) -> None:
 
 
 def _limit(values: OptionValues) -> int | None:
-    """Java finds out late that it is no number."""
+    """Return `--max-messages`, or None. An invalid number ends the tool with Java's late message."""
     try:
         limit = values.integer("max-messages")
     except JavaError as error:
@@ -270,15 +270,15 @@ def _formatter(values: OptionValues, types: TimestampTypes) -> RecordPrinter:
 
 
 class _Run:
-    """One run of the tool."""
+    """A run of the tool: it consumes records and prints them."""
 
-    def __init__(self, values: OptionValues, plan: _Reader) -> None:
+    def __init__(self, values: OptionValues, plan: _Plan) -> None:
         self._values = values
         self._plan = plan
         self.status = 0
 
     async def all(self, session: Session) -> None:
-        """Read and print until the end; how many records there were is told in any case."""
+        """Read and print records until the end. The number of records is always printed."""
         from kafka_client import Consumer
         from kafka_client.errors import MillstreamError
         from kafka_client.properties import ClientProperties
@@ -335,7 +335,7 @@ class _Run:
             self.status = 1
             log_error(f"Unknown error when running consumer: {error.__cause__ or error}")
         except Partly:
-            pass  # What was left out is told.
+            pass  # The skipped records were already reported.
         except BrokenPipeError:
             tell("Unable to write to standard out, closing consumer.")
             raise

@@ -1,7 +1,6 @@
 """`kafka-console-producer`: lines of stdin as records of a topic, as ConsoleProducer has it.
 
-As in Java, an error of a record that was sent is told, and the tool goes on and ends with 0; with `--sync` it
-ends with 1.
+As in Java, a failed send is reported, and the tool continues and ends with 0. With `--sync` it ends with 1.
 """
 
 from __future__ import annotations
@@ -100,9 +99,9 @@ REPLACED = {
     "producer.config": "command-config",
     "property": "reader-property",
 }
-"""Options that are deprecated, in the order Java tells of them, and those to give instead."""
+"""Deprecated options and their replacements, in the order of Java's warnings."""
 CHECKED = ("producer.config", "producer-property", "property")
-"""The same in the order Java looks whether both are given."""
+"""The deprecated options in the order in which Java checks for their replacements."""
 MERGED = (
     ("linger.ms", "timeout", "1000"),
     ("acks", "request-required-acks", "-1"),
@@ -166,7 +165,7 @@ def _read(arguments: Sequence[str]) -> OptionValues:
 
 
 def _tell_replaced(values: OptionValues) -> None:
-    """What is deprecated: on stdout, as Java does."""
+    """Print a warning for each deprecated option to stdout, as Java does."""
     for former, today in REPLACED.items():
         if values.has(former):
             print(
@@ -261,7 +260,10 @@ class _Run:
                     self._sender.failure = None
 
     async def _opened(self, session: Session, producer: BatchProducer) -> Sender:
-        """The sender, once the topic is there: it is made by asking for it, where the broker does so."""
+        """Return the sender, created on the first call once the topic exists.
+
+        The metadata request creates the topic if the broker allows it.
+        """
         from kafka_client.properties import ClientProperties
         from millstream.commands.produce.cli import MAX_REQUEST_SIZE
         from millstream.commands.produce.sending import Sender
@@ -281,7 +283,7 @@ class _Run:
 
 
 def _execution_error(error: Exception, topic: str, waited_ms: str) -> JavaError:
-    """As Java's `send(…).get()` throws it."""
+    """Return the exception that Java's `send(…).get()` throws for this error."""
     from kafka_client.errors import ErrorCode, KafkaError
     from millstream.kafka_tools.java.java_errors import java_error, timed_out
 

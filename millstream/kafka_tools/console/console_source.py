@@ -35,7 +35,7 @@ class ConsoleSource(GroupSource):
         await self.consumer.assign({tp: offset})
 
     async def fetch(self, timeout_ms: int | None) -> list[Fetched]:
-        """What has come."""
+        """Fetch batches, and note the timestamp type of their records."""
         fetched = await super().fetch(timeout_ms)
         self._types.note(fetched)
         return fetched

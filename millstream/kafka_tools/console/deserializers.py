@@ -13,13 +13,13 @@ from millstream.kafka_tools.java.java_errors import COMMON
 from millstream.kafka_tools.java.java_numbers import shown_double
 
 Deserializer: TypeAlias = Callable[[bytes], bytes]
-"""WrongData for bytes that are none of the type."""
+"""Formats bytes as text. Raises WrongData if they are not of its type."""
 
 PACKAGE = f"{COMMON}.serialization."
 
 
 def find_deserializer(name: str) -> Deserializer | None:
-    """The one of that class; None where there is none."""
+    """Return the deserializer of that Java class, or None."""
     return _DESERIALIZERS.get(name.removeprefix(PACKAGE)) if name.startswith(PACKAGE) else None
 
 
@@ -84,4 +84,4 @@ _DESERIALIZERS: dict[str, Deserializer] = {
     "ByteArrayDeserializer": lambda data: data,
     "VoidDeserializer": _void,
 }
-"""Of an array of bytes Java shows where it is in memory; here it is shown as it is."""
+"""Deserializers by class. Java prints a byte array's address, the one here prints the bytes."""

@@ -20,12 +20,12 @@ _SEPARATORS = {
     "headers.separator": ",",
     "headers.key.separator": ":",
 }
-"""They must differ from one another; with their defaults."""
+"""Separators with their defaults. No two may be the same."""
 _UNLIKE_NULL = ("key.separator", "headers.separator", "headers.delimiter", "headers.key.separator")
 
 
 class LineReader:
-    """`headers⇥key⇥value`; which of them a line has, and what stands between them, the properties say."""
+    """A parser of lines `headers⇥key⇥value`. Properties set the parts of a line and the separators."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         settings = {**_SEPARATORS, "key.separator": "\t", **properties}
@@ -41,7 +41,7 @@ class LineReader:
         self._null = None if null is None else null.encode()
 
     def record(self, line: bytes, number: int, now_ms: int) -> NewRecord:
-        """The record of a line; WrongData, in Java's words, for what is missing in it."""
+        """Return the record of a line. Raises WrongData, with Java's message, if a part is missing."""
         if not (self._parse_key or self._parse_headers):
             return now_ms, None, self._value(line), ()
         text, rest = self._cut(
@@ -57,7 +57,7 @@ class LineReader:
     def _cut(
         self, enabled: bool, text: bytes, line: bytes, number: int, separator: bytes, name: str
     ) -> tuple[bytes | None, bytes]:
-        """What stands before the separator (None where there is none), and what stands behind it."""
+        """Return the text before the separator, None if there is none, and the rest of the line."""
         if not enabled:
             return None, text
         before, mark, behind = text.partition(separator)
@@ -100,11 +100,11 @@ class StdinSource:
 
     @property
     def total(self) -> int | None:
-        """Nobody is shown how far it has come."""
+        """None: no progress is shown."""
         return None
 
     def stop(self) -> None:
-        """Have the iteration end, also while it waits."""
+        """End the iteration, even while it waits for input."""
         self._pipe.stop()
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -126,7 +126,7 @@ class StdinSource:
         return self._pipe.read()
 
     def _chunk(self, lines: list[bytes]) -> Chunk:
-        """The records up to the first line at fault. A carriage return ends a line, too."""
+        """Return the records up to the first invalid line. A carriage return ends a line, too."""
         now_ms, first, longest = time.time_ns() // 1_000_000, self._number + 1, 0
         records: list[NewRecord] = []
         try:
@@ -141,7 +141,7 @@ class StdinSource:
 
 
 def _check(settings: Mapping[str, str]) -> None:
-    """KafkaException for separators that could not be told from one another."""
+    """Raise KafkaException if two separators, or a separator and the null marker, are equal."""
     for one, other in combinations(_SEPARATORS, 2):
         if settings[one] == settings[other]:
             raise _kafka_error(f"{one} and {other} may not be equal")

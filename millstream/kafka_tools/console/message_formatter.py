@@ -1,6 +1,6 @@
 """Records as Kafka's formatters print them: DefaultMessageFormatter with its properties, and the others.
 
-What a record's timestamp means stands in its batch: `TimestampTypes` remembers it from fetch to print.
+The timestamp type is a flag of the batch: `TimestampTypes` keeps it from fetch to print.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OLD = {
         f"{PACKAGE}TransactionLogMessageFormatter"
     ),
 }
-"""Names of former days, and those of today."""
+"""Former names of formatters, and their current names."""
 
 Column = Callable[[TopicPartition, Record], bytes]
 
@@ -39,13 +39,13 @@ _LOG_APPEND_TIME: Final = 0x08
 
 
 class TimestampTypes:
-    """Where the broker's time stands in records instead of their writers'."""
+    """Offsets of records whose timestamp is the broker's append time, not the producer's."""
 
     def __init__(self) -> None:
         self._appended: dict[TopicPartition, list[range]] = {}
 
     def note(self, batches: Iterable[Fetched]) -> None:
-        """Remember what came; what came before is printed."""
+        """Remember the timestamp types of these batches. Earlier batches have been printed."""
         self._appended = {
             fetched.tp: [
                 range(header.base_offset, header.next_offset)
@@ -56,7 +56,7 @@ class TimestampTypes:
         }
 
     def name(self, tp: TopicPartition, offset: int) -> bytes:
-        """Java's name of the type."""
+        """Return Java's name of the timestamp type."""
         appended = any(offset in offsets for offsets in self._appended.get(tp, ()))
         return b"LogAppendTime" if appended else b"CreateTime"
 
@@ -66,7 +66,7 @@ def _told_by_its_reader(unreadable: UnreadableBatch) -> None:
 
 
 def find_formatter(name: str, properties: Mapping[str, str], types: TimestampTypes) -> RecordPrinter | None:
-    """The formatter of that class; None where there is none."""
+    """Return the formatter of that Java class, or None."""
     if name in (DEFAULT, f"{PACKAGE}LoggingMessageFormatter"):
         return default_formatter(properties, types)
     if name == f"{PACKAGE}NoOpMessageFormatter":
@@ -89,7 +89,7 @@ def find_formatter(name: str, properties: Mapping[str, str], types: TimestampTyp
 
 
 def default_formatter(properties: Mapping[str, str], types: TimestampTypes) -> RecordPrinter:
-    """DefaultMessageFormatter."""
+    """Return a DefaultMessageFormatter with these properties."""
     columns = list(_columns(properties, types))
     between = properties.get("key.separator", "\t").encode()
     end = properties.get("line.separator", "\n").encode()
@@ -101,7 +101,7 @@ def default_formatter(properties: Mapping[str, str], types: TimestampTypes) -> R
 
 
 def _columns(properties: Mapping[str, str], types: TimestampTypes) -> Iterable[Column]:
-    """In the order in which they are printed."""
+    """Yield the columns to print, in order."""
 
     def is_wanted(name: str, default: str = "false") -> bool:
         return properties.get(f"print.{name}", default).strip().lower() == "true"
@@ -129,7 +129,7 @@ def _columns(properties: Mapping[str, str], types: TimestampTypes) -> Iterable[C
 def _content(place: int, read: Deserializer | None, null: bytes) -> Column:
     def column(tp: TopicPartition, record: Record) -> bytes:
         data = record[place]
-        # The text that stands for null goes through the deserializer, too, as in Java.
+        # As in Java, the null literal passes through the deserializer, too.
         data = null if data is None else data
         assert isinstance(data, bytes)
         return data if read is None else read(data)

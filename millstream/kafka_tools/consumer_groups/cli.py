@@ -93,7 +93,7 @@ CALLS = {
     "reset-offsets": "describeConsumerGroups(api=FIND_COORDINATOR)",
     "delete-offsets": "deleteConsumerGroupOffsets(api=FIND_COORDINATOR)",
 }
-"""What the admin client asks first."""
+"""The admin client's call, by action, that is the first to wait for a broker."""
 NO_BROKERS = (
     "java.util.concurrent.ExecutionException: org.apache.kafka.common.KafkaException: Failed to find brokers "
     "to send ListGroups"

@@ -1,4 +1,4 @@
-"""What `kafka-consumer-groups` deletes: groups, and offsets of theirs."""
+"""Deletion of groups and of their offsets: `kafka-consumer-groups --delete` and `--delete-offsets`."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ OF_PARTITIONS = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
 NOT_DESCRIBED = -1
-"""Stands for all partitions of a topic that is not there."""
+"""The partition number that means every partition of a topic that does not exist."""
 
 
 async def delete_groups(session: Session, values: OptionValues) -> None:
-    """Delete groups, and say which."""
+    """Delete groups, and print which were deleted."""
     names = await list_names(session) if values.has("all-groups") else values.texts("group")
     failed: dict[str, JavaError] = {}
     for name in dict.fromkeys(names):
@@ -49,7 +49,7 @@ async def delete_groups(session: Session, values: OptionValues) -> None:
 
 
 def tell_unreachable(values: OptionValues, error: JavaError) -> None:
-    """Where no broker is reached Java's client says so of each group."""
+    """Print the error for each group, as Java does if no broker can be reached."""
     names = values.texts("group")
     _print_groups(names, dict.fromkeys(names, error))
 
@@ -85,7 +85,7 @@ async def delete_offsets(session: Session, values: OptionValues) -> None:
 async def _delete(
     session: Session, group: str, tps: Sequence[TopicPartition]
 ) -> tuple[dict[TopicPartition, KafkaError | None], KafkaError | None]:
-    """What became of each partition, and of the whole."""
+    """Delete offsets. Return the error or None of each partition, and the first error or None."""
     request = OffsetDeleteRequest(
         group_id=group,
         topics=[

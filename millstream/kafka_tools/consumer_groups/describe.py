@@ -1,4 +1,4 @@
-"""What `kafka-consumer-groups` shows: groups, their members, states and offsets."""
+"""Lists and descriptions of groups: members, states and offsets, as `kafka-consumer-groups` prints them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def describe_groups(session: Session, values: OptionValues) -> None:
 
 
 def _is_shown(group: Group, rows: int) -> bool:
-    """Say what is remarkable about the group's state; whether there is something to be shown."""
+    """Print a note on the group's state. Return True if the group has rows to print."""
     if group.state == "Dead":
         print_error(f"Consumer group '{group.name}' does not exist.")
     elif group.state == "Empty":
@@ -120,7 +120,7 @@ OFFSETS = (
 )
 WITH_EPOCH = (*OFFSETS[:3], "LEADER-EPOCH", *OFFSETS[3:])
 GROWING = ("GROUP", "TOPIC", "CONSUMER-ID", "HOST")
-"""Columns of at least 15, and as wide as what is in them."""
+"""Columns at least 15 wide that grow with their widest cell."""
 
 
 async def _print_offsets(session: Session, group: Group, verbose: bool) -> None:

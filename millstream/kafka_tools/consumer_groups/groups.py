@@ -50,20 +50,20 @@ class Group:
 
 
 async def list_names(session: Session) -> list[str]:
-    """The names of all groups of consumers."""
+    """Return the names of all consumer groups, sorted."""
     with wrapped("listGroups"):
         return [group.group_id for group in await list_consumer_groups(session)]
 
 
 async def list_consumer_groups(session: Session) -> list[ListedGroup]:
-    """All groups of consumers, in Java's order."""
+    """Return all consumer groups, sorted by name."""
     groups = {group.group_id: group for group in await session.admin.list_groups()}
     listed = [groups[name] for name in sorted(groups)]
     return [group for group in listed if group.protocol_type in CONSUMER_TYPES and group.type != "share"]
 
 
 async def read_groups(session: Session, names: Iterable[str]) -> dict[str, Group]:
-    """The groups; KafkaError GROUP_ID_NOT_FOUND for one that is not there."""
+    """Describe groups. Raises KafkaError GROUP_ID_NOT_FOUND if a group does not exist."""
     unique = list(dict.fromkeys(names))
     return dict(
         zip(unique, await asyncio.gather(*(read_group(session, name) for name in unique)), strict=True)
@@ -71,7 +71,7 @@ async def read_groups(session: Session, names: Iterable[str]) -> dict[str, Group
 
 
 async def read_group(session: Session, name: str) -> Group:
-    """One of them."""
+    """Describe a group. Raises KafkaError GROUP_ID_NOT_FOUND if it does not exist."""
 
     async def ask() -> Group:
         if (consumer_group := await ask_consumer_group(session.client, name)) is not None:
@@ -139,7 +139,7 @@ def _classic_group(group: ClassicGroup) -> Group:
 
 
 async def committed_offsets(session: Session, name: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
-    """A group's offsets; none of a group that is not there."""
+    """Return a group's committed offsets: none if the group does not exist."""
     with wrapped("listConsumerGroupOffsets"):
         try:
             return await session.admin.list_group_offsets(name)

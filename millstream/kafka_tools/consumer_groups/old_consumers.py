@@ -1,8 +1,8 @@
 """`kafka-consumer-groups --zookeeper`: groups of consumers before Kafka 0.9, as Kafka 1.0's tool had them.
 
-The tools of today refuse `--zookeeper`. Whoever still has such groups gets the lines and the exit status (0,
-whatever comes) that the last tool that knew them had. Offsets are Kafka's where the group has committed there
-as well, by `dual.commit.enabled`, and ZooKeeper's else.
+Kafka's current tools refuse `--zookeeper`. With it, this tool prints the lines of Kafka 1.0's tool, the last
+that supported such groups, and always ends with 0. An offset is Kafka's if the group has committed it there
+as well, by `dual.commit.enabled`, otherwise ZooKeeper's.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ async def _describe(ensemble: ZooKeeper, values: OptionValues) -> None:
 
 
 async def _partitions(ensemble: ZooKeeper, topics: Sequence[str]) -> list[TopicPartition]:
-    """All partitions of the topics, as ZooKeeper has them."""
+    """Return all partitions of the topics that exist in ZooKeeper."""
     from kafka_client.topic_partition import TopicPartition
     from logd.metadata.zookeeper.znodes import paths, topic_znodes
 
@@ -146,7 +146,7 @@ async def _partitions(ensemble: ZooKeeper, topics: Sequence[str]) -> list[TopicP
 
 
 async def _servers(ensemble: ZooKeeper, values: OptionValues) -> Servers:
-    """The brokers that are registered in ZooKeeper."""
+    """Return the brokers that are registered in ZooKeeper."""
     from kafka_client.profiles import DEFAULT_SERVERS
     from millstream.kafka_tools.running import read_client_properties
     from millstream.terminal.ensemble import registered
@@ -159,7 +159,7 @@ async def _servers(ensemble: ZooKeeper, values: OptionValues) -> Servers:
 async def _in_kafka(
     servers: Servers, group: str, tps: Sequence[TopicPartition]
 ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
-    """What the group has committed in Kafka, and the ends of the logs; nothing where no broker answers."""
+    """Return the offsets committed in Kafka and the log end offsets: both empty if no broker answers."""
     from kafka_client import Admin
     from kafka_client.errors import MillstreamError
     from millstream.commands.group.old_consumers import known_partitions
@@ -193,7 +193,7 @@ def _row(tp: TopicPartition, offset: int | None, end: int | None, owner: str | N
 
 
 def _idle(group: OldGroup) -> list[str]:
-    """Members without a partition, once for each topic that they subscribe to."""
+    """Return the members without a partition, once for each topic that they subscribe to."""
     from millstream.commands.group.old_consumers import consumer_of
 
     busy = set(map(consumer_of, group.owners.values()))

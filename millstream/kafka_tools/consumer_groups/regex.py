@@ -1,4 +1,4 @@
-"""Whether an expression is one that brokers take in subscriptions (KIP-848): one of RE2's."""
+"""Check of the regular expressions, RE2's, that brokers accept in subscriptions (KIP-848)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ DESCRIPTIONS = {
     "bad repetition operator": "invalid nested repetition operator",
     "invalid perl operator": "invalid or unsupported Perl syntax",
 }
-"""What RE2/J says, by what RE2 does."""
+"""RE2/J's error texts by RE2's."""
 
 
 def validate(expression: str) -> None:
-    """Print whether it is."""
+    """Print whether the expression is valid."""
     import re2
 
     options = re2.Options()

@@ -1,4 +1,4 @@
-"""`kafka-consumer-groups --reset-offsets`: where each offset is to go, and setting them."""
+"""`kafka-consumer-groups --reset-offsets`: the plan of new offsets, and its execution."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ INACTIVE = ("Empty", "Dead")
 WIDTH = 15
 """Columns of names are at least so wide."""
 UNQUOTED = 24
-"""How long a field of CSV is at most without quotes."""
+"""The most characters of a CSV field without quotes."""
 Offsets = Mapping[TopicPartition, int]
 
 
 async def reset_offsets(session: Session, values: OptionValues) -> None:
-    """Reset groups' offsets, or only plan it; print where they go."""
+    """Reset groups' offsets, or only plan the reset, and print the new offsets."""
     names = await list_names(session) if values.has("all-groups") else values.texts("group")
     planned: dict[str, Offsets] = {}
     for name in sorted(set(names)):
@@ -87,7 +87,7 @@ async def _partitions(session: Session, values: OptionValues, group: str) -> Col
 async def _plan(
     session: Session, values: OptionValues, group: str, tps: Collection[TopicPartition]
 ) -> Offsets:
-    """In Java's order of the scenarios, of which one is given."""
+    """Return the new offsets by the scenario option that is present, in Java's order of checks."""
     if (offset := values.integer("to-offset", 64)) is not None:
         return await _within_log(session, dict.fromkeys(tps, offset))
     if values.has("to-earliest"):
@@ -126,14 +126,14 @@ async def _shifted(
 
 
 async def _current(session: Session, group: str, tps: Iterable[TopicPartition]) -> Offsets:
-    """What is committed; the end of the log where nothing is."""
+    """Return the committed offsets, and the log end offset of partitions without one."""
     committed = await committed_offsets(session, group)
     there = {tp: committed[tp].offset for tp in tps if tp in committed}
     return there | await log_offsets(session, [tp for tp in tps if tp not in committed], "latest")
 
 
 async def _at(session: Session, tps: Iterable[TopicPartition], timestamp_ms: int) -> Offsets:
-    """The offsets of a time; the end of the log where no record is as young."""
+    """Return the offsets at a time: the log end offset if no record has that timestamp or a later one."""
     offsets = await log_offsets(session, tps, timestamp_ms)
     without = sorted(tp for tp, offset in offsets.items() if offset < 0)
     for tp in without:
@@ -170,7 +170,7 @@ async def _from_file(session: Session, values: OptionValues, group: str, path: P
 
 
 def _read_plans(text: str, values: OptionValues) -> dict[str, dict[TopicPartition, int]]:
-    """Lines of topic,partition,offset for the one group that is named, or with the group before these."""
+    """Parse lines `topic,partition,offset` of the only group, or `group,topic,partition,offset`."""
     rows = [row for row in csv.reader(text.splitlines()) if row]
     groups = values.texts("group")
     if len(groups) == 1 and rows and len(rows[0]) == 3:
@@ -198,7 +198,7 @@ def _exported(planned: Mapping[str, Offsets], *, with_groups: bool) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As Jackson writes a field: what is long is quoted without a look at it."""
+    """Return a field of CSV as Jackson writes it. Long fields are always quoted."""
     if len(text) > UNQUOTED or set(text) & set(',"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text

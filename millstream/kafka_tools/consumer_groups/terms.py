@@ -1,4 +1,4 @@
-"""What the tool's actions share: how an error is told, and the ways to reset offsets."""
+"""The form of the tool's error lines, and the options that choose the new offsets of a reset."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SCENARIOS = (
     "to-current",
     "from-file",
 )
-"""The options that say to which offsets."""
+"""Options that say which offsets a group is reset to."""
 
 
 def print_error(message: str) -> None:
-    """As the Java tool tells what it could not do; its exit status is 0 all the same."""
+    """Print an error as the Java tool does. The exit status stays 0."""
     print(f"\nError: {message}")

@@ -8,7 +8,7 @@ from millstream.kafka_tools.java.java_integers import parse_integer
 
 
 def parse_topic_partitions(text: str) -> list[TopicPartition]:
-    """The partitions; JavaError for what does not have this form."""
+    """Return the partitions. Raises JavaError if the text does not have this form."""
     parts = text.rstrip(":").split(":")
     if len(parts) != 2:
         raise illegal_argument(f"Invalid topic arg '{text}', expected topic name and partitions")

@@ -1,1 +1,1 @@
-"""The forms in which Java prints and parses: numbers, times, errors, the order of a HashMap."""
+"""The forms in which Java prints and parses: numbers, times and errors."""

@@ -1,4 +1,4 @@
-"""What Kafka calls the exception of each error code, and the text it has where a broker says none."""
+"""Kafka's exception class and default message of each error code."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ class Api(NamedTuple):
     lowest: int
     highest: int
     of_clients: bool = True
-    """Whether clients use it, and not brokers and controllers among themselves alone."""
+    """False if only brokers and controllers use the API."""
 
 
 APIS = {

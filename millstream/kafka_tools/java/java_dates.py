@@ -34,7 +34,7 @@ _LETTERS: dict[str, Callable[[datetime, int], str]] = {
 
 
 def date_pattern(pattern: str) -> list[Part]:
-    """The parts of a pattern; IllegalArgumentException for a letter that is none of those here."""
+    """Return the parts of a pattern. Raises JavaError (IllegalArgumentException) for an unknown letter."""
     parts: list[Part] = []
     for part in _PARTS.finditer(pattern):
         if part[1] is not None:
@@ -49,7 +49,7 @@ def date_pattern(pattern: str) -> list[Part]:
 
 
 def formatted(seconds: float, parts: list[Part]) -> str:
-    """A time, in seconds since 1970, in the local time zone."""
+    """Format a time, in seconds since 1970, in the local time zone."""
     at = datetime.fromtimestamp(seconds).astimezone()
     return "".join(part if isinstance(part, str) else part(at) for part in parts)
 

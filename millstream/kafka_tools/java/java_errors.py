@@ -16,26 +16,26 @@ NO_NODE = "Timed out waiting for a node assignment"
 
 
 class JavaError(Exception):
-    """What a Java tool throws. `java_class`: its class's whole name; `str()` is what `getMessage()` gives."""
+    """An exception of a Java tool. `java_class` is its class's full name, `str()` its `getMessage()`."""
 
     def __init__(self, java_class: str, message: str | None) -> None:
         super().__init__(java_class, message)
         self.java_class = java_class
         self.message = message
         self.from_future = False
-        """Whether a call of the admin client ended with it: who waited for that got it wrapped."""
+        """True if a call of the admin client failed: its `get()` wraps the exception."""
 
     def __str__(self) -> str:
         return "null" if self.message is None else self.message
 
     @property
     def full_text(self) -> str:
-        """As `toString()` tells it: the class, and the message behind it."""
+        """The text of `toString()`: the class, and the message if there is one."""
         return self.java_class if self.message is None else f"{self.java_class}: {self.message}"
 
     @property
     def thrown(self) -> str:
-        """As `toString()` tells it to whoever caught it: an ExecutionException, if a call ended with it."""
+        """The text of `toString()` after `get()`: an ExecutionException if an admin call failed."""
         return (
             f"java.util.concurrent.ExecutionException: {self.full_text}"
             if self.from_future
@@ -44,45 +44,45 @@ class JavaError(Exception):
 
     @property
     def is_unreachable(self) -> bool:
-        """Whether it says that no broker answered."""
+        """True if the error means that no broker answered."""
         return self.from_future and (self.message or "").startswith(NO_NODE)
 
     @property
     def caught(self) -> str:
-        """What `getMessage()` gives whoever caught it: an ExecutionException tells its cause's class, too."""
+        """The text of `getMessage()` after `get()`: an ExecutionException includes the cause's class."""
         return self.full_text if self.from_future else str(self)
 
 
 def illegal_argument(message: str) -> JavaError:
-    """An IllegalArgumentException."""
+    """Return an IllegalArgumentException."""
     return JavaError("java.lang.IllegalArgumentException", message)
 
 
 def terse(message: str) -> JavaError:
-    """The tools' TerseException, which is told without its stack."""
+    """Return the tools' TerseException, which is printed without its stack."""
     return JavaError(f"{TOOLS}.TerseException", message)
 
 
 def timed_out(message: str) -> JavaError:
-    """The TimeoutException of Kafka's clients."""
+    """Return the TimeoutException of Kafka's clients."""
     return JavaError(f"{COMMON}.errors.TimeoutException", message)
 
 
 def of_answer(error: KafkaError) -> JavaError:
-    """A broker's answer as the exception that Kafka's clients make of it: with the broker's words, or with
-    the code's.
+    """Return the exception of Kafka's clients for an error response, with the broker's message or the code's
+    default one.
     """
     from millstream.kafka_tools.java.error_texts import ERROR_TEXTS
 
     name, text = ERROR_TEXTS[error.code.name]
     if error.code.name == "UNSUPPORTED_VERSION" and (api := re.match(r"([A-Z_]+): we speak", error.message)):
-        # Our client found so itself, as Java's does.
+        # Our client noticed it without a request, as Java's does.
         text = f"The node does not support {api[1]}"
     return JavaError(f"{COMMON}.{name}", text if error.broker_message is None else error.broker_message)
 
 
 def java_error(error: BaseException, call: str) -> JavaError:
-    """An error of our client as the exception that Java's would throw in the admin client's `call`."""
+    """Return the exception that Java's admin client throws in `call` for an error of our client."""
     from kafka_client.errors import (
         AuthenticationFailed,
         ConfigError,
@@ -105,19 +105,19 @@ def java_error(error: BaseException, call: str) -> JavaError:
 
 
 def admin_operation(message: str) -> JavaError:
-    """The tools' AdminOperationException."""
+    """Return the tools' AdminOperationException."""
     return JavaError(f"{TOOLS}.AdminOperationException", message)
 
 
 def command_failed(message: str) -> JavaError:
-    """The tools' AdminCommandFailedException."""
+    """Return the tools' AdminCommandFailedException."""
     return JavaError(f"{TOOLS}.AdminCommandFailedException", message)
 
 
 @contextmanager
 def wrapped(call: str) -> Iterator[None]:
-    """Have what the admin client's `call` fails with be a RuntimeException, as tools make one of it that
-    catch the ExecutionException themselves.
+    """Raise failures of the admin client's `call` as RuntimeException, as tools do that catch the
+    ExecutionException themselves.
     """
     from kafka_client.errors import MillstreamError
 
@@ -130,7 +130,7 @@ def wrapped(call: str) -> Iterator[None]:
 
 @contextmanager
 def unwrapped(call: str) -> Iterator[None]:
-    """Have what the admin client's `call` fails with be thrown as itself, without the ExecutionException."""
+    """Raise failures of the admin client's `call` without the ExecutionException."""
     from kafka_client.errors import MillstreamError
 
     try:

@@ -6,7 +6,7 @@ from millstream.kafka_tools.java.java_errors import JavaError
 
 
 def parse_integer(text: str, bits: int = 32) -> int:
-    """A number of so many bits, with a sign but no spaces and no underscores; ValueError otherwise."""
+    """Parse an integer of `bits` bits, without spaces or underscores. Raises ValueError."""
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError(text)
@@ -17,12 +17,12 @@ def parse_integer(text: str, bits: int = 32) -> int:
 
 
 def parse_long(text: str) -> int:
-    """A number of 64 bits; ValueError otherwise."""
+    """Parse an integer of 64 bits. Raises ValueError."""
     return parse_integer(text, 64)
 
 
 def integer_or_java_error(text: str, bits: int = 32) -> int:
-    """The number; Java's NumberFormatException where it is none."""
+    """Parse an integer of `bits` bits. Raises JavaError (NumberFormatException)."""
     try:
         return parse_integer(text, bits)
     except ValueError:

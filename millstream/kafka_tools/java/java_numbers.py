@@ -7,7 +7,7 @@ from math import isfinite
 
 
 def shown_double(value: float) -> str:
-    """Double.toString: 0.5, 1024.0, 1.0E7."""
+    """Return the text of Double.toString: 0.5, 1024.0, 1.0E7."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(float(value))
     if not isfinite(value):

@@ -19,7 +19,7 @@ _DURATION = re.compile(
 
 
 def date_time_ms(text: str) -> int:
-    """What Kafka's Utils.getDateTime gives: YYYY-MM-DDThh:mm:ss.sss, which is UTC if it says no zone."""
+    """Return ms since 1970 of YYYY-MM-DDThh:mm:ss.sss, UTC without a zone, as Kafka's Utils.getDateTime."""
     parts = text.split("T")
     if len(parts) < 2:
         raise _unparsed("Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
@@ -37,7 +37,7 @@ def date_time_ms(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """The ms of an ISO 8601 duration, as Duration.parse reads it."""
+    """Return the ms of an ISO 8601 duration, as Duration.parse reads it."""
     match = _DURATION.fullmatch(text)
     names = ("days", "hours", "minutes", "seconds")
     if match is None or match["time"] in ("T", "t") or not any(match[name] for name in names):

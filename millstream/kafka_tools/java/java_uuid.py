@@ -17,7 +17,7 @@ def shown_uuid(value: bytes) -> str:
 
 
 def parse_uuid(text: str) -> bytes:
-    """The 16 bytes; JavaError where there are not so many."""
+    """Return the 16 bytes. Raises JavaError if the text has another length."""
     if len(text) > LONGEST:
         raise illegal_argument(
             f"Input string with prefix `{text[:LONGEST]}` is too long to be decoded as a base64 UUID"

@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
         self.one_of.append([group.add_argument(*names, **settings) for names, settings in options])
 
     def read(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """The arguments; Ended, with the usage and Java's words, for what is not as it should be."""
+        """Parse the arguments. Raises Ended, with the usage and Java's message, for invalid ones."""
         namespace = argparse.Namespace()
         _, unknown = self.parse_known_args(arguments, namespace)
         if unknown:
@@ -45,12 +45,12 @@ class Parser(argparse.ArgumentParser):
         return namespace
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse, then look for what is missing; an argument nobody knows comes before that."""
+        """Parse as argparse does. Report missing arguments unless there are unknown ones."""
         namespace, unknown = super().parse_known_args(args, namespace)
         if not unknown and not getattr(namespace, argparse._UNRECOGNIZED_ARGS_ATTR, None):
             if getattr(namespace, "command", "") is None:
                 self.error("too few arguments")
-            # Of several the last one is told.
+            # Java reports the last of several missing arguments.
             for action in reversed(self.must):
                 if getattr(namespace, action.dest, None) is None:
                     self.error(f"argument {'/'.join(action.option_strings)} is required")
@@ -72,22 +72,22 @@ class Parser(argparse.ArgumentParser):
 
 
 def integer(text: str) -> int:
-    """A whole number of Java's."""
+    """Parse a Java Integer. Raises ArgumentTypeError."""
     return _converted(text, "Integer", lambda: parse_integer(text))
 
 
 def long(text: str) -> int:
-    """A whole number that Java has as a Long."""
+    """Parse a Java Long. Raises ArgumentTypeError."""
     return _converted(text, "Long", lambda: parse_integer(text, 64))
 
 
 def short(text: str) -> int:
-    """A whole number that Java has as a Short."""
+    """Parse a Java Short. Raises ArgumentTypeError."""
     return _converted(text, "Short", lambda: parse_integer(text, 16))
 
 
 def double(text: str) -> float:
-    """A number."""
+    """Parse a Java Double. Raises ArgumentTypeError."""
     return _converted(text, "Double", lambda: float(text))
 
 

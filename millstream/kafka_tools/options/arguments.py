@@ -1,12 +1,12 @@
 """Arguments as most of Kafka's tools read them: by the rules of joptsimple, with its error texts.
 
-`--option value` and `--option=value`, a single dash as good as two, values that begin with a dash, options
-given again and again, and here and there a value that may be left out. An option of former days (`Old`) is
-taken as the one of today, or refused with what to give instead: a note on stderr says so.
+Options are `--option value` or `--option=value`, with one dash or two. Values may begin with a dash, options
+may be repeated, and some options may have no value. A former option (`Old`) is replaced by the current one,
+ignored or refused: a note on stderr says so.
 
-argparse is no help here: it takes no value that begins with a dash, and of an option given twice the last
-only. The few tools that read with argparse4j, which is modelled on it, do use it. What the options mean
-together is checked by the tools (`Given.required`, `Given.excluded`).
+argparse does not fit: it accepts no value that begins with a dash, and keeps only the last of repeated
+options. The few tools that use argparse4j in Java, a port of argparse, use argparse here. The tools check
+which options go together (`OptionValues.required`, `OptionValues.excluded`).
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from millstream.kafka_tools.options.usage import usage
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """An option that Kafka's tools no longer have: refused, unless it `means` one of today or is ignored."""
+    """An option that Kafka's tools no longer have: refused unless it `means` a current one or is ignored."""
 
     instead: str
-    """What to give today."""
+    """The option to use today."""
     means: str | None = None
-    """The option that it is taken as."""
+    """The current option that replaces the former one."""
     is_ignored: bool = False
     has_value: bool = True
-    """Whether a value goes with it, where it is ignored."""
+    """True if an ignored option has a value."""
 
 
 class Ended(Exception):
-    """The tool ends: `message` goes to stderr (None: all is said), and with it the usage if `usage`."""
+    """The end of the tool: `message` goes to stderr unless it is None, followed by the usage if `usage`."""
 
     def __init__(self, status: int, message: str | None = None, *, usage: bool = False) -> None:
         super().__init__(status, message)
@@ -52,22 +52,22 @@ class Options:
     """The options of a tool."""
 
     purpose: str
-    """What `--help` begins with."""
+    """The first line of `--help`."""
     options: Sequence[Option]
     abbreviations: bool = False
-    """Whether a name may be cut short where that is unambiguous."""
+    """True if a name may be shortened as long as it is unambiguous."""
     old: Mapping[str, Old] = field(default_factory=dict)
 
     def parse(self, arguments: Sequence[str], tell: Callable[[str], None]) -> OptionValues:
-        """What is given; JavaError where joptsimple would throw. `tell` is given notes on old options."""
+        """Parse the arguments. Raises JavaError if joptsimple would throw. `tell` receives notes."""
         return _Reading(self, arguments, tell).read()
 
     def usage(self) -> str:
-        """The table of options, in joptsimple's columns."""
+        """Return the table of options, in joptsimple's columns."""
         return usage(self.options)
 
     def find(self, name: str) -> Option | None:
-        """The option of that name."""
+        """Return the option of that name, or None."""
         for option in self.options:
             if name in option.names:
                 return option
@@ -81,36 +81,36 @@ class Options:
 
 
 class OptionValues:
-    """What was given: options with their values, and arguments that are none."""
+    """The options on the command line with their values, and the arguments that are no options."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._values: dict[str, list[str]] = {}
         self.others: list[str] = []
         self.order: list[str] = []
-        """The options as they came, each time one is given."""
+        """The names of the options in the order of the command line, with repetitions."""
 
     def add(self, option: Option, value: str | None) -> None:
-        """One more."""
+        """Add an option, with its value if it has one."""
         self.order.append(option.name)
         values = self._values.setdefault(option.name, [])
         if value is not None:
             values += [value] if option.separator is None else value.split(option.separator)
 
     def has(self, *names: str) -> bool:
-        """Whether any of the options is given."""
+        """Return True if any of the options is present."""
         return any(name in self._values for name in names)
 
     def count(self, *names: str) -> int:
-        """How many of the options are given."""
+        """Return how many of the options are present."""
         return sum(name in self._values for name in names)
 
     def texts(self, name: str) -> list[str]:
-        """All values of an option."""
+        """Return all values of an option."""
         return self._values.get(name, [])
 
     def text(self, name: str) -> str | None:
-        """The one value of an option; None where it has none, JavaError where it has several."""
+        """Return the value of an option, or None. Raises JavaError if it has several."""
         values = self.texts(name)
         if len(values) > 1:
             shown = "/".join(self._option(name).names)
@@ -121,7 +121,7 @@ class OptionValues:
         return values[0] if values else None
 
     def integer(self, name: str, bits: int = 32) -> int | None:
-        """The one value, a whole number of so many bits."""
+        """Return the value, an integer of `bits` bits, or None. Raises JavaError if it is not one."""
         text = self.text(name)
         if text is None:
             return None
@@ -134,13 +134,13 @@ class OptionValues:
             ) from None
 
     def required(self, *names: str) -> None:
-        """End with Java's words unless all of them are given."""
+        """End with Java's message unless all of the options are present."""
         for name in names:
             if not self.has(name):
                 self.usage(f'Missing required argument "{self._option(name)}"')
 
     def excluded(self, name: str, *others: str) -> None:
-        """End with Java's words if an option is given and another one that does not go with it."""
+        """End with Java's message if an option is present together with one of the others."""
         for other in others:
             if self.has(name) and self.has(other):
                 self.usage(
@@ -158,7 +158,7 @@ class OptionValues:
 
 
 class _Reading:
-    """One reading of arguments."""
+    """A parser of one command line."""
 
     def __init__(self, options: Options, arguments: Sequence[str], tell: Callable[[str], None]) -> None:
         self._options = options
@@ -250,12 +250,12 @@ class _Reading:
 
 
 def option_error(name: str, message: str) -> JavaError:
-    """One of joptsimple's exceptions, without the end of its class's name."""
+    """Return joptsimple's exception of this class, `name` without its suffix "Exception"."""
     return JavaError(f"joptsimple.{name}Exception", message)
 
 
 def unrecognized(name: str, note: str | None = None) -> JavaError:
-    """There is no such option."""
+    """Return the exception for an unknown option."""
     error = option_error("UnrecognizedOption", f"{name} is not a recognized option")
     if note is not None:
         error.add_note(note)
@@ -263,7 +263,7 @@ def unrecognized(name: str, note: str | None = None) -> JavaError:
 
 
 def names(options: Sequence[Option]) -> Iterator[str]:
-    """Every name, with its dashes."""
+    """Yield every name of the options, with its dashes."""
     for option in options:
         for name in option.names:
             yield f"--{name}" if len(name) > 1 else f"-{name}"

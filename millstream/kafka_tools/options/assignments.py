@@ -7,7 +7,10 @@ from millstream.kafka_tools.java.java_integers import integer_or_java_error
 
 
 def parse_replica_assignment(text: str) -> list[list[int]]:
-    """The brokers of each partition, none for an empty text; JavaError where it does not hold together."""
+    """Return the brokers of each partition.
+
+    Raises JavaError for a repeated broker, or replica counts that differ.
+    """
     assignment: list[list[int]] = []
     for partition, brokers in enumerate(text.split(",") if text else []):
         replicas = [integer_or_java_error(broker.strip()) for broker in brokers.split(":")]

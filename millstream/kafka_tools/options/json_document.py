@@ -1,4 +1,4 @@
-"""JSON as Kafka's tools read it, with the words they have for what does not fit."""
+"""JSON as Kafka's tools read it, with their error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from millstream.kafka_tools.java.java_errors import JavaError, admin_operation
 
 
 def parse_json(text: str, invalid: str) -> JsonValue:
-    """The document; JavaError saying `invalid` where it is none."""
+    """Parse a document. Raises JavaError with the message `invalid` if the text is not JSON."""
     try:
         return JsonValue(json.loads(text))
     except json.JSONDecodeError:
@@ -17,37 +17,37 @@ def parse_json(text: str, invalid: str) -> JsonValue:
 
 
 class JsonValue:
-    """A value of a document; what is not of the kind asked for is Jackson's JsonMappingException."""
+    """A value of a document. Its methods raise Jackson's JsonMappingException for another type."""
 
     def __init__(self, node: Any) -> None:
         self.node = node
 
     def get(self, name: str) -> JsonValue | None:
-        """An object's field; None where it has no such one."""
+        """Return an object's field, or None."""
         if not isinstance(self.node, dict):
             raise _mapping(f"Expected JSON object, received {self}")
         return JsonValue(self.node[name]) if name in self.node else None
 
     def field(self, name: str) -> JsonValue:
-        """An object's field, which must be there."""
+        """Return an object's field. Raises JavaError if it is missing."""
         if (value := self.get(name)) is None:
             raise _mapping(f"No such field exists: `{name}`")
         return value
 
     def elements(self) -> list[JsonValue]:
-        """Those of an array."""
+        """Return the elements of an array."""
         if not isinstance(self.node, list):
             raise _mapping(f"Expected JSON array, received {self}")
         return [JsonValue(each) for each in self.node]
 
     def text(self) -> str:
-        """A string."""
+        """Return the string."""
         if not isinstance(self.node, str):
             raise _mapping(f"Expected `String` value, received {self}")
         return self.node
 
     def integer(self, bits: int = 32) -> int:
-        """A whole number of so many bits."""
+        """Return the integer of `bits` bits."""
         if type(self.node) is not int or not -(1 << (bits - 1)) <= self.node < 1 << (bits - 1):
             raise _mapping(f"Expected `{'Integer' if bits == 32 else 'Long'}` value, received {self}")
         return self.node

@@ -1,4 +1,4 @@
-"""Files of JSON that the tools are given."""
+"""JSON files named on the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from millstream.kafka_tools.java.java_errors import JavaError
 
 
 def read_file(file: str) -> str:
-    """The text; JavaError for a file that cannot be read."""
+    """Return the file's text. Raises JavaError if it cannot be read."""
     try:
         return Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError):

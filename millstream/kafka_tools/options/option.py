@@ -7,25 +7,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option: of the two dashes, the first of its names is what a tool asks for it by."""
+    """An option of a tool. `name`, without dashes, is the one that the tool's code uses."""
 
     name: str
     help: str = ""
     value: str | None = None
-    """What `--help` calls the value; None where there is none."""
+    """The name of the value in `--help`. None if the option has no value."""
     optional: bool = False
-    """Whether the value may be left out."""
+    """True if the option may come without its value."""
     required: bool = False
-    """Whether joptsimple itself asks for it."""
+    """True if joptsimple itself, and not the tool, refuses a command line without the option."""
     aliases: tuple[str, ...] = ()
     available_with: tuple[str, ...] = ()
-    """Options of which one must be there as well."""
+    """Options of which at least one must be present, too."""
     separator: str | None = None
-    """What stands between several values in one argument."""
+    """The separator of several values in one argument. None if an argument is one value."""
 
     @property
     def names(self) -> list[str]:
-        """All names, in joptsimple's order: the short ones first."""
+        """All names, in joptsimple's order: names of one letter first."""
         return sorted((self.name, *self.aliases), key=lambda name: (len(name) > 1, name))
 
     def __str__(self) -> str:

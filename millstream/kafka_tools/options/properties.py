@@ -1,4 +1,4 @@
-"""Properties as the tools put them together: `key=value` options, over files, over defaults."""
+"""Properties of the tools: `key=value` options override files, files override defaults."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ _HOST_AND_PORT = re.compile(r"(?:[\w\-%.]*://)?\[?[\w\-%.:]*\]?:[0-9]+", re.ASCI
 
 
 def key_values(texts: Iterable[str]) -> dict[str, str]:
-    """`key=value` each; a key alone has an empty value."""
+    """Parse `key=value` texts. A key alone has an empty value."""
     pairs = (text.partition("=") for text in texts)
     return {key: value for key, _, value in pairs}
 
 
 def read_texts(file: str | None, option: str) -> dict[str, str]:
-    """The properties of a reader or a formatter, in which blanks count; JavaError for a file not there."""
+    """Read the properties of a reader or formatter. Blanks in values are kept.
+
+    Raises JavaError if the file does not exist.
+    """
     from kafka_client.java_properties import parse_properties, read_text
 
     if file is None:
@@ -30,7 +33,7 @@ def read_texts(file: str | None, option: str) -> dict[str, str]:
 
 
 def merge(properties: dict[str, str], key: str, value: str | None, default: str | None) -> None:
-    """An option over its property, and the option's default where neither is given."""
+    """Set a property from its option, or from the option's default if it is not set."""
     if value is not None:
         properties[key] = value
     elif key not in properties and default is not None:
@@ -38,14 +41,14 @@ def merge(properties: dict[str, str], key: str, value: str | None, default: str 
 
 
 def tell_without_effect(properties: Mapping[str, str], *effective: str) -> None:
-    """Name those that a person gave and that have no effect, in the log."""
+    """Log the properties that have no effect."""
     from kafka_client.properties import CLIENT, ClientProperties
 
     ClientProperties.layered(properties, "").tell_rest((*CLIENT, "bootstrap.servers", *effective))
 
 
 def check_servers(values: OptionValues, name: str = "bootstrap-server") -> None:
-    """End with Java's words unless the option has servers of the form host:port."""
+    """End with Java's message unless the option has servers of the form host:port."""
     text = values.text(name)
     if text is None or not text.strip():
         values.usage("Error while validating the bootstrap address\n")

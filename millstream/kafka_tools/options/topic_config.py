@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 LEAST = {"segment.bytes": 1024 * 1024}
-"""What Kafka's tools take no less of, though logd does."""
+"""Lower bounds that Kafka's tools check and logd does not."""
 THROTTLED = (
     "{} must be the literal '*' or a list of replicas in the following format: "
     "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
@@ -24,11 +24,11 @@ WORDS = {
     "leader.replication.throttled.replicas": THROTTLED.format("leader.replication.throttled.replicas"),
     "follower.replication.throttled.replicas": THROTTLED.format("follower.replication.throttled.replicas"),
 }
-"""What Kafka says of settings that are checked in a way of their own."""
+"""Kafka's messages for settings with checks of their own."""
 
 
 def parse_topic_config(texts: Sequence[str]) -> dict[str, str]:
-    """`key=value` arguments; JavaError for one that is not, and for a setting that cannot be."""
+    """Parse `key=value` arguments. Raises JavaError for another form, an unknown key or an invalid value."""
     settings = {}
     for text in texts:
         # As Java's split, which leaves out what is empty at the end.
@@ -46,7 +46,7 @@ def parse_topic_config(texts: Sequence[str]) -> dict[str, str]:
 
 
 def check_topic_config(config: Mapping[str, str]) -> None:
-    """JavaError for a key that is none, or a value that its setting does not take."""
+    """Raise JavaError for an unknown key or an invalid value."""
     from logd.config import TOPIC_SETTINGS
 
     for key in config:
@@ -59,7 +59,7 @@ def check_topic_config(config: Mapping[str, str]) -> None:
 
 
 def check_value(setting: Setting, text: str) -> None:
-    """Java's ConfigException for a value that is of another type, or not allowed."""
+    """Raise Java's ConfigException for a value of another type or out of range."""
     from kafka_client.errors import ConfigError
 
     try:
@@ -110,7 +110,7 @@ def _is_of(kind: int, text: str) -> bool:
 
 
 def _shown(setting: Setting, text: str) -> str:
-    """A list's first word that is not allowed; numbers as Java writes them."""
+    """Return the text in the error message: a list's first invalid word, a number as Java writes it."""
     from logd.config.setting import Kind
 
     if setting.kind is Kind.LIST and setting.key in WORDS:

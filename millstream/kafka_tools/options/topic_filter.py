@@ -12,7 +12,7 @@ INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_grou
 
 
 class TopicFilter:
-    """An expression, in which a comma stands for `|`; JavaError where it is none."""
+    """A regular expression in which a comma means `|`. Raises JavaError if it is invalid."""
 
     def __init__(self, text: str) -> None:
         self.regex = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
@@ -22,12 +22,12 @@ class TopicFilter:
             raise JavaError("java.lang.RuntimeException", f"{self.regex} is an invalid regex.") from None
 
     def admits(self, topic: str, *, exclude_internal: bool) -> bool:
-        """Whether the whole name fits."""
+        """Return True if the whole name matches."""
         return self._pattern.fullmatch(topic) is not None and not (exclude_internal and topic in INTERNAL)
 
 
 def chosen(names: Iterable[str], expression: str | None, *, exclude_internal: bool) -> list[str]:
-    """The names that fit, in their order."""
+    """Return the names that match, sorted."""
     if expression is None:
         return sorted(name for name in names if not (exclude_internal and name in INTERNAL))
     admitted = TopicFilter(expression)

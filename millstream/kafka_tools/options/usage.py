@@ -12,7 +12,7 @@ GAP = 2
 
 
 def usage(options: Sequence[Option]) -> str:
-    """Options by name, each with its value and what it is for."""
+    """Return the table of options by name, each with its value and its help."""
     left = {option: _left(option) for option in sorted(options, key=lambda option: option.names)}
     column = min(max(map(len, left.values()), default=0), (WIDTH - GAP) // 2)
     lines = [f"{'Option':<{column}}  Description", f"{'-' * 6:<{column}}  {'-' * 11}"]

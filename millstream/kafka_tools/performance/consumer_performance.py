@@ -68,7 +68,7 @@ COLUMNS = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Read, and say how fast that was."""
+    """Read records, and print the rates."""
     values = read_or_usage(OPTIONS, arguments)
     _check(values)
     if not values.has("hide-header"):
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check(values: OptionValues) -> None:
-    """End with Java's words for what does not go together; say on stdout what is deprecated."""
+    """End with Java's message if options contradict each other. Print deprecation warnings to stdout."""
     values.required("bootstrap-server")
     for names in (("topic", "include"), ("messages", "num-records")):
         if values.count(*names) != 1:
@@ -97,7 +97,7 @@ def _check(values: OptionValues) -> None:
 
 
 class _Run:
-    """A measurement, and what is told of it; JavaError for an option that cannot be read."""
+    """A measurement and its report. Raises JavaError for an invalid option."""
 
     def __init__(self, values: OptionValues) -> None:
         from millstream.kafka_tools.java.java_dates import date_pattern
@@ -115,7 +115,7 @@ class _Run:
         self._rebalance_reported = False
 
     async def all(self, session: Session) -> None:
-        """Read, and print what was measured."""
+        """Read records, and print the measured rates."""
         from kafka_client import Consumer
         from kafka_client.properties import ClientProperties
         from millstream.commands.bench.consuming import ConsumeBench
@@ -131,7 +131,7 @@ class _Run:
             progress = Progress(lambda done: self._look(bench))
             await bench.run(consumer, self._record_count, self._timeout_ms, progress)
             if bench.records < self._record_count:
-                # What was waited for in vain counts, as in Java.
+                # As in Java, the time until the timeout counts.
                 bench.ended_at = time.time()
                 print(
                     "WARNING: Exiting before consuming the expected number of records: timeout "
@@ -157,7 +157,7 @@ class _Run:
             raise JavaError("java.util.regex.PatternSyntaxException", str(error)) from None
 
     def _look(self, bench: ConsumeBench) -> None:
-        """A line about what came since the last one, when it is time."""
+        """Print a line about the records since the last line if the interval is over."""
         now = time.time()
         if now - self._reported_at < self._interval:
             return
@@ -192,7 +192,7 @@ class _Run:
 
 
 def _rates(size: int, records: int, seconds: float) -> tuple[float, float]:
-    """MB and records a second."""
+    """Return MB and records per second."""
     seconds = max(seconds, 0.001)
     return size / MB / seconds, records / seconds
 

@@ -1,6 +1,6 @@
 """`kafka-producer-perf-test`: how fast records are written, in ProducerPerformance's words.
 
-What is measured, and how, is `millstream.commands.bench`'s.
+`millstream.commands.bench` measures, this module prints.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MB = 1024 * 1024
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write, and say how fast that was."""
+    """Write records, and print the rates."""
     parser = _parser()
     if not arguments:
         parser.print_help()
@@ -135,7 +135,7 @@ def _check(parser: Parser, values: Namespace) -> None:
 
 
 def _check_properties(parser: Parser, values: Namespace) -> None:
-    """Some must be there, under one name of the option."""
+    """End with Java's message if no properties are present, or a deprecated option and its replacement."""
     former = getattr(values, "producer.config")
     places = (values.bootstrap_server, values.command_property, values.producer_props, former)
     if all(place is None for place in (*places, values.command_config)):
@@ -236,7 +236,7 @@ async def _measure(
 
 
 def _keys(values: Namespace) -> Iterator[bytes] | None:
-    """The records' keys; None where they have none."""
+    """Return the keys of the records, or None if the records have none."""
     from itertools import count
     from random import Random
 
@@ -281,7 +281,7 @@ async def _run(
 def _slices(
     bench: ProduceBench, payloads: Iterator[bytes], values: Namespace, size: int
 ) -> Iterator[list[bytes]]:
-    """All payloads, `size` at a time; behind the warm-up the bench is told."""
+    """Yield the payloads in lists of up to `size`. After the warm-up, start the bench's second summary."""
     warmup = max(0, values.warmup_records)
     for begin in range(0, warmup, size):
         yield list(islice(payloads, min(size, warmup - begin)))
@@ -292,7 +292,7 @@ def _slices(
 
 
 def _until(slices: Iterator[list[bytes]], deadline: float) -> Iterator[list[bytes]]:
-    """Slices up to the one in which the time is over."""
+    """Yield slices until the deadline has passed."""
     for each in slices:
         yield each
         if time.monotonic() >= deadline:

@@ -46,15 +46,15 @@ RUN_VERIFY = (
 
 
 TIMEOUT_MS = 10_000
-"""How long moves between log folders may take to be started, where --timeout does not say."""
+"""How long to try to start moves between log directories, without --timeout."""
 
 
 class Terse(Exception):
-    """What ends the tool with a line on stdout, and nothing before it."""
+    """An error that ends the tool with its message on stdout, without a prefix."""
 
 
 async def list_moves(session: Session, values: OptionValues) -> None:
-    """The moves under way."""
+    """Print the moves in progress."""
     moves = await session.admin.list_partition_reassignments()
     if not moves:
         print("No partition reassignments found.")
@@ -67,7 +67,7 @@ async def list_moves(session: Session, values: OptionValues) -> None:
 
 
 async def generate(session: Session, values: OptionValues) -> None:
-    """Propose where the partitions of some topics could be."""
+    """Print a proposed assignment of the partitions of some topics."""
     requested = read_brokers(values.text("broker-list") or "")
     topics = read_topics(values.text("topics-to-move-json-file") or "")
     current = await _assignment(session, topics)
@@ -86,7 +86,7 @@ async def generate(session: Session, values: OptionValues) -> None:
 
 
 async def execute(session: Session, values: OptionValues) -> None:
-    """Begin moves."""
+    """Start moves."""
     proposed, folder_moves = checked_moves(values.text("reassignment-json-file") or "")
     under_way = await session.admin.list_partition_reassignments()
     if under_way and not values.has("additional"):
@@ -110,7 +110,7 @@ async def execute(session: Session, values: OptionValues) -> None:
 
 
 async def verify(session: Session, values: OptionValues) -> None:
-    """Tell which moves are done; when all are, the throttles go."""
+    """Print the status of moves. Remove the throttles once all moves have ended."""
     moves, folder_moves = read_moves(values.text("reassignment-json-file") or "")
     under_way = await session.admin.list_partition_reassignments()
     topics = {tp.topic for tp, _ in moves}
@@ -139,7 +139,7 @@ async def verify(session: Session, values: OptionValues) -> None:
 
 
 async def cancel(session: Session, values: OptionValues) -> None:
-    """Stop moves under way."""
+    """Cancel moves in progress."""
     moves, folder_moves = read_moves(values.text("reassignment-json-file") or "")
     ongoing = await session.admin.list_partition_reassignments([tp for tp, _ in moves])
     active = {tp: None for tp, move in ongoing.items() if move.adding or move.removing}
@@ -168,7 +168,7 @@ async def _throttle(
     folder_moves: FolderMoves,
 ) -> None:
     rate, folders_rate = (
-        rate if rate is not None and rate >= 0 else None  # a negative one is none
+        rate if rate is not None and rate >= 0 else None  # a negative rate means no throttle
         for rate in (values.integer(each, 64) for each in ("throttle", "replica-alter-log-dirs-throttle"))
     )
     if rate is not None or folders_rate is not None:
@@ -199,7 +199,7 @@ async def _alter(
 
 
 def _check_factors(proposed: Assignment, current: Assignment) -> None:
-    """Brokers check it themselves from Kafka 4.1 on; here it is checked for older ones as well."""
+    """Raise Terse if a replication factor changes. Brokers before Kafka 4.1 do not check it."""
     changed = [tp for tp in sorted(proposed) if len(proposed[tp]) != len(current[tp])]
     if changed:
         raise Terse(
@@ -212,7 +212,7 @@ def _check_factors(proposed: Assignment, current: Assignment) -> None:
 
 
 async def _assignment(session: Session, topics: Iterable[str]) -> Assignment:
-    """The replicas of topics' partitions."""
+    """Return the replicas of the topics' partitions. Raises JavaError if a topic does not exist."""
     names = list(topics)
     metadata = (await session.client.metadata(names, refresh=True, allow_missing=True)).topics
     for topic in names:

@@ -118,7 +118,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _checked_action(values: OptionValues) -> str:
-    """The action; what does not go with it ends the tool."""
+    """Return the action. End the tool if other options do not go with it."""
     actions = [action for action in ACTIONS if values.has(action)]
     if len(actions) != 1:
         listed = ", ".join(f"--{action}" for action in ACTIONS)

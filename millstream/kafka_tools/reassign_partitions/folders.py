@@ -1,4 +1,4 @@
-"""Moves of replicas into log folders (KIP-113): the `log_dirs` of a reassignment's JSON."""
+"""Moves of replicas into log directories (KIP-113): the `log_dirs` of a reassignment's JSON."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ class Replica(NamedTuple):
 
 
 FolderMoves: TypeAlias = Mapping[Replica, str]
-"""The folder that each replica is to be in."""
+"""The target log directory of each replica."""
 
 
 class Status(NamedTuple):
-    """How far a move is: what is said of it, whether it has ended, one way or the other, and the folder the
-    replica is on its way from, if it is.
+    """The status of a move. `text` is printed, `has_ended` is True if nothing remains to be done.
+
+    `moving_from` is the log directory that the replica is leaving, or None if it is not moving.
     """
 
     text: str
@@ -40,15 +41,15 @@ class Status(NamedTuple):
 
 
 async def statuses(session: Session, moves: FolderMoves) -> dict[Replica, Status]:
-    """The status of each move, in Java's order."""
+    """Return the status of each move, sorted by replica."""
     places = await _places(session, moves)
     return {replica: _status(replica, moves[replica], *places[replica]) for replica in sorted(moves)}
 
 
 async def start(session: Session, moves: FolderMoves, timeout_ms: int) -> FolderMoves:
-    """Start moves, and tell; one whose replica is not on its broker yet is tried again.
+    """Start moves, and print a line for each. Retry those whose replica is not on its broker yet.
 
-    What could not be started in time is returned. Raises JavaError where a broker refuses one.
+    Return the moves that could not be started in time. Raises JavaError if a broker refuses one.
     """
     waiting = dict(moves)
     deadline = time.monotonic() + timeout_ms / 1000
@@ -84,7 +85,7 @@ async def _started(session: Session, moves: FolderMoves) -> list[Replica]:
 async def current_places(
     session: Session, assignment: Mapping[TopicPartition, Sequence[int]]
 ) -> dict[Replica, str]:
-    """The folders of the replicas whose brokers are alive."""
+    """Return the log directory of each replica on a live broker."""
     alive = {broker.node_id for broker in (await session.admin.describe_cluster()).brokers}
     replicas = [Replica(node, tp) for tp, nodes in assignment.items() for node in nodes if node in alive]
     places = await _places(session, replicas)
@@ -94,7 +95,7 @@ async def current_places(
 async def _places(
     session: Session, replicas: Iterable[Replica]
 ) -> dict[Replica, tuple[str | None, str | None]]:
-    """Where each replica is, and the folder it is on its way into."""
+    """Return each replica's current log directory, and the one that it moves into, each or None."""
     requested = list(replicas)
     if not requested:
         return {}

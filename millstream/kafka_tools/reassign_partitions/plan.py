@@ -1,4 +1,4 @@
-"""What moves where: the JSON that `kafka-reassign-partitions` reads and prints, and the plan it proposes."""
+"""The JSON of moves that `kafka-reassign-partitions` reads and prints, and the assignment it proposes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ T = TypeVar("T")
 
 Assignment: TypeAlias = Mapping[TopicPartition, Sequence[int]]
 ANY = "any"
-"""A replica's log folder, where the broker is to choose."""
+"""The `log_dirs` entry of a replica whose log directory the broker chooses."""
 VERSION = 1
 
 
 def read_moves(file: str) -> tuple[list[tuple[TopicPartition, list[int]]], FolderMoves]:
-    """The partitions of a --reassignment-json-file, and the replicas that it puts into a folder; JavaError
-    for what cannot be read.
+    """Read the partitions of a --reassignment-json-file, and the moves into log directories.
+
+    Raises JavaError if the file is invalid.
     """
     moves, folder_moves = [], {}
     for each in _listed(file, "partitions"):
@@ -47,7 +48,7 @@ def read_moves(file: str) -> tuple[list[tuple[TopicPartition, list[int]]], Folde
 
 
 def checked_moves(file: str) -> tuple[dict[TopicPartition, list[int]], FolderMoves]:
-    """The same, for `--execute`: each partition once, with replicas that differ."""
+    """Read moves for `--execute`. Raises JavaError for none, or for duplicate partitions or replicas."""
     moves, folder_moves = read_moves(file)
     if not moves:
         raise command_failed("Partition reassignment list cannot be empty")
@@ -68,7 +69,7 @@ def checked_moves(file: str) -> tuple[dict[TopicPartition, list[int]], FolderMov
 
 
 def read_topics(file: str) -> list[str]:
-    """The topics of a --topics-to-move-json-file."""
+    """Read the topics of a --topics-to-move-json-file. Raises JavaError for duplicates."""
     topics = [each.field("topic").text() for each in _listed(file, "topics")]
     if twice := _twice(topics):
         raise command_failed(
@@ -78,7 +79,7 @@ def read_topics(file: str) -> list[str]:
 
 
 def read_brokers(text: str) -> list[int]:
-    """The brokers of a --broker-list."""
+    """Parse the brokers of a --broker-list. Raises JavaError for duplicates."""
     brokers = [integer_or_java_error(each) for each in text.split(",")]
     if twice := _twice(brokers):
         listed = ", ".join(map(str, twice))
@@ -87,7 +88,7 @@ def read_brokers(text: str) -> list[int]:
 
 
 def formatted(assignment: Assignment, places: FolderMoves = MappingProxyType({})) -> str:
-    """As JSON, of which `--execute` takes what `--generate` proposes; `places`: folders that are known."""
+    """Return the assignment as JSON for `--execute`, with the log directories in `places`."""
     partitions = [
         {
             "topic": tp.topic,
@@ -103,7 +104,7 @@ def formatted(assignment: Assignment, places: FolderMoves = MappingProxyType({})
 
 
 def propose(current: Assignment, brokers: Sequence[BrokerNode], *, rack_aware: bool) -> Assignment:
-    """Replicas spread evenly over brokers, and over their racks, each topic from a broker by chance."""
+    """Return an assignment spread evenly over brokers and racks. Each topic begins with a random broker."""
     racks: dict[str | None, list[int]] = {}
     for broker in brokers:
         racks.setdefault(broker.rack if rack_aware else None, []).append(broker.node_id)
@@ -132,7 +133,7 @@ def _check_room(factor: int, brokers: Sequence[int]) -> None:
 
 
 def _listed(file: str, name: str) -> list[JsonValue]:
-    """The list of that name in a file of version 1."""
+    """Return the list of that name in a JSON file. Raises JavaError unless its version is 1 or missing."""
     read = parse_json(read_file(file), "The input string is not a valid JSON")
     version_field = read.get("version")
     if version_field is not None and (version := version_field.integer()) != VERSION:

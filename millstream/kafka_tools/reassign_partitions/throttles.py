@@ -1,4 +1,4 @@
-"""The throttles of replication that a reassignment sets, and takes away when it is done, in Kafka's words."""
+"""The replication throttles that a reassignment sets and, once it has ended, removes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDERS_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
 async def clear_throttles(session: Session, moves: Iterable[tuple[TopicPartition, list[int]]]) -> None:
-    """Take away those of all brokers, and of the topics that moved."""
+    """Remove the throttles of all brokers, and of the topics of the moves."""
     listed = list(moves)
     registered = [broker.node_id for broker in (await session.admin.describe_cluster()).brokers]
     brokers = sorted({*registered, *(node for _, replicas in listed for node in replicas)})
@@ -32,13 +32,13 @@ async def set_throttle(
     current: Assignment,
     rate: int,
 ) -> None:
-    """Throttle what moves: the brokers that send or receive, for these replicas."""
+    """Throttle the moving replicas on the brokers that send or receive them, to `rate` bytes per second."""
     await throttles.set_throttles(session, throttles.copies(under_way, proposed, current), rate)
     print(f"The inter-broker throttle limit was set to {rate} B/s")
 
 
 async def set_folders_throttle(session: Session, brokers: Iterable[int], rate: int) -> None:
-    """Throttle what these brokers copy between their log folders."""
+    """Throttle these brokers' copies between log directories, to `rate` bytes per second."""
     for broker in sorted(brokers):
         await session.admin.incremental_alter_configs(
             str(broker), {FOLDERS_KEY: str(rate)}, ResourceType.BROKER

@@ -1,4 +1,4 @@
-"""What `kafka-topics` does to a cluster, but for describing."""
+"""The actions of `kafka-topics` except `--describe`: list, create, alter and delete topics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLLISION = (
 
 
 def _new_topic(values: OptionValues) -> NewTopic:
-    """The topic that the options describe, in the order in which Java reads them."""
+    """Return the topic that the options describe. They are checked in Java's order."""
     name = values.text("topic") or ""
     partitions, factor = values.integer("partitions"), values.integer("replication-factor")
     assignments = parse_replica_assignment(values.text("replica-assignment") or "")
@@ -78,7 +78,7 @@ async def delete_topics(session: Session, values: OptionValues) -> None:
 
 
 async def find_topics(session: Session, values: OptionValues) -> list[str]:
-    """The names of the topics that `--topic` admits, all where it is not given."""
+    """Return the names of the topics that `--topic` matches, or all without it."""
     names = await session.admin.list_topics()
     return chosen(names, values.text("topic"), exclude_internal=values.has("exclude-internal"))
 

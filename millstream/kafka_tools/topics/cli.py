@@ -78,7 +78,7 @@ OPTIONS = Options(
 
 ACTIONS = ("alter", "create", "describe", "list", "delete")
 CALLS = dict.fromkeys(ACTIONS, "listTopics") | {"create": "createTopics"}
-"""What the admin client is asked first."""
+"""The admin client's call, by action, that is the first to wait for a broker."""
 REPORTS = (
     "under-replicated-partitions",
     "under-min-isr-partitions",

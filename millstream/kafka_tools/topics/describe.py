@@ -1,4 +1,4 @@
-"""What `kafka-topics --describe` shows."""
+"""The topics and partitions that `kafka-topics --describe` prints."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from millstream.kafka_tools.topics.actions import check_exists, find_topics
 from millstream.terminal.session import Session
 
 DEFAULT = 5
-"""The source of a setting that nobody has set."""
+"""The source of a setting that has its default."""
 NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition; `eligible` and `last_eligible` are None where the broker knows nothing of KIP-966."""
+    """A partition. `eligible` and `last_eligible` are None if the broker does not support KIP-966."""
 
     index: int
     leader: int
@@ -79,7 +79,7 @@ async def _names(session: Session, values: OptionValues) -> Sequence[str]:
 
 
 async def _describe(session: Session, names: Sequence[str], values: OptionValues) -> list[Topic]:
-    """By DescribeTopicPartitions, page by page; by metadata where the broker does not know it."""
+    """Describe topics by DescribeTopicPartitions, in pages, or by metadata for older brokers."""
     limit = values.integer("partition-size-limit-per-response")
     if not names:
         return []
@@ -147,7 +147,7 @@ async def _moves(session: Session, topics: Iterable[Topic]) -> Mapping[TopicPart
 
 
 class _Filter:
-    """What of topics is asked for."""
+    """The filter that the options describe: which topics and partitions are printed."""
 
     def __init__(self, values: OptionValues, live: set[int]) -> None:
         self._values = values
@@ -161,7 +161,7 @@ class _Filter:
         )
 
     def admits(self, p: Partition, factor: int, min_isr: int) -> bool:
-        """Whether a partition is shown."""
+        """Return True if the partition is printed."""
         has = self._values.has
         return (
             self.topics
@@ -195,7 +195,7 @@ def _lines(
 
 
 def _factor(p: Partition, move: OngoingReassignment | None) -> int:
-    """How many replicas there are to be; a move that has ended meanwhile counts no more."""
+    """Return the replication factor, without replicas that a move in progress adds."""
     if move is None or not {*move.adding, *move.removing} & {*p.replicas}:
         return len(p.replicas)
     return len(move.replicas) - len(move.adding)

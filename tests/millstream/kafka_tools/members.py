@@ -23,7 +23,7 @@ class _Member:
 
 
 class Members:
-    """By the ids of their clients."""
+    """Members of groups by their clients' ids."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -32,7 +32,7 @@ class Members:
     def join(
         self, group: str, topic: str, client: str, protocol: str = "classic", instance: str | None = None
     ) -> None:
-        """Have a member join; it has its partitions when this returns, and commits nothing."""
+        """Start a member and wait until it has its partitions. It commits nothing."""
         settings: dict[str, object] = {
             "bootstrap.servers": self._bootstrap,
             "group.id": group,
@@ -53,7 +53,7 @@ class Members:
         wait_for(member.assigned.is_set)
 
     def leave(self, client: str) -> None:
-        """Have a member leave its group."""
+        """Stop a member, so that it leaves its group."""
         member, thread = self._members.pop(client)
         member.stopped.set()
         thread.join()
@@ -66,6 +66,6 @@ class Members:
         consumer.close()
 
     def close(self) -> None:
-        """Have all of them leave."""
+        """Stop all members."""
         for client in list(self._members):
             self.leave(client)

@@ -1,4 +1,4 @@
-"""Who plays a transcript: the Java tools, all in one JVM, or ours, in this process."""
+"""The players of transcripts: the Java tools, all in one JVM, or ours, in this process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JAVA_CLASSES = {
 
 @contextmanager
 def _stdin(text: str) -> Iterator[None]:
-    """The process's own stdin is this text: the tools read its descriptor."""
+    """Replace the process's stdin by this text. The tools read its descriptor."""
     usual = os.dup(0)
     with TemporaryFile() as file:
         file.write(text.encode())
@@ -51,15 +51,15 @@ def _stdin(text: str) -> Iterator[None]:
 
 
 class Player(Protocol):
-    """Runs a tool to its end, in the folder that the test has changed to."""
+    """A player that runs a tool to its end, in the test's current folder."""
 
     def run(self, words: Sequence[str], stdin: str) -> Outcome:
-        """What became of it."""
+        """Run a tool with this stdin. Return its exit status and output."""
         ...
 
 
 class OurTools:
-    """`millstream kafka-…`."""
+    """Our tools: `millstream kafka-…`."""
 
     def run(self, words: Sequence[str], stdin: str) -> Outcome:
         with _stdin(stdin):
@@ -68,7 +68,7 @@ class OurTools:
 
 
 class JavaTools:
-    """tests/java/Tools.java, in the folder where transcripts have their files."""
+    """The Java tools, run by tests/java/Tools.java in the folder with the transcripts' files."""
 
     def __init__(self, folder: Path) -> None:
         options = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-Djava.security.manager=allow")
@@ -82,7 +82,7 @@ class JavaTools:
         )
 
     def run(self, words: Sequence[str], stdin: str) -> Outcome:
-        """The first word may be a tool's class as well."""
+        """Run a tool in the JVM. The first word is a tool's name, or its class."""
         assert self._process.stdin is not None and self._process.stdout is not None
         line = " ".join(_encoded(word) for word in (JAVA_CLASSES.get(words[0], words[0]), *words[1:], stdin))
         self._process.stdin.write(line + "\n")

@@ -1,7 +1,7 @@
-"""A player on Apache Kafka, where a change is answered by the controller before the broker knows of it.
+"""A player on Apache Kafka, whose controller answers a change before the broker has applied it.
 
-Of our tools the next would come too early. Once a command has ended the broker is waited for: until it has
-applied all that is committed in the cluster's metadata.
+The next of our tools would come too early. After each command the player waits until the broker has applied
+all committed metadata of the cluster.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SECONDS = 60
 
 
 class Settled:
-    """A player, and the broker it plays on."""
+    """A player that waits after each command until the broker has applied all metadata."""
 
     def __init__(self, player: Player, bootstrap: str) -> None:
         self._player = player
         self._bootstrap = bootstrap
 
     def run(self, words: Sequence[str], stdin: str) -> Outcome:
-        """What became of it; the broker knows of it as well."""
+        """Run a tool, and wait until the broker has applied the change."""
         outcome = self._player.run(words, stdin)
         asyncio.run(asyncio.wait_for(self._settle(), SECONDS))
         return outcome

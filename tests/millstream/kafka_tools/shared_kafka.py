@@ -1,8 +1,8 @@
-"""Brokers of Apache Kafka that transcripts share: each finds one that shows nothing of those before it.
+"""Brokers of Apache Kafka that transcripts share, cleared of what earlier transcripts left.
 
-Groups and topics are deleted, Kafka's own topics with all that its coordinators know by them; what is dynamic
-in the broker's settings has to be as it was at the start. A broker that cannot be had like that is replaced.
-What goes on for ever does show, such as producers' ids: a transcript that tells of it needs its own broker.
+Groups and topics are deleted, including Kafka's own topics and so the state of its coordinators. The broker's
+dynamic settings must be as they were at the start. A broker that cannot be cleared is replaced. Producer ids
+cannot be reset: a transcript that shows them needs its own broker.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tests.support.logd_process import QUICK_GROUPS
 
 SECONDS = 60
 DYNAMIC = (2, 3)
-"""Sources of settings that are changed while a broker runs: its own and those of all."""
+"""Sources of dynamic settings: the broker's own, and those of all brokers."""
 Dynamic = list[tuple[str, str | None]]
 
 
 class SharedKafka:
-    """One broker per set of settings, in folders of `folder`; all end with the context."""
+    """Brokers of Apache Kafka, one per set of settings, below `folder`. They stop with the context."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -37,7 +37,7 @@ class SharedKafka:
         self._started = 0
 
     def cleared(self, settings: Mapping[str, str]) -> ApacheKafka:
-        """A broker with these settings, as good as new."""
+        """Return a cleared broker with these settings, started if there is none."""
         key = frozenset({**QUICK_GROUPS, **settings}.items())
         if key in self._brokers:
             kafka, dynamic = self._brokers[key]
@@ -61,7 +61,7 @@ class SharedKafka:
 
 
 async def _clear(bootstrap: str) -> Dynamic | None:
-    """Delete all groups and topics; what is dynamic in the settings then. None: something stays."""
+    """Delete all groups and topics. Return the dynamic settings, or None if a group remains."""
     async with asyncio.timeout(SECONDS), Client(bootstrap) as client:
         admin = Admin(client)
         try:

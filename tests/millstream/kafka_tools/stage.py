@@ -1,12 +1,14 @@
 """Playing a transcript: its steps one after the other, against a broker.
 
-& file NAME                     a file of the lines of stdin below it
-& produce TOPIC:PARTITION VALUE…    records, each with the timestamp 1000, 2000, …
-& join GROUP TOPIC CLIENT [PROTOCOL [INSTANCE]]    a member that stays until it leaves
-& leave CLIENT
-& commit GROUP TOPIC:PARTITION OFFSET
-& transaction ID TOPIC:PARTITION VALUE…     one that is open until it is ended
-& end-transaction ID
+A transcript may contain these directions:
+
+    & file NAME                     write a file of the lines of stdin below
+    & produce TOPIC:PARTITION VALUE…    append records with the timestamps 1000, 2000, …
+    & join GROUP TOPIC CLIENT [PROTOCOL [INSTANCE]]    start a member
+    & leave CLIENT                  stop the member
+    & commit GROUP TOPIC:PARTITION OFFSET
+    & transaction ID TOPIC:PARTITION VALUE…     begin a transaction, and write to it
+    & end-transaction ID            commit the transaction
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ from tests.support.waiting import wait_for
 BOOTSTRAP = "localhost:9092"
 """The broker's address in transcripts."""
 DATA = "/data"
-"""Its log folder there."""
+"""The broker's log directory in transcripts."""
 
 
 class Stage:
-    """A folder for files, a broker, and who plays."""
+    """A broker with a player of transcripts, and the folder of their files."""
 
     def __init__(self, folder: Path, where: Surroundings, player: Player) -> None:
         self.folder = folder
@@ -49,7 +51,7 @@ class Stage:
         }
 
     def play(self, transcript: Transcript) -> Transcript:
-        """The transcript with the answers that come."""
+        """Play the transcript. Return it with the answers of this player."""
         try:
             return Transcript(
                 transcript.path, transcript.head, [self._step(step) for step in transcript.steps]

@@ -1,4 +1,4 @@
-"""What Java's console producer writes ours reads, and the other way round, in every format."""
+"""Exchange of records between Java's console tools and ours, in every format."""
 
 from __future__ import annotations
 

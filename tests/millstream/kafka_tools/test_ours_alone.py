@@ -1,4 +1,4 @@
-"""What the Java tools have no answer for: options of former days, files that are none, older brokers."""
+"""Tests without a Java counterpart: former options, missing files, older brokers."""
 
 from __future__ import annotations
 

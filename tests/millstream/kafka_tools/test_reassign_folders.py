@@ -1,4 +1,4 @@
-"""kafka-reassign-partitions moves replicas between log folders (KIP-113), on a broker that has two."""
+"""kafka-reassign-partitions moves replicas between log directories (KIP-113) of a broker with two."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def moves(tmp_path: Path, folders: list[Path]) -> Path:
 
 
 def where(tmp_path: Path) -> list[Path]:
-    """The folder of each partition. Its files are made behind the answer to whoever creates the topic."""
+    """Return the log directory of each partition. A broker creates the files after its response."""
     wait_for(lambda: len(list(tmp_path.glob("*/t-[01]"))) == 2)
     return [next(tmp_path.glob(f"*/t-{number}")).parent for number in range(2)]
 

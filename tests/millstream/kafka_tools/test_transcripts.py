@@ -32,7 +32,7 @@ OWN_BROKER = {
     "log-dirs",  # shows every partition of the broker
     "transactions",  # shows producers' ids, which go on
 }
-"""Transcripts that tell more of a broker than can be cleared."""
+"""Transcripts that show state of a broker that cannot be cleared."""
 
 each = pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
 
@@ -61,7 +61,7 @@ def shared_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedKaf
 
 @pytest.fixture
 def kafka(path: Path, shared_kafka: SharedKafka, tmp_path: Path) -> Iterator[ApacheKafka]:
-    """Apache Kafka as a transcript needs it."""
+    """A broker of Apache Kafka for the transcript: its own, or a shared one."""
     settings = read(path).settings
     if path.stem in OWN_BROKER:
         with ApacheKafka(tmp_path / "kafka", settings) as alone:
@@ -135,7 +135,7 @@ def test_ours_on_apache_kafka(
 
 
 of_kafka_alone = pytest.mark.parametrize("path", paths(FOLDER / "apache-kafka"), ids=lambda path: path.stem)
-"""Transcripts of what logd has none of."""
+"""Transcripts of features that logd does not have."""
 
 
 @deep

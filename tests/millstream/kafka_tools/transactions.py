@@ -6,14 +6,14 @@ from confluent_kafka import Producer
 
 
 class Transactions:
-    """By their transactional ids."""
+    """Open transactions by their transactional ids."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._open: dict[str, Producer] = {}
 
     def begin(self, name: str, partition: str, *values: str) -> None:
-        """Begin one, and write to a partition."""
+        """Begin a transaction, and write to a partition."""
         topic, _, number = partition.partition(":")
         producer = Producer({"bootstrap.servers": self._bootstrap, "transactional.id": name})
         producer.init_transactions()
@@ -24,7 +24,7 @@ class Transactions:
         self._open[name] = producer
 
     def end(self, name: str) -> None:
-        """Commit it."""
+        """Commit the transaction."""
         self._open.pop(name).commit_transaction()
 
     def close(self) -> None:

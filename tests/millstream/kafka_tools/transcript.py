@@ -12,7 +12,7 @@
     ~ …                                 all of these once more, where Apache Kafka's broker has other words;
                                         a ~ alone where nothing comes of it there
 
-A line that ends with spaces has a ¶ behind them.
+A line that ends with spaces has a ¶ after them.
 
 The golden files are what the Java tools print, sorted where these print a map in the order of a HashMap.
 With `REWRITE=1` the test that runs the Java tools writes the answers that differ in more than order.
@@ -30,19 +30,19 @@ FOLDER = Path(__file__).parent / "transcripts"
 MARKS = "%#&$<!?|~"
 SEPARATORS = re.compile(r"[\s,()\[\]{}]+")
 END = "¶"
-"""Behind a line that ends with spaces."""
+"""The mark after a line that ends with spaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a tool ended."""
+    """The exit status and output of a tool."""
 
     status: int
     stdout: str
     stderr: str
 
     def lines(self) -> Iterator[str]:
-        """As they stand in a transcript."""
+        """Yield the output as lines of a transcript."""
         for line in self.stdout.splitlines():
             shown = _shown(line)
             yield shown if shown and shown[0] not in MARKS else f"| {shown}".rstrip()
@@ -58,7 +58,7 @@ def _shown(line: str) -> str:
 
 @dataclass(slots=True)
 class Step:
-    """A line that something is done by."""
+    """A line that runs a tool or a direction, with its answer."""
 
     mark: str
     """`$` for a tool, `&` for a direction."""
@@ -68,14 +68,14 @@ class Step:
     stdin: list[str] = field(default_factory=list)
     answer: list[str] = field(default_factory=list)
     on_kafka: list[str] | None = None
-    """The answer where the broker is Apache Kafka's, if that is another."""
+    """The answer on Apache Kafka's broker, or None if it is the same."""
 
     def answer_of(self, *, of_kafka: bool) -> list[str]:
         """Return the lines that the tool prints against Apache Kafka's broker, or against logd."""
         return self.on_kafka if of_kafka and self.on_kafka is not None else self.answer
 
     def lines(self) -> Iterator[str]:
-        """All of it, as it stands in the transcript."""
+        """Yield the step as lines of the transcript."""
         yield from self.before
         yield f"{self.mark} {self.text}"
         yield from (f"< {line}" for line in self.stdin)
@@ -86,7 +86,7 @@ class Step:
 
 @dataclass(slots=True)
 class Transcript:
-    """A file of them."""
+    """A transcript: the head of its file, and its steps."""
 
     path: Path
     head: list[str]
@@ -94,12 +94,12 @@ class Transcript:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Those of the broker."""
+        """The broker's settings."""
         pairs = (line.removeprefix("% ").partition("=") for line in self.head if "=" in line)
         return {key: value for key, _, value in pairs}
 
     def answers(self, *, of_kafka: bool) -> list[str]:
-        """What is asked, with what is answered by a broker of Apache Kafka or by logd."""
+        """Return the steps with their answers, on a broker of Apache Kafka or on logd."""
         lines: list[str] = []
         for step in self.steps:
             lines += [f"{step.mark} {step.text}", *step.answer_of(of_kafka=of_kafka)]
@@ -122,7 +122,7 @@ class Transcript:
                 step.answer = before.answer
 
     def text(self) -> str:
-        """The file's content."""
+        """Return the content of the file."""
         return "\n".join([*self.head, *(line for step in self.steps for line in step.lines()), ""])
 
 
@@ -132,7 +132,7 @@ def in_any_order(lines: Sequence[str]) -> list[list[str]]:
 
 
 def read(path: Path) -> Transcript:
-    """A transcript from its file."""
+    """Read a transcript."""
     transcript = Transcript(path, [], [])
     before: list[str] = []
     for line in path.read_text().splitlines():
@@ -155,5 +155,5 @@ def read(path: Path) -> Transcript:
 
 
 def paths(folder: Path = FOLDER) -> Sequence[Path]:
-    """All transcripts of a folder."""
+    """Return the transcripts of a folder."""
     return sorted(folder.glob("*.txt"))
