@@ -84,7 +84,7 @@ SECONDS = {
     "logd/broker/cluster/test_strays.py": 10,
     "logd/broker/test_broker_settings.py": 10,
     "logd/broker/test_compaction.py": 10,
-    "logd/broker/test_journal_folder.py": 10,
+    "logd/broker/test_journal_directory.py": 10,
     "logd/broker/test_log_dirs.py": 10,
     "logd/broker/test_log_dirs_moves.py": 10,
     "kafka_client/test_produce_lists.py": 10,
