@@ -26,7 +26,7 @@ from kafka_client.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from tests.kafka_client.fake_broker import TOPIC_ID, Asked, FakeBroker
+from tests.kafka_client.fake_broker import TOPIC_ID, FakeBroker, ReceivedRequest
 
 
 class EpochLog:
@@ -71,50 +71,52 @@ class EpochLog:
             return ErrorCode.NONE
         return ErrorCode.FENCED_LEADER_EPOCH if current_epoch < self.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    async def _fetch(self, asked: Asked) -> Message:
-        wanted = asked.message.topics[0].partitions[0]
+    async def _fetch(self, request: ReceivedRequest) -> Message:
+        partition = request.message.topics[0].partitions[0]
         answer = PartitionData(partition_index=0, high_watermark=len(self.records), records=b"")
-        answer.error_code = self._error(wanted.current_leader_epoch)
-        epoch, end = self.end_of(wanted.last_fetched_epoch)
+        answer.error_code = self._error(partition.current_leader_epoch)
+        epoch, end = self.end_of(partition.last_fetched_epoch)
         if answer.error_code:
             pass
-        elif self.compares and wanted.last_fetched_epoch >= 0 and end < 0:
+        elif self.compares and partition.last_fetched_epoch >= 0 and end < 0:
             answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
         elif (
-            self.compares and epoch >= 0 and (epoch < wanted.last_fetched_epoch or end < wanted.fetch_offset)
+            self.compares
+            and epoch >= 0
+            and (epoch < partition.last_fetched_epoch or end < partition.fetch_offset)
         ):
             answer.diverging_epoch = Diverging(epoch=epoch, end_offset=end)
-        elif wanted.fetch_offset > len(self.records):
+        elif partition.fetch_offset > len(self.records):
             answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
-        elif wanted.fetch_offset == len(self.records):
+        elif partition.fetch_offset == len(self.records):
             await asyncio.sleep(0.005)
         else:
-            answer.records = self._batches(wanted.fetch_offset)
+            answer.records = self._batches(partition.fetch_offset)
         topic = FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=[answer])
         return FetchResponse(responses=[topic])
 
     def _batches(self, first: int) -> bytes:
-        found = b""
+        batches = b""
         for offset, (epoch, value) in list(enumerate(self.records))[first:]:
             batch = bytearray(build_batch([(0, None, value, ())]))
             assign_offset(batch, offset, epoch)
-            found += batch
-        return found
+            batches += batch
+        return batches
 
-    def _list_offsets(self, asked: Asked) -> Message:
-        wanted = asked.message.topics[0].partitions[0].timestamp
-        found: dict[str, Any] = {
-            "offset": 0 if wanted == -2 else len(self.records),
+    def _list_offsets(self, request: ReceivedRequest) -> Message:
+        timestamp = request.message.topics[0].partitions[0].timestamp
+        answer: dict[str, Any] = {
+            "offset": 0 if timestamp == -2 else len(self.records),
             "leader_epoch": self.epoch,
         }
-        partition = ListOffsetsPartitionResponse(partition_index=0, **found)
+        partition = ListOffsetsPartitionResponse(partition_index=0, **answer)
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[partition])])
 
-    def _epoch_end(self, asked: Asked) -> Message:
-        wanted = asked.message.topics[0].partitions[0]
-        answer = EpochEndOffset(partition=0, error_code=self._error(wanted.current_leader_epoch))
+    def _epoch_end(self, request: ReceivedRequest) -> Message:
+        partition = request.message.topics[0].partitions[0]
+        answer = EpochEndOffset(partition=0, error_code=self._error(partition.current_leader_epoch))
         if not answer.error_code:
-            answer.leader_epoch, answer.end_offset = self.end_of(wanted.leader_epoch)
+            answer.leader_epoch, answer.end_offset = self.end_of(partition.leader_epoch)
         return OffsetForLeaderEpochResponse(
             topics=[OffsetForLeaderTopicResult(topic="t", partitions=[answer])]
         )

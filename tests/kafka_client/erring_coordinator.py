@@ -12,7 +12,7 @@ from typing import Any
 from kafka_client.errors import ErrorCode
 from kafka_client.wire import ApiKey
 from kafka_client.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from tests.kafka_client.fake_broker import Asked, FakeBroker
+from tests.kafka_client.fake_broker import FakeBroker, ReceivedRequest
 from tests.kafka_client.fake_coordinator import FakeCoordinator
 
 REQUESTS = {
@@ -42,12 +42,12 @@ class ErringCoordinator:
             broker.on(key, self._dispatch)
         broker.on(ApiKey.FIND_COORDINATOR, self._find)
 
-    def _dispatch(self, asked: Asked) -> Any:
-        if asked.api_key == ApiKey.ADD_PARTITIONS_TO_TXN:
-            name = asked.message.v3_and_below_transactional_id
+    def _dispatch(self, request: ReceivedRequest) -> Any:
+        if request.api_key == ApiKey.ADD_PARTITIONS_TO_TXN:
+            name = request.message.v3_and_below_transactional_id
         else:
-            name = asked.message.transactional_id
-        return self._coordinator(name).scripts[ApiKey(asked.api_key)](asked)
+            name = request.message.transactional_id
+        return self._coordinator(name).scripts[ApiKey(request.api_key)](request)
 
     def _coordinator(self, name: str) -> FakeCoordinator:
         if name not in self.coordinators:
@@ -57,17 +57,17 @@ class ErringCoordinator:
                 made.refuse(key, ErrorCode(int(code)))
         return self.coordinators[name]
 
-    def _find(self, asked: Asked) -> FindCoordinatorResponse:
+    def _find(self, request: ReceivedRequest) -> FindCoordinatorResponse:
         """Answer with the scripted error at the first look-up of a name, and with this broker after it."""
-        message = asked.message
-        names = message.coordinator_keys if asked.version >= 4 else [message.key]
-        found = []
+        message = request.message
+        names = message.coordinator_keys if request.version >= 4 else [message.key]
+        coordinators = []
         for name in names:
-            _, request, code = name.split("/")
+            _, api, code = name.split("/")
             what = _KEY_TYPES[message.key_type]
             count = self._lookups[name, what] = self._lookups.get((name, what), 0) + 1
-            fails = request == what and count == 1
-            found.append(
+            fails = api == what and count == 1
+            coordinators.append(
                 Coordinator(
                     key=name,
                     node_id=self._broker.node_id,
@@ -76,9 +76,9 @@ class ErringCoordinator:
                     error_code=ErrorCode(int(code)) if fails else ErrorCode.NONE,
                 )
             )
-        first = found[0]
+        first = coordinators[0]
         return FindCoordinatorResponse(
-            coordinators=found,
+            coordinators=coordinators,
             error_code=first.error_code,
             node_id=first.node_id,
             host=first.host,

@@ -4,9 +4,9 @@
         broker.on(ApiKey.HEARTBEAT, lambda asked: HeartbeatResponse(error_code=27))
         async with Client(broker.bootstrap) as client: ...
 
-A script gets an `Asked` and gives a response message, whole frames as bytes, or one of CUT (close the
-connection) and SILENCE (no answer); it may be async. A list of scripts is used up one by one, its last
-stays. ApiVersions, Metadata, FindCoordinator and InitProducerId are answered unless scripted.
+A script gets a `ReceivedRequest`, and may be async. It returns a response message, whole frames as bytes, CUT
+(close the connection) or SILENCE (no answer). Of a list of scripts each answers one request, and the last one
+all later ones. ApiVersions, Metadata, FindCoordinator and InitProducerId are answered unless scripted.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ SERVED = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """A request as the broker received it."""
 
     api_key: int
@@ -85,7 +85,7 @@ class Asked:
         return b"".join(chunk for chunk in chunks if isinstance(chunk, bytes))
 
 
-Script = Callable[[Asked], Any]
+Script = Callable[[ReceivedRequest], Any]
 
 
 class FakeBroker:
@@ -103,7 +103,7 @@ class FakeBroker:
         """Topic → partition → leader epoch, where the broker reports one."""
         self.topic_ids: dict[str, bytes] = {}
         """Topic → id, where it is not TOPIC_ID."""
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.connections = 0
         self.tls: ssl.SSLContext | None = None
         self._scripts: dict[int, list[Script]] = defaultdict(list)
@@ -118,7 +118,7 @@ class FakeBroker:
         self._scripts[api_key] = list(scripts)
 
     def count(self, api_key: ApiKey) -> int:
-        return sum(asked.api_key == api_key for asked in self.asked)
+        return sum(request.api_key == api_key for request in self.requests)
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self.tls)
@@ -166,37 +166,37 @@ class FakeBroker:
             message: Any = decode_produce_request(data, header.version, header.body)
         else:
             message = decode(request_class(header.api_key), header.version, data, header.body)
-        asked = Asked(header.api_key, header.version, header.correlation_id, message)
-        self.asked.append(asked)
+        request = ReceivedRequest(header.api_key, header.version, header.correlation_id, message)
+        self.requests.append(request)
         scripts = self._scripts[header.api_key]
         script = scripts.pop(0) if len(scripts) > 1 else scripts[0] if scripts else self._by_itself
-        given = script(asked)
-        if inspect.isawaitable(given):
-            given = await given
-        if given == SILENCE:
+        answer = script(request)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer == SILENCE:
             return None
-        if isinstance(given, Message):
-            return encode_response(given, header.version, header.correlation_id)
-        return given
+        if isinstance(answer, Message):
+            return encode_response(answer, header.version, header.correlation_id)
+        return answer
 
-    def _by_itself(self, asked: Asked) -> Message:
-        if asked.api_key == ApiKey.API_VERSIONS:
+    def _by_itself(self, request: ReceivedRequest) -> Message:
+        if request.api_key == ApiKey.API_VERSIONS:
             return ApiVersionsResponse(api_keys=self._ranges())
-        if asked.api_key == ApiKey.METADATA:
-            return self.metadata(asked)
-        if asked.api_key == ApiKey.FIND_COORDINATOR:
+        if request.api_key == ApiKey.METADATA:
+            return self.metadata(request)
+        if request.api_key == ApiKey.FIND_COORDINATOR:
             here: dict[str, Any] = {"node_id": self.node_id, "host": "127.0.0.1", "port": self.port}
             return FindCoordinatorResponse(coordinators=[Coordinator(**here)], **here)
-        if asked.api_key == ApiKey.INIT_PRODUCER_ID:
+        if request.api_key == ApiKey.INIT_PRODUCER_ID:
             return InitProducerIdResponse(producer_id=77, producer_epoch=0)
-        raise AssertionError(f"no script for {asked}")
+        raise AssertionError(f"no script for {request}")
 
     def _ranges(self) -> list[ApiVersion]:
         ranges = self.served.items()
         return [ApiVersion(api_key=k, min_version=a, max_version=b) for k, (a, b) in ranges]
 
-    def metadata(self, asked: Asked) -> MetadataResponse:
-        named = asked.message.topics
+    def metadata(self, request: ReceivedRequest) -> MetadataResponse:
+        named = request.message.topics
         names = list(self.topics) if named is None else [topic.name for topic in named]
         return MetadataResponse(
             brokers=[

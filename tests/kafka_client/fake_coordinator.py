@@ -30,7 +30,7 @@ from kafka_client.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from tests.kafka_client.fake_broker import CUT, Asked, FakeBroker, Script
+from tests.kafka_client.fake_broker import CUT, FakeBroker, ReceivedRequest, Script
 from tests.kafka_client.fake_log import FakeLog
 from tests.kafka_client.running import QUICK
 
@@ -102,16 +102,16 @@ class FakeCoordinator:
         """Carry out the next request, but cut the connection before the answer."""
         self._faults[key].append(CUT)
 
-    def _fault(self, asked: Asked, what: str) -> ErrorCode | str:
-        faults = self._faults[ApiKey(asked.api_key)]
+    def _fault(self, request: ReceivedRequest, what: str) -> ErrorCode | str:
+        faults = self._faults[ApiKey(request.api_key)]
         fault = faults.pop(0) if faults else ErrorCode.NONE
         told = ""
         if fault != ErrorCode.NONE:
             told = " → lost" if fault == CUT else f" → {ErrorCode(int(fault)).name}"
-        self.steps.append(f"{NAMES[ApiKey(asked.api_key)]} {what}".rstrip() + told)
+        self.steps.append(f"{NAMES[ApiKey(request.api_key)]} {what}".rstrip() + told)
         return fault
 
-    def _versions(self, asked: Asked) -> ApiVersionsResponse:
+    def _versions(self, request: ReceivedRequest) -> ApiVersionsResponse:
         ranges = self.broker.served.items()
         return ApiVersionsResponse(
             api_keys=[ApiVersion(api_key=k, min_version=a, max_version=b) for k, (a, b) in ranges],
@@ -123,9 +123,9 @@ class FakeCoordinator:
             ],
         )
 
-    def _init(self, asked: Asked) -> Any:
-        given = asked.message.producer_epoch
-        fault = self._fault(asked, f"at {given}" if given >= 0 else "")
+    def _init(self, request: ReceivedRequest) -> Any:
+        given = request.message.producer_epoch
+        fault = self._fault(request, f"at {given}" if given >= 0 else "")
         if fault not in (ErrorCode.NONE, CUT):
             return InitProducerIdResponse(error_code=fault, producer_epoch=-1)
         if given < 0 or given == self.epoch:
@@ -139,10 +139,10 @@ class FakeCoordinator:
         self._open.clear()
         self._open_offsets.clear()
 
-    def _add(self, asked: Asked) -> Any:
-        topics = asked.message.v3_and_below_topics
+    def _add(self, request: ReceivedRequest) -> Any:
+        topics = request.message.v3_and_below_topics
         partitions = [p for topic in topics for p in topic.partitions]
-        fault = self._fault(asked, " ".join(map(str, sorted(partitions))))
+        fault = self._fault(request, " ".join(map(str, sorted(partitions))))
         if fault == CUT:
             return CUT
         return AddPartitionsToTxnResponse(
@@ -158,13 +158,13 @@ class FakeCoordinator:
             ]
         )
 
-    def _add_offsets(self, asked: Asked) -> Any:
-        fault = self._fault(asked, asked.message.group_id)
+    def _add_offsets(self, request: ReceivedRequest) -> Any:
+        fault = self._fault(request, request.message.group_id)
         return CUT if fault == CUT else AddOffsetsToTxnResponse(error_code=fault)
 
-    def _commit_offsets(self, asked: Asked) -> Any:
-        message = asked.message
-        fault = self._fault(asked, f"{message.group_id} {message.generation_id}")
+    def _commit_offsets(self, request: ReceivedRequest) -> Any:
+        message = request.message
+        fault = self._fault(request, f"{message.group_id} {message.generation_id}")
         if fault in (ErrorCode.NONE, CUT):
             for topic in message.topics:
                 for p in topic.partitions:
@@ -184,14 +184,14 @@ class FakeCoordinator:
             ]
         )
 
-    def produce(self, asked: Asked) -> Any:
-        assert asked.version >= 12 if self.version >= 2 else asked.version <= 11
-        assert asked.message.transactional_id == self.transactional_id
-        batches = [(p, batch) for _, partitions in asked.message.topics for p, batch in partitions]
+    def produce(self, request: ReceivedRequest) -> Any:
+        assert request.version >= 12 if self.version >= 2 else request.version <= 11
+        assert request.message.transactional_id == self.transactional_id
+        batches = [(p, batch) for _, partitions in request.message.topics for p, batch in partitions]
         told = " ".join(f"{p}@{read_header(batch).producer_epoch}" for p, batch in sorted(batches))
-        fault = self._fault(asked, told)
+        fault = self._fault(request, told)
         if fault not in (ErrorCode.NONE, CUT):
-            return asked.produced(*((p, int(fault), -1) for p, _ in batches))
+            return request.produced(*((p, int(fault), -1) for p, _ in batches))
         results = []
         for p, batch in batches:
             header = read_header(batch)
@@ -201,17 +201,17 @@ class FakeCoordinator:
             if len(self._logs[p].values) > known:
                 self._open[p] += [record[3] for record in decode_records(batch)]
             results.append((p, code, offset))
-        return CUT if fault == CUT else asked.produced(*results)
+        return CUT if fault == CUT else request.produced(*results)
 
-    async def _end(self, asked: Asked) -> Any:
-        assert asked.version == 5 if self.version >= 2 else asked.version < 5
-        return await self.end_of_any_version(asked)
+    async def _end(self, request: ReceivedRequest) -> Any:
+        assert request.version == 5 if self.version >= 2 else request.version < 5
+        return await self.end_of_any_version(request)
 
-    async def end_of_any_version(self, asked: Asked) -> Any:
+    async def end_of_any_version(self, request: ReceivedRequest) -> Any:
         """Answer EndTxn by the rules of its own version, without regard to the cluster's."""
-        commit, epoch = asked.message.committed, asked.message.producer_epoch
-        bumps = asked.version >= 5
-        fault = self._fault(asked, f"{'commit' if commit else 'abort'} at {epoch}")
+        commit, epoch = request.message.committed, request.message.producer_epoch
+        bumps = request.version >= 5
+        fault = self._fault(request, f"{'commit' if commit else 'abort'} at {epoch}")
         if commit in self.ends:
             await self.ends[commit].wait()
         if fault not in (ErrorCode.NONE, CUT):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_client.errors import ErrorCode
 from kafka_client.records import check_crc, decode_records, read_header
-from tests.kafka_client.fake_broker import Asked
+from tests.kafka_client.fake_broker import ReceivedRequest
 
 REMEMBERED = 5
 
@@ -44,10 +44,10 @@ class FakeLog:
         return ErrorCode.NONE, base
 
 
-def append_all(logs: dict[int, FakeLog], asked: Asked) -> bytes:
+def append_all(logs: dict[int, FakeLog], request: ReceivedRequest) -> bytes:
     """Append a Produce request's batches and answer it."""
     results = []
-    for _, partitions in asked.message.topics:
+    for _, partitions in request.message.topics:
         for number, batch in partitions:
             results.append((number, *logs.setdefault(number, FakeLog()).append(batch)))
-    return asked.produced(*results)
+    return request.produced(*results)

@@ -25,7 +25,7 @@ from kafka_client.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from tests.kafka_client.fake_broker import TOPIC_ID, Asked, FakeBroker
+from tests.kafka_client.fake_broker import TOPIC_ID, FakeBroker, ReceivedRequest
 from tests.kafka_client.running import QUICK, run
 
 Key = tuple[Topic, int]
@@ -106,14 +106,14 @@ class SessionBroker:
     def _closes(said: Said) -> bool:
         return said.epoch == -1 and said.session_id != 0
 
-    async def _fetch(self, asked: Asked) -> Any:
-        message, named = asked.message, {}
+    async def _fetch(self, request: ReceivedRequest) -> Any:
+        message, named = request.message, {}
         for topic in message.topics:
-            key: Topic = topic.topic_id if asked.version >= TOPIC_IDS else topic.topic
+            key: Topic = topic.topic_id if request.version >= TOPIC_IDS else topic.topic
             for p in topic.partitions:
                 named[key, p.partition] = p.fetch_offset
         forgotten: list[Key] = [
-            (topic.topic_id if asked.version >= TOPIC_IDS else topic.topic, p)
+            (topic.topic_id if request.version >= TOPIC_IDS else topic.topic, p)
             for topic in message.forgotten_topics_data
             for p in topic.partitions
         ]
@@ -122,42 +122,42 @@ class SessionBroker:
             message.session_epoch,
             {p: offset for (_, p), offset in named.items()},
             [p for _, p in forgotten],
-            asked.version,
+            request.version,
             message.rack_id,
         )
         self.requests.append(said)
         if self._closes(said):
             self.closed.append(said.session_id)
             self.sessions.pop(said.session_id, None)
-            return self._answer(asked, {}, 0)
+            return self._answer(request, {}, 0)
         if self.failures:
             failure = self.failures.pop(0)
-            return failure if isinstance(failure, str | bytes) else self._answer(asked, {}, 0, failure)
+            return failure if isinstance(failure, str | bytes) else self._answer(request, {}, 0, failure)
         if said.epoch <= 0:
-            return await self._fetch_all(asked, said, named)
+            return await self._fetch_all(request, said, named)
         session = self.sessions.get(said.session_id)
         if session is None:
-            return self._answer(asked, {}, 0, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            return self._answer(request, {}, 0, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if said.epoch != session.epoch:
-            return self._answer(asked, {}, 0, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            return self._answer(request, {}, 0, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         session.epoch += 1
         session.offsets.update(named)
         for gone in forgotten:
             del session.offsets[gone]
             session.told.pop(gone, None)
         answers = await self._wait(session.offsets, session.told)
-        return self._answer(asked, answers, said.session_id)
+        return self._answer(request, answers, said.session_id)
 
-    async def _fetch_all(self, asked: Asked, said: Said, named: dict[Key, int]) -> bytes:
+    async def _fetch_all(self, request: ReceivedRequest, said: Said, named: dict[Key, int]) -> bytes:
         self.sessions.pop(said.session_id, None)
         if not self.keeps or said.epoch < 0:
             await self._wait(named, {key: self._end(key) for key in named})
-            return self._answer(asked, {key: self._look(key, at) for key, at in named.items()}, 0)
+            return self._answer(request, {key: self._look(key, at) for key, at in named.items()}, 0)
         session_id = next(self._ids)
         session = self.sessions[session_id] = Session(offsets=dict(named))
         answers = {key: self._look(key, at) for key, at in named.items()}
         session.told = {key: fetched.high_watermark for key, fetched in answers.items()}
-        return self._answer(asked, answers, session_id)
+        return self._answer(request, answers, session_id)
 
     async def _wait(self, offsets: dict[Key, int], told: dict[Key, int]) -> dict[Key, PartitionFetched[Any]]:
         """Return the partitions with records, errors or a new high watermark; wait 20 ms for the first."""
@@ -203,27 +203,31 @@ class SessionBroker:
         return PartitionFetched(partition, 0, end, end, 0, records)
 
     def _answer(
-        self, asked: Asked, answers: dict[Key, PartitionFetched[Any]], session_id: int, error_code: int = 0
+        self,
+        request: ReceivedRequest,
+        answers: dict[Key, PartitionFetched[Any]],
+        session_id: int,
+        error_code: int = 0,
     ) -> bytes:
         topics: dict[Topic, list[PartitionFetched[Any]]] = {}
         for (topic, _), fetched in answers.items():
             topics.setdefault(topic, []).append(fetched)
         chunks = encode_fetch_response(
             list(topics.items()),
-            asked.version,
-            asked.correlation_id,
+            request.version,
+            request.correlation_id,
             error_code=error_code,
             session_id=session_id,
         )
         return b"".join(chunk for chunk in chunks if isinstance(chunk, bytes))
 
-    def _list_offsets(self, asked: Asked) -> ListOffsetsResponse:
+    def _list_offsets(self, request: ReceivedRequest) -> ListOffsetsResponse:
         found = [
             ListOffsetsPartitionResponse(
                 partition_index=p.partition_index,
                 offset=0 if p.timestamp == -2 else self._end((self.topic, p.partition_index)),
             )
-            for p in asked.message.topics[0].partitions
+            for p in request.message.topics[0].partitions
         ]
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=self.topic, partitions=found)])
 

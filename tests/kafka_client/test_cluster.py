@@ -14,7 +14,7 @@ from kafka_client.wire.messages.describe_cluster import DescribeClusterRequest, 
 from kafka_client.wire.messages.find_coordinator import FindCoordinatorResponse
 from kafka_client.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafka_client.wire.messages.metadata import MetadataResponse
-from tests.kafka_client.fake_broker import CUT, SILENCE, Asked, FakeBroker
+from tests.kafka_client.fake_broker import CUT, SILENCE, FakeBroker, ReceivedRequest
 from tests.kafka_client.running import QUICK, run
 from tests.support.ports import free_port
 from tests.support.waiting import until
@@ -100,9 +100,9 @@ async def test_a_topic_that_appears_while_it_is_waited_for_is_found() -> None:
         Client(broker.bootstrap, **{**QUICK, "missing_topic_wait_ms": 10_000}) as client,
     ):
 
-        def appear(asked: Asked) -> MetadataResponse:
+        def appear(request: ReceivedRequest) -> MetadataResponse:
             broker.topics["new"] = {0: 1}
-            return broker.metadata(asked)
+            return broker.metadata(request)
 
         broker.on(ApiKey.METADATA, broker.metadata, broker.metadata, appear)
         assert (await client.topic("new")).partition_count == 1
@@ -127,9 +127,9 @@ async def test_a_broker_that_knows_only_old_api_versions_is_asked_in_their_form(
         api_keys=[ApiVersion(api_key=18, min_version=0, max_version=0)],
     )
 
-    def old(asked: Asked) -> object:
+    def old(request: ReceivedRequest) -> object:
         # A broker answers a version it does not know in the form of version 0.
-        body = asked.correlation_id.to_bytes(4, "big") + encode(refused, 0)
+        body = request.correlation_id.to_bytes(4, "big") + encode(refused, 0)
         return len(body).to_bytes(4, "big") + body
 
     async with FakeBroker() as broker:
@@ -137,8 +137,8 @@ async def test_a_broker_that_knows_only_old_api_versions_is_asked_in_their_form(
         broker.on(ApiKey.API_VERSIONS, old, broker._by_itself)
         async with Client(broker.bootstrap) as client:
             await client.topic("t")
-        assert [a.version for a in broker.asked if a.api_key == ApiKey.API_VERSIONS] == [3, 0]
-        assert {a.version for a in broker.asked if a.api_key == ApiKey.METADATA} == {5}
+        assert [a.version for a in broker.requests if a.api_key == ApiKey.API_VERSIONS] == [3, 0]
+        assert {a.version for a in broker.requests if a.api_key == ApiKey.METADATA} == {5}
 
 
 async def test_an_api_the_broker_lacks_is_named_with_both_ranges() -> None:
@@ -154,8 +154,8 @@ async def test_a_request_is_sent_at_the_highest_version_both_know() -> None:
         broker.served[ApiKey.FIND_COORDINATOR] = (0, 3)
         async with Client(broker.bootstrap) as client:
             assert await client.coordinator("g") == 1
-            assert broker.asked[-1].version == 3
-            assert broker.asked[-1].message.key == "g"
+            assert broker.requests[-1].version == 3
+            assert broker.requests[-1].message.key == "g"
 
 
 async def test_a_coordinator_that_loads_is_asked_until_it_is_ready() -> None:

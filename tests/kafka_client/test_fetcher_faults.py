@@ -18,7 +18,7 @@ from kafka_client.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from tests.kafka_client.fake_broker import CUT, Asked, FakeBroker
+from tests.kafka_client.fake_broker import CUT, FakeBroker, ReceivedRequest
 from tests.kafka_client.running import QUICK
 from tests.support.waiting import until
 
@@ -39,23 +39,23 @@ def emptied(offset: int) -> bytes:
     return seal(header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD, count=0), b"")
 
 
-def log_of(count: int, *, per_answer: int = 1) -> Callable[[Asked], Awaitable[bytes]]:
+def log_of(count: int, *, per_answer: int = 1) -> Callable[[ReceivedRequest], Awaitable[bytes]]:
     """Return a Fetch script for `count` single-record batches; at the end it answers empty after 10 ms."""
 
-    async def answer(asked: Asked) -> bytes:
-        offset = asked.message.topics[0].partitions[0].fetch_offset
+    async def answer(request: ReceivedRequest) -> bytes:
+        offset = request.message.topics[0].partitions[0].fetch_offset
         if offset >= count:
             await asyncio.sleep(0.01)
-        return asked.fetched(partition(b"".join(map(one, range(offset, min(offset + per_answer, count))))))
+        return request.fetched(partition(b"".join(map(one, range(offset, min(offset + per_answer, count))))))
 
     return answer
 
 
-def offsets(start: int, end: int) -> Callable[[Asked], ListOffsetsResponse]:
+def offsets(start: int, end: int) -> Callable[[ReceivedRequest], ListOffsetsResponse]:
     """Return a ListOffsets script for a log from `start` to `end`."""
 
-    def answer(asked: Asked) -> ListOffsetsResponse:
-        found = start if asked.message.topics[0].partitions[0].timestamp == -2 else end
+    def answer(request: ReceivedRequest) -> ListOffsetsResponse:
+        found = start if request.message.topics[0].partitions[0].timestamp == -2 else end
         partitions = [ListOffsetsPartitionResponse(partition_index=0, offset=found)]
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=partitions)])
 
@@ -74,22 +74,22 @@ async def read(fetcher: BatchFetcher, count: int) -> list[int]:
 @pytest.mark.parametrize(
     "fault",
     [
-        lambda asked: CUT,
-        lambda asked: (500).to_bytes(4, "big") + asked.correlation_id.to_bytes(4, "big") + b"cut",
-        lambda asked: asked.fetched(partition(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)),
-        lambda asked: asked.fetched(partition(error_code=ErrorCode.UNKNOWN_TOPIC_ID)),
-        lambda asked: asked.fetched(partition(error_code=ErrorCode.FENCED_LEADER_EPOCH)),
-        lambda asked: asked.fetched(partition(error_code=ErrorCode.OFFSET_NOT_AVAILABLE)),
-        lambda asked: asked.fetched(partition(error_code=ErrorCode.KAFKA_STORAGE_ERROR)),
+        lambda request: CUT,
+        lambda request: (500).to_bytes(4, "big") + request.correlation_id.to_bytes(4, "big") + b"cut",
+        lambda request: request.fetched(partition(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)),
+        lambda request: request.fetched(partition(error_code=ErrorCode.UNKNOWN_TOPIC_ID)),
+        lambda request: request.fetched(partition(error_code=ErrorCode.FENCED_LEADER_EPOCH)),
+        lambda request: request.fetched(partition(error_code=ErrorCode.OFFSET_NOT_AVAILABLE)),
+        lambda request: request.fetched(partition(error_code=ErrorCode.KAFKA_STORAGE_ERROR)),
     ],
     ids=["cut", "cut inside", "not leader", "topic id", "fenced epoch", "not available", "storage"],
 )
-async def test_what_mends_is_not_seen(fault: Callable[[Asked], object]) -> None:
+async def test_what_mends_is_not_seen(fault: Callable[[ReceivedRequest], object]) -> None:
     async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
         answer = log_of(6)
 
-        def cut_after(asked: Asked) -> object:
-            given = fault(asked)
+        def cut_after(request: ReceivedRequest) -> object:
+            given = fault(request)
             if isinstance(given, bytes) and given.endswith(b"cut"):
                 asyncio.get_running_loop().call_later(0.01, broker.cut_all)
             return given
@@ -110,7 +110,7 @@ async def test_a_partition_is_followed_to_its_new_leader() -> None:
                 assert await read(fetcher, 3) == [0, 1, 2]
                 old.topics["t"][0] = new.topics["t"][0] = 2
                 moved = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                old.on(ApiKey.FETCH, lambda asked: asked.fetched(partition(error_code=moved)))
+                old.on(ApiKey.FETCH, lambda request: request.fetched(partition(error_code=moved)))
                 assert await read(fetcher, 3) == [3, 4, 5]
 
 
@@ -118,9 +118,9 @@ async def test_an_answer_from_before_a_seek_is_discarded() -> None:
     async with FakeBroker() as broker, Client(broker.bootstrap) as client:
         sought = asyncio.Event()
 
-        async def slow(asked: Asked) -> bytes:
+        async def slow(request: ReceivedRequest) -> bytes:
             await sought.wait()
-            return asked.fetched(partition(one(0, b"stale")))
+            return request.fetched(partition(one(0, b"stale")))
 
         broker.on(ApiKey.FETCH, slow, log_of(100))
         async with BatchFetcher(client) as fetcher:
@@ -162,7 +162,7 @@ async def test_a_paused_partition_waits_and_keeps_its_place() -> None:
 async def test_out_of_range_goes_on_where_the_policy_says(policy: Any, first: int) -> None:
     async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
         out = ErrorCode.OFFSET_OUT_OF_RANGE
-        broker.on(ApiKey.FETCH, lambda asked: asked.fetched(partition(error_code=out)), log_of(30))
+        broker.on(ApiKey.FETCH, lambda request: request.fetched(partition(error_code=out)), log_of(30))
         broker.on(ApiKey.LIST_OFFSETS, offsets(20, 25))
         async with BatchFetcher(client, auto_offset_reset=policy) as fetcher:
             fetcher.add(TP, 7)
@@ -172,7 +172,7 @@ async def test_out_of_range_goes_on_where_the_policy_says(policy: Any, first: in
 async def test_out_of_range_without_a_policy_says_by_how_much() -> None:
     async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
         out = ErrorCode.OFFSET_OUT_OF_RANGE
-        broker.on(ApiKey.FETCH, lambda asked: asked.fetched(partition(error_code=out)), log_of(30))
+        broker.on(ApiKey.FETCH, lambda request: request.fetched(partition(error_code=out)), log_of(30))
         broker.on(ApiKey.LIST_OFFSETS, offsets(20, 25))
         async with BatchFetcher(client) as fetcher:
             fetcher.add(TP, 7)
@@ -191,16 +191,16 @@ async def test_what_does_not_mend_is_raised_once_and_others_go_on() -> None:
         broker.topics["t"][1] = 1
         denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-        async def answer(asked: Asked) -> bytes:
+        async def answer(request: ReceivedRequest) -> bytes:
             results = []
-            for p in asked.message.topics[0].partitions:
+            for p in request.message.topics[0].partitions:
                 if p.partition == 1:
                     results.append(partition(error_code=denied, index=1))
                 elif p.fetch_offset < 3:
                     results.append(partition(one(p.fetch_offset)))
             if not results:
                 await asyncio.sleep(0.01)
-            return asked.fetched(*results)
+            return request.fetched(*results)
 
         broker.on(ApiKey.FETCH, answer)
         async with BatchFetcher(client) as fetcher:
@@ -228,11 +228,11 @@ async def test_a_topic_that_is_not_there_is_named() -> None:
 async def test_a_batch_cut_off_at_the_end_is_left_for_the_next_fetch() -> None:
     async with FakeBroker() as broker, Client(broker.bootstrap) as client:
 
-        async def answer(asked: Asked) -> bytes:
-            offset = asked.message.topics[0].partitions[0].fetch_offset
+        async def answer(request: ReceivedRequest) -> bytes:
+            offset = request.message.topics[0].partitions[0].fetch_offset
             if offset == 0:
-                return asked.fetched(partition(one(0) + one(1)[:-3]))
-            return await log_of(2)(asked)
+                return request.fetched(partition(one(0) + one(1)[:-3]))
+            return await log_of(2)(request)
 
         broker.on(ApiKey.FETCH, answer)
         async with BatchFetcher(client) as fetcher:
@@ -244,12 +244,12 @@ async def test_answers_without_a_record_are_passed_over() -> None:
     """Apache Kafka gives batches that compaction took all records from, one by one here, and at the end."""
     async with FakeBroker() as broker, Client(broker.bootstrap) as client:
 
-        async def answer(asked: Asked) -> bytes:
-            offset = asked.message.topics[0].partitions[0].fetch_offset
+        async def answer(request: ReceivedRequest) -> bytes:
+            offset = request.message.topics[0].partitions[0].fetch_offset
             if offset == 24:
                 await asyncio.sleep(0.01)
-                return asked.fetched(partition())
-            return asked.fetched(partition(one(offset) if offset == 20 else emptied(offset)))
+                return request.fetched(partition())
+            return request.fetched(partition(one(offset) if offset == 20 else emptied(offset)))
 
         broker.on(ApiKey.FETCH, answer)
         async with BatchFetcher(client) as fetcher:
@@ -263,8 +263,8 @@ async def test_answers_without_a_record_are_passed_over() -> None:
 async def test_garbage_in_place_of_an_answer_is_raised() -> None:
     async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
 
-        def garbage(asked: Asked) -> bytes:
-            body = asked.correlation_id.to_bytes(4, "big") + b"\0" * 4 + b"\xff" * 40
+        def garbage(request: ReceivedRequest) -> bytes:
+            body = request.correlation_id.to_bytes(4, "big") + b"\0" * 4 + b"\xff" * 40
             return len(body).to_bytes(4, "big") + body
 
         broker.on(ApiKey.FETCH, garbage)
@@ -283,12 +283,12 @@ async def test_the_buffer_keeps_its_bound() -> None:
         ) as fetcher:
             fetcher.add(TP, 0)
             await until(lambda: fetcher.statistics()["buffered_bytes"] >= 10 * batch)
-            asked = broker.count(ApiKey.FETCH)
+            request = broker.count(ApiKey.FETCH)
             for _ in range(20):
                 await asyncio.sleep(0.001)
-            assert broker.count(ApiKey.FETCH) == asked
+            assert broker.count(ApiKey.FETCH) == request
             assert fetcher.statistics()["buffered_bytes"] <= 11 * batch
-            assert all(a.message.max_bytes <= 10 * batch for a in broker.asked if a.api_key == 1)
+            assert all(a.message.max_bytes <= 10 * batch for a in broker.requests if a.api_key == 1)
             assert await read(fetcher, 500) == list(range(500))
 
 
@@ -297,11 +297,11 @@ async def test_paused_partitions_do_not_starve_the_others() -> None:
         broker.topics["t"] = {0: 1, 1: 1}
         big = 1000
 
-        async def answer(asked: Asked) -> bytes:
-            wanted = asked.message.topics[0].partitions
+        async def answer(request: ReceivedRequest) -> bytes:
+            wanted = request.message.topics[0].partitions
             if all(p.partition == 1 and p.fetch_offset >= 5 for p in wanted):
                 await asyncio.sleep(0.01)
-            return asked.fetched(
+            return request.fetched(
                 *(
                     partition(one(p.fetch_offset, b"x" * big), index=p.partition)
                     for p in wanted
@@ -326,11 +326,11 @@ async def test_a_bounded_fetch_takes_turns() -> None:
     async with FakeBroker() as broker, Client(broker.bootstrap) as client:
         broker.topics["t"] = {0: 1, 1: 1}
 
-        async def answer(asked: Asked) -> bytes:
-            wanted = [p for p in asked.message.topics[0].partitions if p.fetch_offset < 50]
+        async def answer(request: ReceivedRequest) -> bytes:
+            wanted = [p for p in request.message.topics[0].partitions if p.fetch_offset < 50]
             if not wanted:
                 await asyncio.sleep(0.01)
-            return asked.fetched(*(partition(one(p.fetch_offset), index=p.partition) for p in wanted))
+            return request.fetched(*(partition(one(p.fetch_offset), index=p.partition) for p in wanted))
 
         broker.on(ApiKey.FETCH, answer)
         async with BatchFetcher(client) as fetcher:
@@ -358,17 +358,17 @@ async def test_one_fetch_hands_out_a_bounded_part_of_what_is_buffered() -> None:
         many = build_batch([(0, None, b"", ())] * 4_000)
         large = build_batch([(0, None, b"x" * 400_000, ())])
 
-        async def answer(asked: Asked) -> bytes:
-            offset, batches = asked.message.topics[0].partitions[0].fetch_offset, b""
+        async def answer(request: ReceivedRequest) -> bytes:
+            offset, batches = request.message.topics[0].partitions[0].fetch_offset, b""
             if offset:
                 await asyncio.sleep(0.01)
-                return asked.fetched(partition())
+                return request.fetched(partition())
             for batch in [many] * 5 + [large] * 5:
                 placed = bytearray(batch)
                 assign_offset(placed, offset, 0)
                 offset = read_header(placed).next_offset
                 batches += placed
-            return asked.fetched(partition(batches))
+            return request.fetched(partition(batches))
 
         broker.on(ApiKey.FETCH, answer)
         async with BatchFetcher(client) as fetcher:
@@ -387,12 +387,12 @@ async def test_a_quiet_partition_keeps_no_large_response_in_memory() -> None:
     async with FakeBroker() as broker, Client(broker.bootstrap) as client:
         broker.topics["t"] = {0: 1, 1: 1}
 
-        async def answer(asked: Asked) -> bytes:
-            wanted = [p for p in asked.message.topics[0].partitions if p.fetch_offset == 0]
+        async def answer(request: ReceivedRequest) -> bytes:
+            wanted = [p for p in request.message.topics[0].partitions if p.fetch_offset == 0]
             if not wanted:
                 await asyncio.sleep(0.01)
             sizes = {0: 500_000, 1: 10}
-            return asked.fetched(
+            return request.fetched(
                 *(partition(one(0, b"x" * sizes[p.partition]), index=p.partition) for p in wanted)
             )
 

@@ -19,7 +19,7 @@ from kafka_client.wire.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from kafka_client.wire.messages.sync_group import SyncGroupResponse
-from tests.kafka_client.fake_broker import CUT, SILENCE, Asked, FakeBroker
+from tests.kafka_client.fake_broker import CUT, SILENCE, FakeBroker, ReceivedRequest
 from tests.kafka_client.running import QUICK, run
 from tests.support.waiting import until
 
@@ -52,8 +52,8 @@ class Coordinator:
         broker.on(ApiKey.LEAVE_GROUP, lambda _: LeaveGroupResponse())
         broker.on(ApiKey.OFFSET_COMMIT, lambda _: self.committed(0))
 
-    def join(self, asked: Asked) -> JoinGroupResponse:
-        if not asked.message.member_id:
+    def join(self, request: ReceivedRequest) -> JoinGroupResponse:
+        if not request.message.member_id:
             return JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m1")
         self.generation += 1
         return JoinGroupResponse(
@@ -65,8 +65,8 @@ class Coordinator:
             members=[JoinGroupResponseMember(member_id="m1", metadata=b"me")],
         )
 
-    def sync(self, asked: Asked) -> SyncGroupResponse:
-        return SyncGroupResponse(assignment=asked.message.assignments[0].assignment)
+    def sync(self, request: ReceivedRequest) -> SyncGroupResponse:
+        return SyncGroupResponse(assignment=request.message.assignments[0].assignment)
 
     def committed(self, code: int) -> OffsetCommitResponse:
         partitions = [OffsetCommitResponsePartition(partition_index=0, error_code=code)]
@@ -128,7 +128,7 @@ async def test_lost_membership_is_told_and_regained(code: ErrorCode, eager: bool
         at.beat(code)
         await until(lambda: member.generation == 2 and member.is_stable)
         assert at.diary == ["assigned 1", "lost 1", "assigned 2"]
-        ids = [a.message.member_id for a in at.broker.asked if a.api_key == ApiKey.JOIN_GROUP]
+        ids = [a.message.member_id for a in at.broker.requests if a.api_key == ApiKey.JOIN_GROUP]
         again = ["", "m1"] if code == ErrorCode.UNKNOWN_MEMBER_ID else ["m1"]
         assert ids == ["", "m1", *again]
 
@@ -212,7 +212,9 @@ async def test_a_rebalance_signalled_during_on_revoked_makes_no_second_one() -> 
             await member.wait_joined()
             at.broker.on(
                 ApiKey.HEARTBEAT,
-                lambda asked: HeartbeatResponse(error_code=going if asked.message.generation_id == 1 else 0),
+                lambda request: HeartbeatResponse(
+                    error_code=going if request.message.generation_id == 1 else 0
+                ),
             )
             await until(lambda: member.generation == 2 and member.is_stable)
             seen = at.broker.count(ApiKey.HEARTBEAT)
@@ -273,8 +275,8 @@ async def test_a_commit_of_a_generation_that_is_over_says_so_and_rejoins(code: E
     async with coordinator() as at, at.member(heartbeat_interval_ms=10_000) as member:
         await member.wait_joined()
         await member.commit({TP: 5})
-        asked = at.broker.asked[-1].message
-        assert (asked.generation_id_or_member_epoch, asked.member_id) == (1, "m1")
+        request = at.broker.requests[-1].message
+        assert (request.generation_id_or_member_epoch, request.member_id) == (1, "m1")
         at.broker.on(ApiKey.OFFSET_COMMIT, lambda _: at.committed(code))
         with pytest.raises(RebalanceNeeded):
             await member.commit({TP: 6})
@@ -327,9 +329,9 @@ async def test_heartbeats_and_commits_do_not_wait_behind_a_join() -> None:
         await member.wait_joined()
         joined = asyncio.Event()
 
-        async def slow(asked: Asked) -> JoinGroupResponse:
+        async def slow(request: ReceivedRequest) -> JoinGroupResponse:
             await joined.wait()
-            return at.join(asked)
+            return at.join(request)
 
         at.broker.on(ApiKey.JOIN_GROUP, slow)
         before = at.broker.count(ApiKey.JOIN_GROUP)
@@ -349,8 +351,8 @@ async def test_a_join_waits_until_the_generation_is_not_held() -> None:
         await member.wait_joined()
         at.broker.on(
             ApiKey.HEARTBEAT,
-            lambda asked: HeartbeatResponse(
-                error_code=ErrorCode.REBALANCE_IN_PROGRESS if asked.message.generation_id == 1 else 0
+            lambda request: HeartbeatResponse(
+                error_code=ErrorCode.REBALANCE_IN_PROGRESS if request.message.generation_id == 1 else 0
             ),
         )
         joins = at.broker.count(ApiKey.JOIN_GROUP)

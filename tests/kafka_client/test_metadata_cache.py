@@ -15,7 +15,7 @@ from kafka_client.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from tests.kafka_client.fake_broker import Asked, FakeBroker
+from tests.kafka_client.fake_broker import FakeBroker, ReceivedRequest
 from tests.kafka_client.running import run
 
 AGE = 60.0
@@ -55,11 +55,11 @@ def test_coordinators_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPat
     async def main() -> None:
         async with FakeBroker() as broker, Client(broker.bootstrap) as client:
 
-            def find(asked: Asked) -> FindCoordinatorResponse:
+            def find(request: ReceivedRequest) -> FindCoordinatorResponse:
                 return FindCoordinatorResponse(
                     coordinators=[
                         Coordinator(key=key, node_id=broker.node_id, host="127.0.0.1", port=broker.port)
-                        for key in asked.message.coordinator_keys
+                        for key in request.message.coordinator_keys
                     ],
                     node_id=broker.node_id,
                     host="127.0.0.1",
@@ -70,11 +70,11 @@ def test_coordinators_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPat
             for number in range(10):
                 assert await client.coordinator(f"g{number}") == broker.node_id
                 assert client.statistics()["remembered_coordinators"] == min(number + 1, 3)
-            asked = len(broker.asked)
+            request = len(broker.requests)
             await client.coordinator("g9")
-            assert len(broker.asked) == asked, "it is remembered"
+            assert len(broker.requests) == request, "it is remembered"
             await client.coordinator("g0")
-            assert len(broker.asked) == asked + 1
+            assert len(broker.requests) == request + 1
 
     monkeypatch.setattr(cluster, "COORDINATORS_MAX", 3)
     run(main())

@@ -22,7 +22,7 @@ from kafka_client.producer.gate import NO_TRANSACTION, TransactionGate
 from kafka_client.producer.identity import Identity
 from kafka_client.records import Codec, build_batch, read_header
 from kafka_client.wire import ApiKey
-from tests.kafka_client.fake_broker import Asked
+from tests.kafka_client.fake_broker import ReceivedRequest
 from tests.kafka_client.test_producer_faults import stage
 from tests.support import depth
 from tests.support.waiting import until
@@ -270,9 +270,9 @@ TestHaltingQueues = HaltingQueues.TestCase
 TestGatedQueues = GatedQueues.TestCase
 
 
-def accept(asked: Asked) -> Any:
-    ((_, batches),) = asked.message.topics
-    return asked.produced(*((partition, 0, 0) for partition, _ in batches))
+def accept(request: ReceivedRequest) -> Any:
+    ((_, batches),) = request.message.topics
+    return request.produced(*((partition, 0, 0) for partition, _ in batches))
 
 
 @depth.deep
@@ -308,10 +308,10 @@ async def test_a_full_request_leaves_nobody_out_twice() -> None:
     """Batches that do not fit into a request are the first ones of the next."""
     served: list[list[int]] = []
 
-    def note(asked: Asked) -> Any:
-        ((_, batches),) = asked.message.topics
+    def note(request: ReceivedRequest) -> Any:
+        ((_, batches),) = request.message.topics
         served.append([partition for partition, _ in batches])
-        return accept(asked)
+        return accept(request)
 
     async with (
         stage() as on,

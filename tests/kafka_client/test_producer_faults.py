@@ -20,7 +20,7 @@ from kafka_client.errors import (
 from kafka_client.records import build_batch, build_end_marker, read_header
 from kafka_client.wire import ApiKey
 from kafka_client.wire.messages.init_producer_id import InitProducerIdResponse
-from tests.kafka_client.fake_broker import CUT, SILENCE, Asked, FakeBroker
+from tests.kafka_client.fake_broker import CUT, SILENCE, FakeBroker, ReceivedRequest
 from tests.kafka_client.fake_log import FakeLog, append_all
 from tests.kafka_client.running import QUICK
 from tests.support.depth import deep
@@ -34,21 +34,21 @@ class Stage:
         self.broker = broker
         self.client = client
         self.logs: dict[int, FakeLog] = {0: FakeLog()}
-        self.faults: list[Callable[[Asked], Any]] = []
+        self.faults: list[Callable[[ReceivedRequest], Any]] = []
         broker.on(ApiKey.PRODUCE, self._produce)
 
-    def _produce(self, asked: Asked) -> Any:
-        return self.faults.pop(0)(asked) if self.faults else append_all(self.logs, asked)
+    def _produce(self, request: ReceivedRequest) -> Any:
+        return self.faults.pop(0)(request) if self.faults else append_all(self.logs, request)
 
     def refuse(self, code: ErrorCode) -> None:
         """Answer the next request's batches with this error, without appending them."""
         self.faults.append(
-            lambda asked: asked.produced(*((p, code, -1) for p, _ in asked.message.topics[0][1]))
+            lambda request: request.produced(*((p, code, -1) for p, _ in request.message.topics[0][1]))
         )
 
     def lose_answer(self) -> None:
         """Append the next request's batches, but cut the connection before the answer."""
-        self.faults.append(lambda asked: append_all(self.logs, asked) and CUT)
+        self.faults.append(lambda request: append_all(self.logs, request) and CUT)
 
     @property
     def values(self) -> list[bytes | None]:
@@ -143,12 +143,12 @@ async def test_a_batch_too_large_for_the_topic_is_halved() -> None:
     async with stage() as on, BatchProducer(on.client, max_in_flight=1, linger_ms=60_000) as producer:
         too_large: list[int] = []
 
-        def limited(asked: Asked) -> object:
-            ((_, ((_, batch),)),) = asked.message.topics
+        def limited(request: ReceivedRequest) -> object:
+            ((_, ((_, batch),)),) = request.message.topics
             if read_header(batch).count > 10:
                 too_large.append(read_header(batch).count)
-                return asked.produced((0, ErrorCode.MESSAGE_TOO_LARGE, -1))
-            return append_all(on.logs, asked)
+                return request.produced((0, ErrorCode.MESSAGE_TOO_LARGE, -1))
+            return append_all(on.logs, request)
 
         on.broker.on(ApiKey.PRODUCE, limited)
         futures = [*await send(producer, range(30), 30), *await send(producer, range(30, 60), 30)]
@@ -203,9 +203,9 @@ async def test_a_full_buffer_makes_send_wait() -> None:
     async with stage() as on:
         gate = asyncio.Event()
 
-        async def held(asked: Asked) -> object:
+        async def held(request: ReceivedRequest) -> object:
             await gate.wait()
-            return append_all(on.logs, asked)
+            return append_all(on.logs, request)
 
         on.broker.on(ApiKey.PRODUCE, held)
         async with BatchProducer(
@@ -225,9 +225,9 @@ async def test_a_send_given_up_while_it_waits_for_room_leaves_no_trace() -> None
     async with stage() as on:
         gate = asyncio.Event()
 
-        async def held(asked: Asked) -> object:
+        async def held(request: ReceivedRequest) -> object:
             await gate.wait()
-            return append_all(on.logs, asked)
+            return append_all(on.logs, request)
 
         on.broker.on(ApiKey.PRODUCE, held)
         async with BatchProducer(on.client, buffer_memory=1000, max_request_size=1000) as producer:
@@ -272,8 +272,8 @@ async def test_without_idempotence_order_is_kept_as_well(acks: int) -> None:
     async with stage() as on:
         if acks == 0:
 
-            def mute(asked: Asked) -> object:
-                append_all(on.logs, asked)
+            def mute(request: ReceivedRequest) -> object:
+                append_all(on.logs, request)
                 return SILENCE
 
             on.broker.on(ApiKey.PRODUCE, mute)
@@ -345,22 +345,22 @@ async def test_every_record_once_and_in_order_whatever_happens(seed: int) -> Non
         on.broker.topics["t"] = {0: 1, 1: 1}
         on.logs[1] = FakeLog()
 
-        async def troubled(asked: Asked) -> object:
+        async def troubled(request: ReceivedRequest) -> object:
             what = chance.random()
             if what < 0.08:
                 return CUT
             if what < 0.16:
-                append_all(on.logs, asked)
+                append_all(on.logs, request)
                 return CUT
             if what < 0.18:
-                append_all(on.logs, asked)
+                append_all(on.logs, request)
                 return SILENCE
             if what < 0.26:
                 code = chance.choice([ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS])
-                return asked.produced(*((p, code, -1) for p, _ in asked.message.topics[0][1]))
+                return request.produced(*((p, code, -1) for p, _ in request.message.topics[0][1]))
             if what < 0.4:
                 await asyncio.sleep(0.002)
-            return append_all(on.logs, asked)
+            return append_all(on.logs, request)
 
         on.broker.on(ApiKey.PRODUCE, troubled)
         async with BatchProducer(on.client, linger_ms=0, batch_size=120) as producer:
@@ -410,5 +410,5 @@ async def test_an_answer_that_fails_for_many_partitions_is_one_failure() -> None
         ]
         await producer.flush()
         assert [await future for future in futures] == [0] * partitions
-        first = next(asked for asked in on.broker.asked if asked.api_key == ApiKey.PRODUCE)
+        first = next(request for request in on.broker.requests if request.api_key == ApiKey.PRODUCE)
         assert len(first.message.topics[0][1]) == partitions

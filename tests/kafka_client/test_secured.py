@@ -25,7 +25,7 @@ from kafka_client.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResp
 from kafka_client.wire.messages.metadata import MetadataRequest
 from kafka_client.wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from kafka_client.wire.messages.sasl_handshake import SaslHandshakeResponse
-from tests.kafka_client.fake_broker import CUT, Asked, FakeBroker
+from tests.kafka_client.fake_broker import CUT, FakeBroker, ReceivedRequest
 from tests.kafka_client.running import QUICK, run
 from tests.kafka_client.security.scram_server import ScramServer
 from tests.support.certificates import Authority
@@ -56,13 +56,13 @@ def accept_plain(broker: FakeBroker, *lifetimes_ms: int) -> None:
     """Logins by PLAIN with the right password; sessions live so long, the last number goes for all others."""
     lifetimes = list(lifetimes_ms) or [0]
 
-    def authenticate(asked: Asked) -> SaslAuthenticateResponse:
-        if asked.message.auth_bytes != f"\0alice\0{PASSWORD}".encode():
+    def authenticate(request: ReceivedRequest) -> SaslAuthenticateResponse:
+        if request.message.auth_bytes != f"\0alice\0{PASSWORD}".encode():
             return SaslAuthenticateResponse(error_code=AUTHENTICATION_FAILED, error_message="wrong password")
         lifetime = lifetimes.pop(0) if len(lifetimes) > 1 else lifetimes[0]
         return SaslAuthenticateResponse(session_lifetime_ms=lifetime)
 
-    broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: SaslHandshakeResponse(mechanisms=["PLAIN"]))
+    broker.on(ApiKey.SASL_HANDSHAKE, lambda request: SaslHandshakeResponse(mechanisms=["PLAIN"]))
     broker.on(ApiKey.SASL_AUTHENTICATE, authenticate)
 
 
@@ -80,7 +80,7 @@ async def fails(
 
 
 def apis(broker: FakeBroker) -> list[ApiKey]:
-    return [ApiKey(asked.api_key) for asked in broker.asked]
+    return [ApiKey(request.api_key) for request in broker.requests]
 
 
 # --- SASL ---
@@ -97,7 +97,7 @@ async def test_the_first_requests_of_a_login() -> None:
             ApiKey.SASL_AUTHENTICATE,
             ApiKey.METADATA,
         ]
-        assert [broker.asked[1].version, broker.asked[2].version] == [1, 2]
+        assert [broker.requests[1].version, broker.requests[2].version] == [1, 2]
 
 
 async def test_a_wrong_password_ends_at_once_and_shows_no_secret(caplog: pytest.LogCaptureFixture) -> None:
@@ -117,10 +117,12 @@ async def test_a_wrong_password_ends_at_once_and_shows_no_secret(caplog: pytest.
 async def test_a_login_by_scram(name: str) -> None:
     async with FakeBroker() as broker:
         servers = [ScramServer(name, PASSWORD), ScramServer(name, "another password")]
-        broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: SaslHandshakeResponse())
+        broker.on(ApiKey.SASL_HANDSHAKE, lambda request: SaslHandshakeResponse())
 
         def scripts(server: ScramServer) -> Any:
-            return lambda asked: SaslAuthenticateResponse(auth_bytes=server.respond(asked.message.auth_bytes))
+            return lambda request: SaslAuthenticateResponse(
+                auth_bytes=server.respond(request.message.auth_bytes)
+            )
 
         broker.on(ApiKey.SASL_AUTHENTICATE, scripts(servers[0]))
         async with Client(broker.bootstrap, security=sasl(name), **QUICK) as client:
@@ -131,11 +133,11 @@ async def test_a_broker_that_forges_its_signature_gets_no_request() -> None:
     async with FakeBroker() as broker:
         knowing = ScramServer("SCRAM-SHA-256", PASSWORD)
         forged = b"v=" + b"A" * 43 + b"="
-        broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: SaslHandshakeResponse())
+        broker.on(ApiKey.SASL_HANDSHAKE, lambda request: SaslHandshakeResponse())
         broker.on(
             ApiKey.SASL_AUTHENTICATE,
-            lambda asked: SaslAuthenticateResponse(auth_bytes=knowing.respond(asked.message.auth_bytes)),
-            lambda asked: SaslAuthenticateResponse(auth_bytes=forged),
+            lambda request: SaslAuthenticateResponse(auth_bytes=knowing.respond(request.message.auth_bytes)),
+            lambda request: SaslAuthenticateResponse(auth_bytes=forged),
         )
         error = await fails(broker, sasl("SCRAM-SHA-256"))
         assert isinstance(error, AuthenticationFailed)
@@ -147,7 +149,7 @@ async def test_a_mechanism_that_is_not_enabled_is_told_with_those_that_are() -> 
     async with FakeBroker() as broker:
         broker.on(
             ApiKey.SASL_HANDSHAKE,
-            lambda asked: SaslHandshakeResponse(
+            lambda request: SaslHandshakeResponse(
                 error_code=UNSUPPORTED_MECHANISM, mechanisms=["SCRAM-SHA-512", "GSSAPI"]
             ),
         )
@@ -159,7 +161,7 @@ async def test_a_mechanism_that_is_not_enabled_is_told_with_those_that_are() -> 
 async def test_a_login_at_a_listener_without_sasl() -> None:
     async with FakeBroker() as broker:
         answer = SaslHandshakeResponse(error_code=ILLEGAL_SASL_STATE)
-        broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: answer)
+        broker.on(ApiKey.SASL_HANDSHAKE, lambda request: answer)
         error = await fails(broker, sasl("PLAIN"))
         assert isinstance(error, AuthenticationFailed)
         assert "security.protocol to PLAINTEXT or SSL" in error.reason
@@ -167,7 +169,7 @@ async def test_a_login_at_a_listener_without_sasl() -> None:
 
 async def test_no_login_at_a_listener_with_sasl() -> None:
     async with FakeBroker() as broker:
-        broker.on(ApiKey.METADATA, lambda asked: CUT)
+        broker.on(ApiKey.METADATA, lambda request: CUT)
         error = await fails(broker, once=True)
         assert isinstance(error, ConnectionClosed)
         assert "if the listener asks for SASL, set security.protocol" in str(error)
@@ -194,11 +196,11 @@ async def test_a_refused_token() -> None:
             tokens.append(PASSWORD)
             return Token(value=Secret(PASSWORD), expires_at=9e9)
 
-        broker.on(ApiKey.SASL_HANDSHAKE, lambda asked: SaslHandshakeResponse())
+        broker.on(ApiKey.SASL_HANDSHAKE, lambda request: SaslHandshakeResponse())
         broker.on(
             ApiKey.SASL_AUTHENTICATE,
-            lambda asked: SaslAuthenticateResponse(auth_bytes=b'{"status":"invalid_token"}'),
-            lambda asked: SaslAuthenticateResponse(
+            lambda request: SaslAuthenticateResponse(auth_bytes=b'{"status":"invalid_token"}'),
+            lambda request: SaslAuthenticateResponse(
                 error_code=AUTHENTICATION_FAILED, error_message="invalid token"
             ),
         )
@@ -206,7 +208,7 @@ async def test_a_refused_token() -> None:
         error = await fails(broker, SecuritySettings.from_properties(given, token=source))
         assert isinstance(error, AuthenticationFailed)
         assert error.reason == "invalid token"
-        assert [asked.message.auth_bytes for asked in broker.asked[2:]] == [
+        assert [request.message.auth_bytes for request in broker.requests[2:]] == [
             f"n,,\x01auth=Bearer {PASSWORD}\x01\x01".encode(),
             b"\x01",
         ]
@@ -219,7 +221,7 @@ async def test_a_session_is_renewed_on_the_live_connection_between_requests() ->
     """Requests before and after a renewal are answered; none is sent between handshake and login."""
     async with FakeBroker() as broker:
         accept_plain(broker, 200)
-        broker.on(ApiKey.HEARTBEAT, lambda asked: HeartbeatResponse())
+        broker.on(ApiKey.HEARTBEAT, lambda request: HeartbeatResponse())
         async with Client(broker.bootstrap, security=sasl("PLAIN"), **QUICK) as client:
 
             async def ask_on() -> None:
@@ -228,10 +230,10 @@ async def test_a_session_is_renewed_on_the_live_connection_between_requests() ->
 
             await asyncio.gather(*(ask_on() for _ in range(5)))
         assert broker.connections == 1
-        asked = apis(broker)
-        renewals = [at for at, key in enumerate(asked) if key == ApiKey.SASL_HANDSHAKE]
+        request = apis(broker)
+        renewals = [at for at, key in enumerate(request) if key == ApiKey.SASL_HANDSHAKE]
         assert len(renewals) >= 4
-        followers = [asked[at + 1] for at in renewals if at + 1 < len(asked)]
+        followers = [request[at + 1] for at in renewals if at + 1 < len(request)]
         assert set(followers) == {ApiKey.SASL_AUTHENTICATE}
 
 
@@ -240,7 +242,7 @@ async def test_a_renewal_waits_for_what_is_in_flight_and_holds_back_the_rest() -
         accept_plain(broker, 100, 0)
         answer = asyncio.Event()
 
-        async def late(asked: Asked) -> HeartbeatResponse:
+        async def late(request: ReceivedRequest) -> HeartbeatResponse:
             await answer.wait()
             return HeartbeatResponse()
 
@@ -269,8 +271,8 @@ async def test_a_renewal_that_is_refused_ends_the_connection() -> None:
         refused = SaslAuthenticateResponse(error_code=AUTHENTICATION_FAILED, error_message="locked out")
         broker.on(
             ApiKey.SASL_AUTHENTICATE,
-            lambda asked: SaslAuthenticateResponse(session_lifetime_ms=50),
-            lambda asked: refused,
+            lambda request: SaslAuthenticateResponse(session_lifetime_ms=50),
+            lambda request: refused,
         )
         async with Client(broker.bootstrap, security=sasl("PLAIN"), **QUICK) as client:
             connection = await client.connection()

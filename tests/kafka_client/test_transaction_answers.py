@@ -208,7 +208,7 @@ async def test_offsets_carry_who_the_member_is() -> None:
         producer.begin()
         member = GroupMetadata(group_id="g", generation=7, member_id="m", group_instance_id="i")
         await producer.commit({TopicPartition("in", 3): 9}, member)
-        (asked,) = [a.message for a in coordinator.broker.asked if a.api_key == ApiKey.TXN_OFFSET_COMMIT]
-        assert (asked.generation_id, asked.member_id, asked.group_instance_id) == (7, "m", "i")
+        (request,) = [a.message for a in coordinator.broker.requests if a.api_key == ApiKey.TXN_OFFSET_COMMIT]
+        assert (request.generation_id, request.member_id, request.group_instance_id) == (7, "m", "i")
         assert coordinator.offsets == {"in-3": 9}
         assert coordinator.steps == ["init", "add offsets g", "offsets g 7", "end commit at 0"]

@@ -17,7 +17,7 @@ from kafka_client.producer.transaction_manager import Offsets
 from kafka_client.wire import ApiKey
 from kafka_client.wire.messages.end_txn import EndTxnResponse
 from kafka_client.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from tests.kafka_client.fake_broker import Asked, FakeBroker
+from tests.kafka_client.fake_broker import FakeBroker, ReceivedRequest
 from tests.kafka_client.fake_coordinator import (
     OFFSETS,
     SMALL,
@@ -232,7 +232,7 @@ async def test_a_coordinator_that_moved_is_looked_up(code: ErrorCode) -> None:
         coordinator.serve_at(second)
         at = [first]
 
-        def found(asked: Asked) -> FindCoordinatorResponse:
+        def found(request: ReceivedRequest) -> FindCoordinatorResponse:
             return FindCoordinatorResponse(
                 coordinators=[Coordinator(node_id=at[0].node_id, host="127.0.0.1", port=at[0].port)]
             )
@@ -245,7 +245,7 @@ async def test_a_coordinator_that_moved_is_looked_up(code: ErrorCode) -> None:
         ):
             await transaction(producer, b"a")
             at[0] = second
-            first.on(ApiKey.END_TXN, lambda asked: EndTxnResponse(error_code=code))
+            first.on(ApiKey.END_TXN, lambda request: EndTxnResponse(error_code=code))
             await transaction(producer, b"b")
             assert second.count(ApiKey.END_TXN) == 1
         assert coordinator.committed == {0: [b"a", b"b"]}

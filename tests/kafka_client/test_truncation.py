@@ -29,7 +29,7 @@ from kafka_client.wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from tests.kafka_client.epoch_log import EpochLog
-from tests.kafka_client.fake_broker import Asked, FakeBroker
+from tests.kafka_client.fake_broker import FakeBroker, ReceivedRequest
 from tests.kafka_client.running import QUICK, run
 from tests.support.waiting import until
 
@@ -224,8 +224,8 @@ def test_commits_carry_the_epoch_of_the_record_before_them() -> None:
     async def case(log: EpochLog, client: Client) -> None:
         committed: list[tuple[int, int]] = []
 
-        def commit(asked: Asked) -> OffsetCommitResponse:
-            (topic,) = asked.message.topics
+        def commit(request: ReceivedRequest) -> OffsetCommitResponse:
+            (topic,) = request.message.topics
             (partition,) = topic.partitions
             committed.append((partition.committed_offset, partition.committed_leader_epoch))
             done = [OffsetCommitResponsePartition(partition_index=0)]
@@ -248,7 +248,7 @@ def test_commits_carry_the_epoch_of_the_record_before_them() -> None:
 
 def test_a_consumer_starts_with_the_epoch_that_was_committed() -> None:
     async def case(log: EpochLog, client: Client) -> None:
-        def fetch(asked: Asked) -> OffsetFetchResponse:
+        def fetch(request: ReceivedRequest) -> OffsetFetchResponse:
             partition = OffsetFetchResponsePartitions(
                 partition_index=0, committed_offset=4, committed_leader_epoch=0
             )

@@ -28,7 +28,7 @@ from mirror.offsets import OffsetSync
 from mirror.position import Position
 from mirror.quarantine import Quarantine
 from mirror.source import MirrorSource
-from tests.kafka_client.fake_broker import Asked, FakeBroker
+from tests.kafka_client.fake_broker import FakeBroker, ReceivedRequest
 from tests.kafka_client.fake_log import FakeLog
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support.depth import deep
@@ -249,7 +249,7 @@ class HalfStuckTarget:
         broker.topics = {"r": {0: 1, 1: 1}}
         broker.on(ApiKey.PRODUCE, self._answer)
 
-    def _answer(self, asked: Asked) -> bytes:
+    def _answer(self, asked: ReceivedRequest) -> bytes:
         (_, partitions), *_ = asked.message.topics
         results = []
         for number, batch in partitions:
