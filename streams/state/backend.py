@@ -2,7 +2,8 @@
 
 A backend holds sorted keys and a *checkpoint*: the changelog offset up to which its content is complete.
 Both change together in one `write`, so a backend is always the store as of one commit. `as_of` is a time at
-which the changelog had nothing behind the checkpoint yet: restore must know how old tombstones there may be.
+which the changelog had no records after the checkpoint. Restore needs it: tombstones after the checkpoint are
+not older than that.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from streams.state.sorted_keys import SortedKeys
 Update = tuple[bytes, bytes | None]
 """A key and its new value; None deletes."""
 Range = tuple[bytes, bytes]
-"""All keys from the first up to the second, which is not in it."""
+"""All keys from the first (included) up to the second (excluded)."""
 
 
 class Backend(Protocol):
@@ -28,17 +29,18 @@ class Backend(Protocol):
 
     @property
     def origin(self) -> bytes | None:
-        """The topic id of that changelog, as given to `wipe`."""
+        """The topic id of the checkpoint's changelog, as given to `wipe`."""
         ...
 
     @property
     def as_of(self) -> int | None:
-        """Wall clock, ms: every changelog record behind the checkpoint is younger. None if unknown."""
+        """Wall clock, ms: every changelog record after the checkpoint is younger. None if unknown."""
         ...
 
     def properties(self) -> Mapping[str, float]:
-        """What the database tells of itself by the names of Kafka's `stream-state-metrics`; may be called
-        while another thread is at work here.
+        """Return the database's own figures by the names of Kafka's `stream-state-metrics`.
+
+        May be called while another thread uses the backend.
         """
         ...
 
@@ -59,24 +61,23 @@ class Backend(Protocol):
         as_of: int | None = None,
         dropped: Iterable[Range] = (),
     ) -> None:
-        """Delete all keys in the ranges ``dropped``, apply all updates, and the new checkpoint, at once; in
-        order, so a key's last update counts.
+        """Delete all keys in the ranges ``dropped``, then apply the updates and the checkpoint, in one write.
 
-        ``as_of`` None: that time is left as it is.
+        Updates are applied in order, so a key's last update counts. ``as_of`` None leaves `as_of` unchanged.
         """
         ...
 
     def wipe(self, origin: bytes | None = None) -> None:
-        """Forget everything, the checkpoint too; what is written from now on is of the changelog `origin`."""
+        """Delete all content and the checkpoint. ``origin``: topic id of the changelog of later writes."""
         ...
 
     def close(self) -> None:
-        """Let go of files; idempotent."""
+        """Close the backend's files; idempotent."""
         ...
 
 
 class BackendOver:
-    """What a backend hands on that lays its keys out in another, ``inner``, in a way of its own."""
+    """Base of a backend with a key layout of its own: passes on what the layout leaves alone to ``inner``."""
 
     def __init__(self, inner: Backend) -> None:
         self._inner = inner
@@ -101,9 +102,9 @@ class BackendOver:
 
 
 class MemoryBackend:
-    """A dict, and its keys in order from when they are first asked for in order.
+    """A backend in memory: a dict, and after the first scan its keys in order.
 
-    Most stores never are; those that are sort once what they have by then, a million in one to two seconds.
+    Most stores are never scanned. The first scan sorts all keys, a million in one to two seconds.
     """
 
     def __init__(self) -> None:

@@ -1,17 +1,17 @@
-"""The write-back cache every store has: what changed stays in memory until the commit.
+"""The write-back cache of every store: changes stay in memory until the commit.
 
-A commit of a store is three steps, told apart because the producer's acks lie in between:
+A commit of a store takes three steps, because the producer's acks come in between:
 
-1. `drain()`: what changed since the last commit is forwarded downstream (when the store is cached)
-   and comes as bytes into `pending`, which is what goes to the changelog;
-2. the caller sends `pending`, waits for the acks and commits the source positions;
-3. `written(offset)`: `pending` goes to the backend in one write, with the changelog offset.
+1. `drain()` serializes the changes since the last commit into `pending`. A cached store also forwards them
+   downstream.
+2. The caller sends `pending` to the changelog, waits for the acks and commits the source positions.
+3. `written(offset)` writes `pending` to the backend in one write, with the changelog offset.
 
-Between 1 and 3 records go on being processed: what changes is part of the next commit, and `pending` stays
-readable, in the cache as before, until the backend has it. The next `drain` is after `written`.
+Records are processed between 1 and 3 as well. Their changes are part of the next commit, and `pending` can
+still be read through the cache until the backend has it. The next `drain` is after `written`.
 
-A crash between any two leaves the backend as of the commit before. `streams.state.entries` says who may
-change a value that is in the cache.
+A crash between any two steps leaves the backend as of the previous commit. `streams.state.entries` says who
+may change a value that is in the cache.
 
 Values live in the backend as Kafka Streams' timestamped stores keep them:
 
@@ -43,34 +43,34 @@ from streams.state.spec import StoreSpec
 TIMESTAMP = struct.Struct(">q")
 
 ENTRY_OVERHEAD_BYTES = 250
-"""What a cached entry costs besides its value: dict slot, key object, tuple."""
+"""Memory of a cached entry besides its value: dict slot, key object, tuple."""
 OBJECT_FACTOR = 4
 """A value as Python objects takes about this many times its serialized size."""
 
 Listener = Callable[[list[Changed]], None]
-"""Hears at each commit of what changed."""
+"""Receives the changes at each commit."""
 
 
 class Update(Protocol):
-    """Sets a key's value and timestamp; the headers of its record go on to a listener."""
+    """Sets a key's value and timestamp; the headers of the record are passed to the listener."""
 
     def __call__(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None: ...
 
 
 class Unwritten(Protocol):
-    """What an operator keeps to itself between commits, of what it keeps in a store."""
+    """An operator's changes to a store that the operator itself holds until the next commit."""
 
     @property
     def unwritten_keys(self) -> int:
-        """How many keys."""
+        """The number of changed keys."""
         ...
 
     def write(self) -> None:
-        """Put it in the store."""
+        """Put the changes into the store."""
 
 
 class CachedStore:
-    """Bytes-keyed entries over a backend; the typed stores and the operators stand on it."""
+    """Entries by key bytes over a backend: the base of the typed stores, and what operators use."""
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
         self.spec = spec
@@ -78,31 +78,31 @@ class CachedStore:
         self.backend = backend
         self.listener: Listener | None = None
         self.tells_old_values = False
-        """Whether the listener wants to know what a key had before."""
+        """True if the listener needs each key's previous value."""
         self.is_table = False
-        """Whether a table is kept here: deletions of keys that it never told of go unsaid."""
+        """True for a table's store: a deletion is dropped if the key had no value at the last `drain`."""
         self.unwritten: Unwritten | None = None
-        """Comes to the store when it is drained."""
+        """Changes that an operator holds; each `drain` first has them written to the store."""
         self.pending: Pending = {}
         self.pending_new: set[bytes] = set()
-        """Those of `pending` that the backend does not have, as far as that is known without asking it."""
+        """The keys of `pending` that the backend is known not to have, without reading it."""
         self._entries = entries = entries_for(spec, self._load)
         self._repairs: set[bytes] = set()
         self._changed: SortedKeys | None = None
         self._indexed = 0
         self._mean_bytes = 64
         self.encode_key: Callable[[Any], bytes] = spec.key_serde.serialize
-        """From a key to the bytes its value is kept under."""
+        """Converts a key to the bytes under which its value is stored."""
         self.decode_key: Callable[[bytes], Any] = spec.key_serde.deserialize
-        """From those bytes to the key."""
-        # What operators call per record; see `Entries`.
+        """Converts stored key bytes to the key."""
+        # Operators call these per record; see `Entries`.
         self.lookup: Callable[[bytes], Entry | None] = entries.lookup
         self.update: Update = entries.put
         self.borrow: Callable[[bytes], Entry | None] = entries.borrow
         self.give_back: Update = entries.give_back
 
     def folding(self, add: Add, *, counts: bool = False) -> Folding | None:
-        """An aggregation over the store's values; None where they may be changed in place."""
+        """Return an aggregation over the store's values, or None if they may be changed in place."""
         entries = self._entries
         return Folding(entries, add, counts=counts) if isinstance(entries, ValueEntries) else None
 
@@ -111,31 +111,31 @@ class CachedStore:
         return None if stored is None else split(stored)
 
     def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> list[tuple[bytes, Any, int]]:
-        """Key bytes, value and timestamp of all keys in ``[lower, upper)``, in byte order."""
+        """Return key bytes, value and timestamp of all keys in ``[lower, upper)``, in byte order."""
         decode = self._entries.codec.decode
-        found: dict[bytes, Entry] = {}
+        rows: dict[bytes, Entry] = {}
         for key, stored in self.backend.scan(lower, upper):
             data, timestamp = split(stored)
-            found[key] = decode(data), timestamp
+            rows[key] = decode(data), timestamp
         for key in self._changed_keys(lower, upper):
             entry = self.lookup(key)
             if entry is None:
-                found.pop(key, None)
+                rows.pop(key, None)
             else:
-                found[key] = entry
-        return [(key, *found[key]) for key in sorted(found)]
+                rows[key] = entry
+        return [(key, *rows[key]) for key in sorted(rows)]
 
     @property
     def reader(self) -> Callable[[bytes], Entry | None]:
-        """Look up for operators that read the store as a table: windows past retention are absent."""
+        """The lookup of operators that read the store as a table: windows past retention are absent."""
         return self.lookup
 
     def timestamp(self, key: bytes) -> int | None:
-        """As of when (ms) the key's value is, None if it is absent."""
+        """Return the timestamp (ms) of the key's value, None if the key is absent."""
         return self._entries.timestamp(key)
 
     def peek(self, key: bytes) -> Entry | None:
-        """As `lookup`, for who asks from outside: what is not in memory is not kept there."""
+        """Look up a key for a query; unlike `lookup`, keep nothing in memory that was not there before."""
         if key in self._entries:
             return self._entries.lookup(key)
         stored = self.backend.get(key)
@@ -144,14 +144,15 @@ class CachedStore:
     def rows(
         self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
     ) -> Iterator[tuple[bytes, Any, int, int]]:
-        """As `scan`, one after the other, with about how many bytes each is, or from the last to the first:
-        nothing may change until who iterates has enough.
+        """Yield the rows of `scan` one by one, each with its approximate size in bytes.
+
+        ``backwards``: from the last key to the first. The store must not change during the iteration.
         """
-        # Of one key, what changed comes first.
+        # A key's changed entry sorts before its stored one.
         first, second = (1, 0) if backwards else (0, 1)
         changed = ((key, first, b"") for key in self._changed_keys(lower, upper, backwards=backwards))
-        found = self.backend.scan(lower, upper, backwards=backwards)
-        stored = ((key, second, data) for key, data in found)
+        pairs = self.backend.scan(lower, upper, backwards=backwards)
+        stored = ((key, second, data) for key, data in pairs)
         last: bytes | None = None
         for key, which, data in heapq.merge(changed, stored, reverse=backwards):
             if key == last:
@@ -162,25 +163,23 @@ class CachedStore:
                 yield key, *entry, len(key) + (len(data) or self._mean_bytes)
 
     def approximate_num_entries(self) -> int:
-        """About how many keys are on the disk, as RocksDB estimates, or in a store in memory; without what
-        was not committed.
-        """
+        """Return RocksDB's estimate of the number of committed keys; a store in memory counts them."""
         estimate = self.backend.properties().get("estimate-num-keys")
         return sum(1 for _ in self.backend.scan()) if estimate is None else int(estimate)
 
     def put_new(self, key: bytes, value: Any, timestamp: int) -> None:
-        """As `update`, of a key that the caller knows to be absent: nobody asks the backend."""
+        """Set a key that the caller knows to be absent, without reading the backend."""
         self._entries.set_absent(key)
         self.update(key, value, timestamp)
 
     def withdraw(self, key: bytes, timestamp: int) -> None:
-        """Delete a key; of one that came after the last `drain` neither changelog nor backend ever hear."""
+        """Delete a key. One that was added after the last `drain` leaves no trace in changelog or backend."""
         entries = self._entries
         if key not in entries.new or key not in entries.dirty:
             self.update(key, None, timestamp)
             return
         entries.forget(key)
-        if key in self.pending:  # Deleted, and the backend has it still.
+        if key in self.pending:  # Its deletion is pending: the backend still has the key.
             entries.set_absent(key)
         self._changed = None
 
@@ -191,8 +190,9 @@ class CachedStore:
     def _changed_keys(
         self, lower: bytes | None, upper: bytes | None, *, backwards: bool = False
     ) -> Iterator[bytes]:
-        """The keys in a range that may differ from the backend; an index over them begins with the first scan
-        after a commit, and each scan adds what was put since the last.
+        """Iterate over the keys in a range that may differ from the backend, in byte order.
+
+        The first scan after a commit builds an index over them; later scans add the keys put since.
         """
         changed = self._entries.first_changed
         if self._changed is None:
@@ -206,17 +206,17 @@ class CachedStore:
     # -- time
 
     def clocks(self) -> Mapping[str, int]:
-        """The stream times (ms) that outlive the process, by the store's name and what is put behind it."""
+        """Return the stream times (ms) to commit, by the store's name with a suffix for each further one."""
         return {}
 
     def set_clocks(self, times: Mapping[str, int]) -> None:
-        """Go on from the times of a commit."""
+        """Set the stream times to those of the last commit."""
 
     # -- commit
 
     @property
     def needs_drain(self) -> bool:
-        """Whether anything changed since the last `drain`."""
+        """True if anything changed since the last `drain`."""
         return bool(self._entries.dirty or self._repairs or self._unwritten_keys)
 
     @property
@@ -225,36 +225,36 @@ class CachedStore:
 
     @property
     def cache_bytes(self) -> int:
-        """About what the cache takes in memory."""
+        """The approximate memory of the cache."""
         return (len(self._entries) + self._unwritten_keys) * (
             ENTRY_OVERHEAD_BYTES + OBJECT_FACTOR * self._mean_bytes
         )
 
     def drain(self) -> None:
-        """Forward and serialize what changed into `pending`; see the module's text for what comes next."""
+        """Serialize the changes into `pending` and tell the listener; the module says what follows."""
         if self.unwritten is not None:
             self.unwritten.write()
         self._drain_repairs()
         dirty, new = self._entries.take_dirty()
         self._changed = None
-        changes = self._taken(dirty, new)
+        changes = self._add_to_pending(dirty, new)
         if self.listener is not None:  # once all is pending, because a listener may scan this very store
             self.listener(changes)
 
-    def _taken(self, dirty: dict[bytes, Headers], new: set[bytes]) -> list[Changed]:
-        """Bring what changed into `pending`; what the listener is to hear of it."""
+    def _add_to_pending(self, dirty: dict[bytes, Headers], new: set[bytes]) -> list[Changed]:
+        """Add the changed keys to `pending`; return the changes for the listener, if there is one."""
         pending, changes = self.pending, list[Changed]()
         if pending:
             self.pending_new |= new - pending.keys()
         else:
-            self.pending_new = new  # nobody else has the set
+            self.pending_new = new  # nobody else holds the set
         size = self._entries.flush(
             dirty,
             new,
             pending,
             changes=None if self.listener is None else changes,
-            # Deleted, and never told of: neither the changelog nor anybody else has it.
-            is_told=self._is_drained if self.is_table else None,
+            # A deleted key without an earlier value is in neither the changelog nor any table downstream.
+            had_value=self._is_drained if self.is_table else None,
             old_value=self._drained_value if self.tells_old_values else None,
         )
         if dirty:
@@ -266,21 +266,24 @@ class CachedStore:
         return self._drained(key) is not None
 
     def _drained(self, key: bytes) -> bytes | None:
-        """The bytes a key had after the last `drain`."""
-        found = self.pending[key] if key in self.pending else self._load(key)
-        return None if found is None else found[0]
+        """Return the bytes of a key's value after the last `drain`, None if it had none."""
+        serialized = self.pending[key] if key in self.pending else self._load(key)
+        return None if serialized is None else serialized[0]
 
     def _drained_value(self, key: bytes) -> Any:
-        """The value a key had after the last `drain`."""
+        """Return the value of a key after the last `drain`, None if it had none."""
         data = self._drained(key)
         if data is not None:
             return self._entries.codec.decode(data)
         if key not in self.pending:
-            self.pending_new.add(key)  # The backend was asked.
+            self.pending_new.add(key)  # The backend was read: the key is not in it.
         return None
 
     def _drain_repairs(self) -> None:
-        """Repairs come first, so that even a commit that breaks off has them (see `runtime.restore`)."""
+        """Add the keys to repair to `pending`, before all others.
+
+        So even a commit that breaks off has them (see `runtime.restore`).
+        """
         for key in self._repairs:
             if key not in self.pending:
                 stored = self.backend.get(key)
@@ -288,7 +291,7 @@ class CachedStore:
         self._repairs.clear()
 
     def written(self, checkpoint: int | None, as_of: int | None = None) -> None:
-        """Everything pending is in the changelog, up to offset `checkpoint`, and committed: write it down.
+        """Write `pending` to the backend, once it is committed and in the changelog up to ``checkpoint``.
 
         ``as_of``: the wall clock, ms.
         """
@@ -302,36 +305,34 @@ class CachedStore:
             self._changed = None
 
     def shrink(self) -> None:
-        """Forget what the backend has: all but what changed since the last `drain`. Call after `written`."""
+        """Drop all entries from memory but those changed since the last `drain`. Call after `written`."""
         assert not self.pending, "the backend has not got it yet"
         self._entries.keep_dirty()
 
     @property
     def needed_from(self) -> int | None:
-        """The changelog's records before this offset are of nothing that is kept; None: of what is compacted
-        alone that is not known.
-        """
+        """The first changelog offset the store still needs; None if unknown: the topic is only compacted."""
         return None
 
     # -- restore
 
     def restored(self) -> None:
-        """What the backend was given last came from the changelog, not by a commit from here."""
+        """Adjust the store after a restore has written to its backend; here there is nothing to do."""
 
     def repair(self, keys: Iterable[bytes]) -> None:
-        """Write these keys to the changelog again at the next commit: what it has last of them is void."""
+        """Have the next commit write these keys to the changelog again: its last records of them are void."""
         self._repairs.update(keys)
 
     def close(self) -> None:
-        """Let the backend go; what was not committed is forgotten."""
+        """Close the backend; changes that were not committed are lost."""
         self.backend.close()
 
 
 def split(stored: bytes) -> tuple[bytes, int]:
-    """Value bytes and timestamp of a backend's value."""
+    """Split a backend's value into value bytes and timestamp."""
     return stored[TIMESTAMP.size :], TIMESTAMP.unpack_from(stored)[0]
 
 
 def join(value: bytes, timestamp: int) -> bytes:
-    """A backend's value of value bytes and timestamp."""
+    """Build a backend's value from value bytes and timestamp."""
     return TIMESTAMP.pack(timestamp) + value

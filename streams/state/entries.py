@@ -1,11 +1,11 @@
-"""The entries of a store that are in memory, and what protects them from being changed from outside.
+"""The entries of a store that are in memory, protected from changes from outside.
 
 A Python object can be changed in place by everybody who holds it: the next operator, a joiner, another store.
-That must not change what a store has. So a store whose serde makes immutable values keeps the values
-themselves (`ValueEntries`), any other store their bytes (`SerializedEntries`): a value is serialized when it
-is put, and each lookup makes a new one.
+Such a change must not reach the store. So a store whose serde makes immutable values keeps the values
+themselves (`ValueEntries`). Any other store keeps their bytes (`SerializedEntries`): `put` serializes the
+value, and each lookup makes a new one.
 
-An aggregation need not pay that for each record: it may `borrow` the value, change it in place and
+An aggregation saves the serialization per record: it may `borrow` the value, change it in place and
 `give_back` that very object, which is serialized once per commit.
 
 This module is compiled by Cython. It also runs as plain Python, only slower.
@@ -34,55 +34,56 @@ Serialized = tuple[bytes | None, int]
 Pending = dict[bytes, Serialized]
 """Key to serialized value (None: deleted) and timestamp."""
 Changed = tuple[bytes, Any, Any, int, Headers]
-"""A changed key's bytes, its value, the one it had at the last commit (None if nobody asked for it), and
-timestamp and headers of the last change.
+"""A changed key: its bytes, value, previous value, and timestamp and headers of the last change.
+
+The previous value is that of the last commit, None if the listener does not need it.
 """
 Add = Callable[[Any, Any, Any], Any]
-"""From what a record is of, its value and the old one to the new one."""
+"""Returns the new aggregate of a group's key, a record's value and the old aggregate."""
 Fold = Callable[[bytes, Any, Any, Any, int, Headers], None]
-"""Takes key bytes, one more form of the key (which it makes no use of), and what a record is of, its value,
+"""Takes stored key bytes, the key to forward (unused by `Folding`), and a record's group key, value,
 timestamp and headers.
 """
 Load = Callable[[bytes], "Serialized | None"]
-"""From a key to what the backend has of it."""
+"""Reads a key's bytes and timestamp from the backend."""
 
 FORGOTTEN_MAX = 1000
-"""So many keys that were forgotten, and as many as there are others, stay among those that changed."""
+"""The list of changed keys is rebuilt when forgotten keys outnumber the others by more than this."""
 
 _UNKNOWN: Any = object()
 
 
 @cython.cfunc
 def _is_absent(entry: Any) -> cython.bint:
-    """Whether an entry says that there is no value; `_UNKNOWN` says nothing."""
+    """Return True if an entry says that the key has no value; `_UNKNOWN` does not say so."""
     return entry is None or (entry is not _UNKNOWN and entry[0] is None)
 
 
 class Codec:
-    """A store's values to bytes and back; errors name the store."""
+    """The conversion of a store's values to bytes and back; its errors name the store."""
 
     def __init__(self, spec: StoreSpec) -> None:
         self._name = spec.name
         self._changelog = spec.changelog
         self.serialize: Callable[[Any], bytes] = spec.value_serde.serialize
-        """The serde's own; `encode` has its errors name the store."""
+        """The serde's own method; `encode` has its errors name the store."""
         self._deserialize = spec.value_serde.deserialize
 
     def encode(self, key: Key, value: Any) -> bytes:
-        """The bytes of a value; SerializationError if the serde does not take it."""
+        """Return the bytes of a value. Raises SerializationError if the serde does not accept the value."""
         try:
             return self.serialize(value)
         except Exception as error:
             raise self.refusal(key, value, error) from error
 
     def refusal(self, key: Key, value: Any, error: Exception) -> SerializationError:
-        """What to raise where `serialize` has raised this."""
+        """Return the error to raise in place of one that `serialize` raised."""
         return SerializationError(
             f"store {self._name} cannot keep {value!r} under key {key!r}: {error}", self._changelog
         )
 
     def decode(self, data: bytes) -> Any:
-        """The value of the bytes; SerializationError if the serde does not read them."""
+        """Return the value of the bytes. Raises SerializationError if the serde cannot read them."""
         try:
             return self._deserialize(data)
         except Exception as error:
@@ -118,8 +119,9 @@ class Entries:
 
     @property
     def dirty(self) -> dict[bytes, Headers]:
-        """The keys changed since the last flush, in the order of their last changes, each with the headers of
-        the record that changed it last.
+        """The keys changed since the last flush, in the order of their last changes.
+
+        Each has the headers of the record that changed the key last.
         """
         return self._dirty
 
@@ -130,60 +132,57 @@ class Entries:
 
     @property
     def new(self) -> set[bytes]:
-        """The dirty keys that were absent at the last flush, as far as that is known without asking the
-        backend.
-        """
+        """The dirty keys that were absent at the last flush, as far as known without reading the backend."""
         return self._new
 
     def take_dirty(self) -> tuple[dict[bytes, Headers], set[bytes]]:
-        """The dirty keys, which are none from now on, and which of them are new; `flush` each."""
-        taken = self._dirty, self._new
+        """Return the dirty keys and the new ones among them, and mark all keys clean; then call `flush`."""
+        dirty, new = self._dirty, self._new
         self._dirty, self._first_changed, self._new = {}, [], set()
-        return taken
+        return dirty, new
 
     def lookup(self, key: Key) -> Entry | None:
-        """Value and timestamp of a key, None if absent. Changing the value in place changes nothing here."""
+        """Return value and timestamp of a key, None if absent. The entry is safe from changes to the value."""
         raise NotImplementedError
 
     def timestamp(self, key: Key) -> int | None:
-        """The timestamp of a key's value, None if it is absent; cheaper than `lookup` where that decodes."""
+        """Return the timestamp of a key's value, None if absent, without decoding the value."""
         raise NotImplementedError
 
     def borrow(self, key: Key) -> Entry | None:
-        """As `lookup`, for a caller who may `give_back` the value."""
+        """Return value and timestamp of a key, None if absent, for a caller who may `give_back` the value."""
         raise NotImplementedError
 
     def put(self, key: Key, value: Any, timestamp: int, headers: Headers = ()) -> None:
-        """Set a key (value None deletes it). Changing the value in place afterwards changes nothing here."""
+        """Set a key (value None deletes it). Changing the value afterwards does not change the entry."""
         raise NotImplementedError
 
     def give_back(self, key: Key, value: Any, timestamp: int, headers: Headers = ()) -> None:
-        """Set a key to the object borrowed, changed in place; nobody else may hold it or a part of it."""
+        """Set a key to the borrowed object, changed in place; nobody else may hold it or a part of it."""
         raise NotImplementedError
 
     def flush(
         self,
-        taken: dict[bytes, Headers],
+        dirty: dict[bytes, Headers],
         new: set[bytes],
         pending: Pending,
         *,
         changes: list[Changed] | None,
-        is_told: Callable[[bytes], bool] | None,
+        had_value: Callable[[bytes], bool] | None,
         old_value: Callable[[bytes], Any] | None,
     ) -> int:
-        """Bring the keys that `take_dirty` gave into ``pending``, and append them to ``changes`` if there is
-        a list; returns how many bytes the values have.
+        """Add the keys from `take_dirty` to ``pending``, and to the list ``changes`` if there is one.
 
-        ``is_told``: asked about each deleted key that is not new; one that is not told of, as those that are
-        new, is left out. ``old_value``: gives what ``changes`` tell as the value before, of keys that are not
-        new.
+        Returns the size of all values, in bytes. ``had_value``: if set, deleted keys are left out if they are
+        new or it returns False for them. ``old_value``: returns a key's previous value for ``changes``; it is
+        not called for new keys.
         """
         size: cython.Py_ssize_t = 0
         with_values: cython.bint = changes is not None
-        for key, headers in taken.items():
+        for key, headers in dirty.items():
             data, value, timestamp = self._flushed(key, with_values)
             is_new: cython.bint = key in new
-            if data is None and is_told is not None and (is_new or not is_told(key)):
+            if data is None and had_value is not None and (is_new or not had_value(key)):
                 continue
             if changes is not None:
                 old = None if is_new or old_value is None else old_value(key)
@@ -195,35 +194,35 @@ class Entries:
 
     @cython.cfunc
     def _flushed(self, key: Key, with_value: cython.bint) -> Any:
-        """Return a key's bytes, value and timestamp; the value is the caller's, and None unless wanted."""
+        """Return a key's bytes, value and timestamp; the value may be None unless ``with_value``."""
         raise NotImplementedError
 
     def set_absent(self, key: Key) -> None:
-        """Have a key deleted without making it dirty."""
+        """Mark a key as absent without making it dirty."""
         raise NotImplementedError
 
     def forget(self, key: Key) -> None:
-        """Undo all that was done since the last flush to a key that was absent then."""
+        """Undo all changes since the last flush to a key that was absent at that flush."""
         self._dirty.pop(key, None)
         if len(self._first_changed) > 2 * len(self._dirty) + FORGOTTEN_MAX:
             self._first_changed = list(self._dirty)
             self._new.intersection_update(self._dirty)
 
     def keep_dirty(self) -> None:
-        """Forget all entries but those that are dirty."""
+        """Drop all entries but the dirty ones."""
         raise NotImplementedError
 
     def __len__(self) -> int:
         raise NotImplementedError
 
     def __contains__(self, key: object) -> bool:
-        """Whether the key is in memory, be it as absent."""
+        """Return True if the key is in memory, even if marked as absent."""
         raise NotImplementedError
 
 
 @cython.cclass
 class ValueEntries(Entries):
-    """Immutable values, kept as they are."""
+    """Entries with immutable values, kept as they are."""
 
     _entries: dict[bytes, Entry | None]
 
@@ -303,8 +302,8 @@ class ValueEntries(Entries):
 class Folding:
     """An aggregation over the values of a store: `lookup` and `put` in one, which is all it does per record.
 
-    A key is set to ``add(of, value, old)``, where ``old`` is None if the key is absent, with the later one of
-    both timestamps. ``counts``: the sum is one more than ``old``, and ``add`` is not called.
+    A key is set to ``add(of, value, old)``, where ``old`` is None if the key is absent. The later of both
+    timestamps is kept. ``counts``: the new value is one more than ``old``, and ``add`` is not called.
     """
 
     _store: ValueEntries
@@ -316,7 +315,7 @@ class Folding:
         self._add = add
         self._counts = counts
 
-    def add(self, key: Key, told_as: Any, of: Any, value: Any, timestamp: int, headers: Headers) -> None:
+    def add(self, key: Key, forwarded: Any, of: Any, value: Any, timestamp: int, headers: Headers) -> None:
         """Add a record to one key: a `Fold`."""
         self._fold(key, of, value, timestamp, headers)
 
@@ -353,7 +352,7 @@ class Folding:
 
 @cython.cclass
 class SerializedEntries(Entries):
-    """Values as their bytes, except those that were given back and not looked up by anybody else since."""
+    """Entries with values as bytes, except those that were given back and not looked up since."""
 
     _entries: dict[bytes, Serialized | None]
     _given_back: dict[bytes, Entry]
@@ -403,7 +402,7 @@ class SerializedEntries(Entries):
         self._dirty[key] = headers
 
     def _serialize(self, key: Key) -> Any:
-        """Keep the bytes of a value that was given back instead of it; returns the value."""
+        """Replace a value that was given back by its bytes; return the value."""
         value, timestamp = self._given_back.pop(key)
         self._entries[key] = (self._codec.encode(key, value), timestamp)
         return value
@@ -426,18 +425,18 @@ class SerializedEntries(Entries):
         Entries.forget(self, key)
 
     def keep_dirty(self) -> None:
-        # What was given back is dirty, and was borrowed before, so its key is among the entries.
+        # A value that was given back is dirty, and was borrowed before, so its key is among the entries.
         entries = self._entries
         self._entries = {key: entries[key] for key in self._dirty}
 
     def __len__(self) -> int:
-        return len(self._entries)  # it was borrowed before, so its key is there
+        return len(self._entries)  # a value given back was borrowed before, so its key is counted
 
     def __contains__(self, key: object) -> bool:
         return key in self._entries
 
 
 def entries_for(spec: StoreSpec, load: Load) -> Entries:
-    """The entries of a store, as its serde needs them."""
+    """Return new entries for a store, of the kind that its value serde needs."""
     kind = ValueEntries if spec.value_serde.immutable else SerializedEntries
     return kind(Codec(spec), load)

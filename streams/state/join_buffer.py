@@ -1,5 +1,7 @@
-"""The store of a stream's records that wait to be joined with a versioned table, until the table's updates of
-their time are there (KIP-923). Its keys are those of Kafka Streams, in the order in which records go on:
+"""The store of a stream's records that wait to be joined with a versioned table (KIP-923).
+
+A record waits for the table's updates of its own time. Keys are those of Kafka Streams, in the order in which
+the records are joined:
 
     0 | int64 timestamp, ms | key bytes ... | int32 number among those of the same time and key
 """
@@ -20,18 +22,18 @@ _HEAD = struct.Struct(">Bq")
 _NUMBER = struct.Struct(">i")
 _NUMBERS = 2**31
 QUEUED_BYTES = 120
-"""About what a record here takes in memory besides the cache's entry: its key."""
+"""The approximate memory of a record besides the cache's entry: its key."""
 
 
 def join_buffer_spec(name: str) -> StoreSpec:
-    """The spec of a buffer."""
+    """Return the spec of a buffer with this name."""
     return StoreSpec(
         name=name, kind="join_buffer", key_serde=Bytes(), value_serde=BufferedSerde(), cached=False
     )
 
 
 class JoinBufferStore(KeyValueStore[bytes, Buffered]):
-    """Records by time and key; the keys of all of them are in memory, once the first is asked for."""
+    """A store of records by time and key. The first access loads all stored keys into memory."""
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
         super().__init__(spec, backend)
@@ -41,7 +43,7 @@ class JoinBufferStore(KeyValueStore[bytes, Buffered]):
         self._number = 0
 
     def add(self, raw: bytes, record: Buffered) -> None:
-        """Let a record wait; ``raw``: its key's bytes."""
+        """Add a record to the buffer; ``raw``: its key's bytes."""
         queue = self._loaded()
         self._number = (self._number + 1) % _NUMBERS
         stored_key = _HEAD.pack(0, record.timestamp) + raw + _NUMBER.pack(self._number)
@@ -50,12 +52,15 @@ class JoinBufferStore(KeyValueStore[bytes, Buffered]):
         self.put_new(stored_key, record, record.timestamp)
 
     def take(self, up_to: int) -> Iterator[tuple[bytes, Buffered]]:
-        """Remove and return what is of times (ms) up to this: key bytes and records, by time, key, number."""
+        """Remove and yield the records of times (ms) up to ``up_to``, by time, key and number.
+
+        Each comes with its key bytes.
+        """
         queue = self._loaded()
         while queue and _HEAD.unpack_from(queue[0])[1] <= up_to:
             stored_key = heappop(queue)
             entry = self.lookup(stored_key)
-            assert entry is not None, "what is in the queue is in the store"
+            assert entry is not None, "every key in the queue is in the store"
             self.withdraw(stored_key, entry[1])
             yield stored_key[_HEAD.size : -_NUMBER.size], entry[0]
 

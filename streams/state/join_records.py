@@ -17,7 +17,7 @@ except ModuleNotFoundError:
 from streams.state.window_key import SUFFIX, window_start
 
 INDEXED_KEY_BYTES = 300
-"""What a key costs in the index besides its records: dict slot, object, two lists."""
+"""Memory of a key in the index besides its records: dict slot, object, two lists."""
 
 _SUFFIX_BYTES: int = SUFFIX.size
 _pack: Any = SUFFIX.pack
@@ -37,7 +37,7 @@ class _KeyRecords:
 
 @cython.cclass
 class JoinRecords:
-    """Adds the records of a join's store to its entries, and finds them again by key and time.
+    """The index of a join's store: adds records to the store's entries and finds them by key and time.
 
     ``update`` and ``lookup`` are the store's own. ``scan`` returns the stored keys of a key that the backend
     has. It is called once for a key, when the key is first looked up.
@@ -92,17 +92,17 @@ class JoinRecords:
         indexed = self._indexed.get(key)
         records: _KeyRecords = self._index(key) if indexed is None else indexed
         times: list[int] = records._times
-        found: list[tuple[int, Any]] = []
+        records_in_range: list[tuple[int, Any]] = []
         first: cython.longlong = time_from
         at: cython.Py_ssize_t = _end_of(times, time_to)
-        # Joins look for what is recent: what is in the range is at the end, and mostly little.
+        # Joins look for recent records: those in the range are at the end, and mostly few.
         while at > 0 and times[at - 1] >= first:
             at -= 1
             entry = self._lookup(records._stored_keys[at])
             if entry is not None:
-                found.append((times[at], entry[0]))
-        found.reverse()
-        return found
+                records_in_range.append((times[at], entry[0]))
+        records_in_range.reverse()
+        return records_in_range
 
     @cython.cfunc
     def _index(self, key: Any) -> _KeyRecords:
@@ -112,7 +112,7 @@ class JoinRecords:
         return records
 
     def rebuild(self, stored_keys: Any) -> None:
-        """Forget all records but these, which are in memory alone."""
+        """Drop all records from the index but these, which are not in the backend yet."""
         self._indexed.clear()
         self._not_indexed.clear()
         for stored_key in stored_keys:
@@ -120,20 +120,20 @@ class JoinRecords:
 
     def take_before(self, time: int) -> list[bytes]:
         """Remove the records before a time (ms), and return their stored keys."""
-        taken: list[bytes] = []
+        removed: list[bytes] = []
         for indexed in self._indexed.values():
             records: _KeyRecords = indexed
             if records._times and records._times[0] < time:
                 at = bisect_left(records._times, time)
-                taken += records._stored_keys[:at]
+                removed += records._stored_keys[:at]
                 del records._times[:at]
                 del records._stored_keys[:at]
         for unordered in self._not_indexed.values():
             past = [stored_key for stored_key in unordered if window_start(stored_key) < time]
             if past:
-                taken += past
+                removed += past
                 unordered[:] = [stored_key for stored_key in unordered if window_start(stored_key) >= time]
-        return taken
+        return removed
 
     def __len__(self) -> int:
         """Return how many keys are in the index, or were added since the last `rebuild`."""

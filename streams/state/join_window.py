@@ -1,16 +1,16 @@
-"""The window store of a stream that is joined: every record of a key, several at the same time too.
+"""The window store of a joined stream: every record of a key, several with the same timestamp as well.
 
     key bytes ... | int64 timestamp, ms | int32 sequence number
 
-Kafka Streams' sequence numbers begin with 1 at each start, so that after a restart a record may take the
-place of another of the same time. Here the number reached goes with each commit, and they go on from there.
+The sequence numbers of Kafka Streams begin with 1 at each start. So a record after a restart may replace
+another of the same timestamp. Here each commit has the last number, from which the next start continues.
 
-The timestamps of each key that was looked up are kept in memory, in order, so that a lookup of a known key
-costs no scan.
+The timestamps of each key that was looked up stay in memory, in order. So only a key's first lookup scans the
+backend.
 
-What is past retention at a commit is found no more. It leaves memory, or else a cache full of it would shrink
-again and again, and the timestamps be lost with it; and what came since the commit before is spared the way
-to the changelog and the backend: that is most of what an application behind its input takes in.
+Records past retention at a commit cannot be found any more. They leave memory: a cache full of them would
+shrink again and again, and drop the timestamps each time. Those that were added since the previous commit are
+not written to the changelog and the backend. For an application that lags behind its input, these are most.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 SEQUENCE = " sequence"
-"""What is put behind a store's name for the number that its last record has; no name has a space."""
+"""The suffix of a store's name for the sequence number of its last record; no store name has a space."""
 SEQUENCE_MAX = 0x7FFFFFFF
 PAST_MAX, PAST_SHARE = 1000, 4
-"""So many records past retention, and a share of others and keys, are left where they are at a commit."""
+"""A commit searches for records past retention only if the cache grew since the last search.
+
+It must have grown by PAST_MAX entries, plus one for every PAST_SHARE entries and keys in memory.
+"""
 
 Found = list[tuple[int, Any]]
 """Timestamps (ms) and values."""
@@ -48,7 +51,7 @@ class JoinWindowStore(WindowStore[K, V]):
         self._entries_max = PAST_MAX
 
     def add(self, key: bytes, value: Any, timestamp: int) -> None:
-        """Put one more record of a key. None is no record; the changelog hears of it, as Kafka's does."""
+        """Add a record of a key. A value of None only writes a tombstone to the changelog, as in Kafka."""
         sequence = self._sequence = (self._sequence if self._sequence >= 0 else self._last_sequence()) + 1
         sequence &= SEQUENCE_MAX
         newest = self.newest
@@ -57,7 +60,7 @@ class JoinWindowStore(WindowStore[K, V]):
         elif timestamp > newest:
             self.stream_time = self.newest = timestamp
             self._records.add(key, sequence, value, timestamp)
-        # What is within retention is in a live segment: segments need not be asked for.
+        # A record within retention is in a live segment, so the first test saves the second.
         elif (
             timestamp > newest - self._retention_ms
             or timestamp // self._segments.segment_ms >= self._first_live
@@ -73,8 +76,10 @@ class JoinWindowStore(WindowStore[K, V]):
         return self._records.find(key, time_from if time_from > oldest else oldest, time_to)
 
     def _last_sequence(self) -> int:
-        """The highest number of those that are here, where no commit tells: of an earlier release, which
-        counted with the changelog, or because the inputs were made anew.
+        """Return the highest sequence number of the stored records, for a store whose last commit has none.
+
+        Such a commit is of an earlier release, which numbered records by changelog offsets, or was lost
+        because the inputs were created again.
         """
         numbers = (sequence_number(stored_key) for stored_key, _ in self.backend.scan())
         return max(self.backend.checkpoint or 0, max(numbers, default=0))
@@ -108,9 +113,9 @@ class JoinWindowStore(WindowStore[K, V]):
     def drain(self) -> None:
         if len(self._entries) > self._entries_max:
             self._forget_records_before(self.oldest)
-            # All that is left was gone through for it: not again before some part as much has come.
-            left = len(self._entries) + len(self._records)
-            self._entries_max = len(self._entries) + left // PAST_SHARE + PAST_MAX
+            # The search went through everything in memory: the next one waits until a share of it is new.
+            in_memory = len(self._entries) + len(self._records)
+            self._entries_max = len(self._entries) + in_memory // PAST_SHARE + PAST_MAX
         super().drain()
 
     def _forget_before(self, time: int) -> None:
@@ -118,7 +123,7 @@ class JoinWindowStore(WindowStore[K, V]):
         self._forget_records_before(time)
 
     def _forget_records_before(self, time: int) -> None:
-        """Have nothing of them in memory, and nothing written of those that were not drained yet."""
+        """Drop the records before a time (ms) from memory; those not drained yet are never written."""
         for stored_key in self._records.take_before(time):
             self._entries.forget(stored_key)
             self._changed = None

@@ -15,15 +15,16 @@ V = TypeVar("V")
 
 
 class KeyValueStore(CachedStore, Generic[K, V]):
-    """Typed reading and writing over the cache. Keys come in the byte order of their serde.
+    """A cached store with typed keys and values. Ranges are in the byte order of serialized keys.
 
-    What reads many is of the moment of the call: the store may be changed while its result is gone through.
+    A method that reads many keys reads them all at its call, so the store may be changed while its result is
+    iterated over.
     """
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
         super().__init__(spec, backend)
         self.now: Callable[[], int] = lambda: 0
-        """The time of the record in work, ms; the task sets it."""
+        """Returns the timestamp (ms) of the record being processed; the task sets it."""
 
     def get(self, key: K) -> V | None:
         """Return the value of ``key``, None if absent."""
@@ -37,19 +38,22 @@ class KeyValueStore(CachedStore, Generic[K, V]):
         return None if entry is None else entry[1]
 
     def put(self, key: K, value: V | None, timestamp: int | None = None) -> None:
-        """Set ``key``, at the time of the record in work unless ``timestamp`` (ms) is given; None deletes."""
+        """Set ``key``; a value of None deletes it.
+
+        ``timestamp`` (ms) is that of the record being processed unless given.
+        """
         when = self.now() if timestamp is None else timestamp
         self.update(self.spec.key_serde.serialize(key), value, when)
 
     def put_if_absent(self, key: K, value: V | None, timestamp: int | None = None) -> V | None:
-        """As `put`, unless ``key`` has a value already, which is returned then; None if it has none."""
+        """Set ``key`` unless it has a value already. Return that value, None if the key was set."""
         before = self.get(key)
         if before is None:
             self.put(key, value, timestamp)
         return before
 
     def put_all(self, entries: Iterable[tuple[K, V | None]], timestamp: int | None = None) -> None:
-        """`put` of each key and value."""
+        """Set each key to its value, as `put` does."""
         for key, value in entries:
             self.put(key, value, timestamp)
 
@@ -58,27 +62,28 @@ class KeyValueStore(CachedStore, Generic[K, V]):
         self.put(key, None)
 
     def all(self) -> Iterator[tuple[K, V]]:
-        """Every key and value."""
+        """Iterate over all keys and values, in key order."""
         return self._typed(self.scan())
 
     def reverse_all(self) -> Iterator[tuple[K, V]]:
-        """As `all`, from the last key to the first."""
+        """Iterate over all keys and values, from the last key to the first."""
         return self._typed(reversed(self.scan()))
 
     def range(self, lower: K | None = None, upper: K | None = None) -> Iterator[tuple[K, V]]:
-        """Keys from ``lower`` to ``upper``, both included; None is no bound."""
+        """Iterate over the keys from ``lower`` to ``upper``, both included; None is no bound."""
         return self._typed(self.scan(*self._bounds(lower, upper)))
 
     def reverse_range(self, lower: K | None = None, upper: K | None = None) -> Iterator[tuple[K, V]]:
-        """As `range`, from the last key to the first (KIP-617)."""
+        """Iterate over the keys of `range` from the last to the first (KIP-617)."""
         return self._typed(reversed(self.scan(*self._bounds(lower, upper))))
 
     def prefix_scan(self, prefix: Any, serde: SerdeLike | None = None) -> Iterator[tuple[K, V]]:
-        """The keys whose bytes begin with those of ``prefix``, which ``serde`` writes, the keys' own unless
-        given (KIP-614).
+        """Iterate over the keys whose bytes begin with those of ``prefix`` (KIP-614).
+
+        ``serde`` serializes the prefix; by default it is the key serde.
         """
         begin = (serde_for(serde) or self.spec.key_serde).serialize(prefix)
-        return self._typed(self.scan(begin, _behind(begin)))
+        return self._typed(self.scan(begin, _end_of_prefix(begin)))
 
     def _bounds(self, lower: K | None, upper: K | None) -> tuple[bytes | None, bytes | None]:
         serialize = self.spec.key_serde.serialize
@@ -87,12 +92,12 @@ class KeyValueStore(CachedStore, Generic[K, V]):
             None if upper is None else serialize(upper) + b"\x00",
         )
 
-    def _typed(self, found: Iterable[tuple[bytes, Any, int]]) -> Iterator[tuple[K, V]]:
+    def _typed(self, rows: Iterable[tuple[bytes, Any, int]]) -> Iterator[tuple[K, V]]:
         deserialize = self.spec.key_serde.deserialize
-        return ((deserialize(key), value) for key, value, _ in found)
+        return ((deserialize(key), value) for key, value, _ in rows)
 
 
-def _behind(prefix: bytes) -> bytes | None:
-    """The first bytes that are behind all that begin with the prefix; None if there are none."""
+def _end_of_prefix(prefix: bytes) -> bytes | None:
+    """Return the first bytes after all that begin with the prefix, None if there are none."""
     short = prefix.rstrip(b"\xff")
     return short[:-1] + bytes((short[-1] + 1,)) if short else None

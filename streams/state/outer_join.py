@@ -1,9 +1,8 @@
-"""The store of a left or outer join's records that have met nothing yet, in the order in which they go out.
+"""The store of a left or outer join's records without a match so far, in the order in which they are emitted.
 
     int64 timestamp, ms | uint8 side: 1 left, 0 right | key bytes ...
 
-Its values are the records of that time, side and key, in the order in which they came, as Kafka's ListSerde
-writes them:
+A value is the list of records of one time, side and key, in order of arrival, as Kafka's ListSerde writes it:
 
     uint8 1 | int32 count | count times: int32 length | uint8 side | value bytes ...
 """
@@ -27,7 +26,7 @@ _VARIABLE_LENGTHS = 1
 
 
 class Unmatched(NamedTuple):
-    """The records of one time, side and key that met nothing."""
+    """The records of one time, side and key that have no match."""
 
     timestamp: int
     is_left: bool
@@ -36,7 +35,7 @@ class Unmatched(NamedTuple):
 
 
 class UnmatchedKeys(Serde[tuple[int, bool, Any]]):
-    """Timestamp, whether it is the left side, and key."""
+    """The serde of stored keys: timestamp, True for the left side, and key."""
 
     immutable = True
 
@@ -53,7 +52,7 @@ class UnmatchedKeys(Serde[tuple[int, bool, Any]]):
 
 
 class UnmatchedValues(Serde[tuple[tuple[bool, Any], ...]]):
-    """Values, each with whether it is of the left side."""
+    """The serde of stored values: records, each with True if it is of the left side."""
 
     def __init__(self, left: Serde[Any], right: Serde[Any]) -> None:
         self._sides = (right, left)
@@ -70,21 +69,21 @@ class UnmatchedValues(Serde[tuple[tuple[bool, Any], ...]]):
         form, count = _HEAD.unpack_from(data)
         if form != _VARIABLE_LENGTHS:
             raise ValueError(f"a list of values begins with {_VARIABLE_LENGTHS}, not {form}")
-        found, at = [], _HEAD.size
+        values, at = [], _HEAD.size
         for _ in range(count):
             (length,) = _LENGTH.unpack_from(data, at)
             at += _LENGTH.size
             is_left = data[at] == 1
-            found.append((is_left, self._sides[is_left].deserialize(data[at + 1 : at + length])))
+            values.append((is_left, self._sides[is_left].deserialize(data[at + 1 : at + length])))
             at += length
-        return tuple(found)
+        return tuple(values)
 
 
 class OuterJoinStore(KeyValueStore[Any, Any]):
-    """What both sides of one join share in a task: the records that met nothing, and how far time is.
+    """The store that both sides of one join share in a task: records without a match, and the stream time.
 
-    A record is *closed* once no record may come any more that meets it: its window and ``grace_ms`` are over.
-    The other side of a left record may be up to ``after_ms`` later, that of a right record ``before_ms``.
+    A record is *closed* once no match can arrive any more: its window and ``grace_ms`` are over. The match of
+    a left record may be up to ``after_ms`` later, that of a right record up to ``before_ms``.
     """
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
@@ -92,18 +91,18 @@ class OuterJoinStore(KeyValueStore[Any, Any]):
         self.time = -1
         """Highest timestamp of both sides, ms."""
         self._lowest: int | None = None
-        """A bound for the timestamps of records here, None where nothing is known."""
+        """A lower bound of the stored records' timestamps (ms), None if unknown."""
         self._next_look = 0
 
     def begin(self, time: int) -> None:
-        """Go on where a task before this one was, which had seen ``time``; call before the first record."""
+        """Continue from the stream time ``time`` (ms) of an earlier task; call before the first record."""
         self.time = max(self.time, time)
         first = next(self.backend.scan(), None)
         if first is not None:
             self._lowest = TIME_AND_SIDE.unpack_from(first[0])[0]
 
     def keep(self, key: bytes, value: Any, timestamp: int, *, is_left: bool) -> None:
-        """Add a record that met nothing."""
+        """Add a record that has no match."""
         if self._lowest is None or timestamp < self._lowest:
             self._lowest = timestamp
         stored_key = TIME_AND_SIDE.pack(timestamp, is_left) + key
@@ -112,16 +111,17 @@ class OuterJoinStore(KeyValueStore[Any, Any]):
         self.update(stored_key, (*earlier, (is_left, value)), timestamp)
 
     def forget(self, key: bytes, timestamp: int, *, is_left: bool, now: int) -> None:
-        """Leave out the records of this time, side and key, if there are any: they met one at ``now``."""
+        """Remove the records of this time, side and key, if any: they have a match at ``now`` (ms)."""
         stored_key = TIME_AND_SIDE.pack(timestamp, is_left) + key
         if self.lookup(stored_key) is not None:
             self.update(stored_key, None, now)
 
     def is_worth_a_look(self, span_ms: int, wall_clock: int, every_ms: int) -> bool:
-        """Whether to `take_closed`: something may be closed, and the last look was ``every_ms`` ago.
+        """Return True if `take_closed` should be called: records may be closed, and ``every_ms`` are over.
 
-        ``span_ms``: window and grace of the side that asks. A look is due where nothing is known as well,
-        unless the span is 0: so Kafka Streams, whose bound overflows there.
+        ``span_ms``: window and grace of the side that calls, ms. ``wall_clock``, ``every_ms``: ms, so that a
+        look takes place at most every ``every_ms``. If no lower bound of timestamps is known, a look is due
+        unless the span is 0, as in Kafka Streams, whose bound overflows then.
         """
         if self._lowest is None:
             if span_ms <= 0:
@@ -134,7 +134,7 @@ class OuterJoinStore(KeyValueStore[Any, Any]):
         return True
 
     def take_closed(self, before_ms: int, after_ms: int, grace_ms: int) -> list[Unmatched]:
-        """Remove and return what is closed, by time, right before left, then key."""
+        """Remove and return the closed records, ordered by time, then right before left, then key."""
         closed: list[Unmatched] = []
         left_open = right_open = False
         self._lowest = None
@@ -154,7 +154,7 @@ class OuterJoinStore(KeyValueStore[Any, Any]):
         return closed
 
     def _in_order(self) -> Iterator[tuple[bytes, Any]]:
-        """Stored keys and values by key; nothing may be put meanwhile."""
+        """Yield stored keys and values in key order; the store must not change meanwhile."""
         last = b""
         stored = (key for key, _ in self.backend.scan())
         for key in heapq.merge(stored, self._changed_keys(None, None)):

@@ -1,8 +1,8 @@
 """A store's bytes in RocksDB, through rocksdict in raw mode.
 
 The write-ahead log is off: the changelog topic is the log. Data and checkpoint are two column families,
-written in one batch and flushed atomically, so what a crash leaves on disk is the store as of an earlier
-commit, and the tail is restored from the changelog. How much memory all databases take is `rocks_memory`'s.
+written in one batch and flushed atomically. So a crash leaves the store as of an earlier commit on disk, and
+later commits are restored from the changelog. `rocks_memory` bounds the memory of all databases.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PROPERTIES = (
     "block-cache-pinned-usage",
     "background-errors",
 )
-"""What RocksDB knows without looking for it; Kafka's metrics have the same names."""
+"""The properties that RocksDB returns without a search; Kafka's metrics have the same names."""
 
 CHECKPOINT_FAMILY = "checkpoint"
 CHECKPOINT_KEY = b"changelog"
@@ -55,7 +55,7 @@ _LAYOUT_KEY = b"layout of keys"
 
 
 def raw_options(memory: RocksMemory) -> Options:
-    """Settings of each of a store's column families; keys and values are bytes."""
+    """Return the settings of a store's column family; keys and values are bytes."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
@@ -66,10 +66,10 @@ def raw_options(memory: RocksMemory) -> Options:
 
 
 class RocksBackend:
-    """One RocksDB database: one store of one task.
+    """A RocksDB database: one store of one task.
 
-    `layout` names how the store lays out its keys. Content with another layout is forgotten. `memory` is
-    shared with other databases. `on_damage`: see there.
+    `layout` names how the store lays out its keys. Content with another layout is deleted, to be restored.
+    `memory` is shared with other databases. `on_damage`: see `OnDamage`.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class RocksBackend:
             self._note({_LAYOUT_KEY: self._layout})
 
     def _open(self) -> None:
-        """Open the database; one that is damaged is set aside, if it can be restored."""
+        """Open the database. Set a damaged one aside and open a new one, if it can be restored."""
         try:
             try:
                 self._open_files()
@@ -138,7 +138,7 @@ class RocksBackend:
         self._checkpoint = None if stored is None else int(stored)
 
     def _failed(self, error: Exception) -> Exception:
-        """The error to raise in place of this one."""
+        """Return the error to raise in place of this one; note whether the database is damaged."""
         self._damaged = self._damaged or is_damage(error)
         return translated(self._path, error, self._on_damage)
 
@@ -156,7 +156,7 @@ class RocksBackend:
         return None if value is None else int(value)
 
     def _noted(self, key: bytes) -> bytes | None:
-        """What the checkpoints' family has."""
+        """Return a value of the checkpoints' column family, None if absent."""
         try:
             value: bytes | None = self._checkpoints.get(key)
         except Exception as error:
@@ -200,14 +200,16 @@ class RocksBackend:
         self._check_end(key, backwards=True)
 
     def _check_end(self, behind: bytes | None, *, backwards: bool = False) -> None:
-        """Whether there is really nothing from there on: rocksdict's iterators end in silence at a damaged
-        block (0.3.29).
+        """Raise an error if a scan ended early.
+
+        rocksdict's iterators end silently at a damaged block (0.3.29). ``behind``: the key at which the scan
+        ended, None for the first, or ``backwards`` the last.
         """
         iterator = self._db.iter()
         if behind is None:
             (iterator.seek_to_last if backwards else iterator.seek_to_first)()
         elif backwards:
-            iterator.seek(behind)  # whether it is there or not, the one before it is the next
+            iterator.seek(behind)  # whether the key exists or not, the next one is before it
             iterator.prev()
         else:
             iterator.seek(behind)
@@ -245,7 +247,7 @@ class RocksBackend:
         self._memory.written(self)
 
     def buffered_bytes(self) -> int:
-        """What a write buffer holds that `make_room` would have written to a file."""
+        """Return the bytes in the write buffer that `make_room` would have written to a file."""
         return self._db.property_int_value("rocksdb.cur-size-active-mem-table") or 0
 
     def make_room(self) -> None:
@@ -262,25 +264,26 @@ class RocksBackend:
 
     @property
     def _aside(self) -> Path:
-        """Where a database is that was wiped, by a name that no store has: whoever is killed while it is
-        deleted must not find half of it in its place.
+        """The path of a wiped database until it is deleted; no store has such a name.
+
+        So a process killed during the deletion leaves no half of a database in the store's place.
         """
         return self._path.with_name(f"~{self._path.name}")
 
     def _set_aside(self) -> None:
-        """Keep a damaged database, the last one of this store, for who wants to know what happened to it."""
-        kept = self._path.with_name(f"~damaged-{self._path.name}")
-        if kept.exists():
-            shutil.rmtree(kept)
+        """Rename a damaged database so that the damage can be examined; only the store's last one is kept."""
+        damaged = self._path.with_name(f"~damaged-{self._path.name}")
+        if damaged.exists():
+            shutil.rmtree(damaged)
         if self._path.exists():
-            self._path.rename(kept)
+            self._path.rename(damaged)
 
     def _delete_aside(self) -> None:
         if self._aside.exists():
             shutil.rmtree(self._aside)
 
     def _note(self, facts: Mapping[bytes, bytes]) -> None:
-        """Write to the checkpoints' family."""
+        """Write to the checkpoints' column family."""
         batch = WriteBatch(raw_mode=True)
         for key, value in facts.items():
             batch.put(key, value, self._checkpoint_handle)
@@ -296,7 +299,7 @@ class RocksBackend:
                 self._db.flush(True)
             except Exception as error:  # the disk is full, or the folder was deleted
                 log.warning("%s: not flushed, the next start restores it: %s", self._path, error)
-                # Of a global table its positions are noted elsewhere, and would be ahead of it.
+                # A global table's positions are stored elsewhere, and would be ahead of its content.
                 self._damaged = self._damaged or self._on_damage == "restart"
             self._release()
             if self._damaged and self._on_damage != "end":
@@ -308,7 +311,7 @@ class RocksBackend:
         for each in (self._checkpoints, self._db):
             try:
                 each.close()
-            except Exception as error:  # closing flushes again, with the same errors
+            except Exception as error:  # `close` flushes again, with the same errors
                 log.debug("%s: %s", self._path, error)
         # Any reference left keeps the database open, and the folder locked.
         del self._checkpoint_handle, self._checkpoints, self._db

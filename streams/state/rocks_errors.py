@@ -1,4 +1,4 @@
-"""What RocksDB's errors, which are text, mean for who uses the database."""
+"""Translation of RocksDB's errors, which are only text, into errors that say what to do."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Literal
 from streams.errors import StateCorrupted, StateError, StateFolderLocked
 
 OnDamage = Literal["restore", "restart", "end"]
-"""What becomes of a damaged store. ``restore``: who reads it closes it after the error, then opens and
-restores it. ``restart``: that happens when the application starts the next time. ``end``: there is no
-changelog that it could be restored from, so that only the user may let it go.
+"""The consequence of damage to a store.
+
+``restore``: the reader closes the store after the error, then opens and restores it. ``restart``: the store
+is restored at the application's next start. ``end``: there is no changelog to restore the store from, so
+that only the user may delete it.
 """
 
 _FULL = ("No space left", "File too large", "Disk quota exceeded")
@@ -24,14 +26,14 @@ _REMEDIES = {
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether files are not what was written, or are gone."""
+    """Return True if an error says that files are corrupt or missing."""
     text = str(error)
-    # All of RocksDB's errors are just that.
+    # All of RocksDB's errors are of the class Exception itself.
     return type(error) is Exception and (text.startswith("Corruption") or "No such file" in text)
 
 
 def translated(path: Path, error: Exception, on_damage: OnDamage) -> Exception:
-    """The error to raise in place of one of RocksDB's, or of the system's; any other as it is."""
+    """Return the error to raise in place of one of RocksDB or of the system; any other unchanged."""
     if isinstance(error, OSError):
         return StateError(f"{path} cannot be used: {error}")
     if type(error) is not Exception:

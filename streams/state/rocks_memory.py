@@ -1,11 +1,11 @@
 """The memory that an application's RocksDB databases share: one block cache, one budget of write buffers.
 
-Blocks of data, of indexes and of bloom filters are in the cache, the last two divided so that parts of them
-may leave it. What was written and is not in files yet is in the write buffers. A database may go beyond the
-budget with the batch it is writing, which is a commit's changes to a store.
+The cache holds blocks of data, indexes and bloom filters; indexes and filters are divided so that parts of
+them may be evicted. Write buffers hold the data that is not in files yet. A database may exceed the budget
+with the batch it is writing, which is a commit's changes to a store.
 
-RocksDB has the database that writes make room, however little it has: behind stores that were written and
-then left alone, a busy one would write a file with each commit. So the one that holds the most has a turn.
+RocksDB has the database that is writing make room, however small its buffer is. While idle stores hold most
+of the budget, a busy one would write a file with each commit. So here the one with the largest buffer does.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ BLOCK_CACHE_BYTES = 128 * 1024 * 1024
 WRITE_BUFFER_BYTES = 64 * 1024 * 1024
 
 MEMTABLE_BYTES = 8 * 1024 * 1024
-"""A store's write buffer is written to a file at that size: so much a restart after a kill restores again."""
+"""The size at which a write buffer is written to a file; a restart after a kill restores that much."""
 ARENA_BYTES = 64 * 1024
-"""What a write buffer grows by: an application may have hundreds of stores with little in them."""
+"""The unit by which a write buffer grows: an application may have hundreds of nearly empty stores."""
 PARTITION_BYTES = 4096
-"""Of a part of an index, or of a bloom filter."""
+"""The size of a part of an index, or of a bloom filter."""
 OPEN_FILES = 256
 BLOOM_BITS = 10
 _WRITTEN_OUT_AT = 7 / 8
@@ -34,21 +34,21 @@ _WRITTEN_OUT_AT = 7 / 8
 
 
 class Database(Protocol):
-    """One of those that share the memory; its calls fail once it is closed."""
+    """A database that shares the memory; its methods fail once it is closed."""
 
     def buffered_bytes(self) -> int:
-        """What it holds that `make_room` would have written to a file."""
+        """Return the buffered bytes that `make_room` would have written to a file."""
         ...
 
     def make_room(self) -> None:
-        """Write nothing to it: RocksDB has it make room then, if the budget is exceeded."""
+        """Write an empty batch, so that RocksDB has this database make room if the budget is exceeded."""
         ...
 
 
 class RocksMemory:
-    """``block_cache_bytes``, ``write_buffer_bytes``: the bounds of both, all databases together.
+    """The memory of all databases, bounded by ``block_cache_bytes`` and ``write_buffer_bytes``.
 
-    Nothing is imported from rocksdict before the first database needs it.
+    rocksdict is not imported before the first database needs it.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class RocksMemory:
 
     @cached_property
     def block_cache(self) -> Cache:
-        """Of blocks, indexes and filters."""
+        """The cache of blocks, indexes and filters."""
         from rocksdict import Cache
 
         return Cache(self.block_cache_bytes)
 
     @cached_property
     def write_buffers(self) -> WriteBufferManager:
-        """Counts the write buffers. Nobody is made to wait: a store alone would wait for others' files."""
+        """The counter of the write buffers' memory. Writers never wait: they would wait for others' files."""
         from rocksdict import WriteBufferManager
 
         return WriteBufferManager(self.write_buffer_bytes, False)
@@ -101,24 +101,27 @@ class RocksMemory:
         return table
 
     def add(self, database: Database) -> None:
-        """A database is open; it need not be kept for this."""
+        """Register an open database; only a weak reference is kept."""
         self._databases.append(ref(database))
 
     def remove(self, database: Database) -> None:
-        """A database is about to be closed."""
+        """Remove a database that is about to be closed."""
         with suppress(ValueError):  # it did not open
             self._databases.remove(ref(database))
 
     def written(self, database: Database) -> None:
-        """Something was written to it; called in any thread."""
+        """Have the database with the largest buffer make room, if the budget is nearly used up.
+
+        Called after each write to ``database``, in any thread.
+        """
         if self.write_buffers.get_usage() <= self.write_buffer_bytes * _WRITTEN_OUT_AT:
             return
         largest, most = database, 0
-        for each in tuple(self._databases):
-            if (found := each()) is not None:
+        for reference in tuple(self._databases):
+            if (other := reference()) is not None:
                 with suppress(Exception):  # closed in another thread meanwhile
-                    if (held := found.buffered_bytes()) > most:
-                        largest, most = found, held
+                    if (buffered := other.buffered_bytes()) > most:
+                        largest, most = other, buffered
         if largest is not database:
-            with suppress(Exception):  # as above; what cannot be written is its own store's to say
+            with suppress(Exception):  # closed, or not writable: its own store's next call raises the error
                 largest.make_room()

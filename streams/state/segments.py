@@ -1,21 +1,21 @@
-"""A window or session store's bytes divided by time: what is expired is found without a look at the rest.
+"""A window or session store's bytes divided by time, so that expired ones are deleted without a search.
 
 Windows whose starts (sessions whose ends) fall into the same `segment_ms` make a segment. Kafka Streams has a
 database for each; here the segment comes first in the key:
 
     int64 segment | key bytes ... | int64 window start, ms | int32 sequence number, 0
 
-Above this, keys are those of the changelog, and scans are in their order. A store whose windows are also
-looked up by time alone has a second entry of each, without a value:
+Callers see the keys of the changelog, and scans in their order. A store whose windows are also looked up by
+time alone has a second entry of each, without a value:
 
     255 | int64 window start, ms | key bytes ... | int64 window start, ms | int32 sequence number, 0
 
-A segment goes as a whole, and no more is said of it in the changelog than that: from what offset on there may
-be anything of a segment is kept as
+A segment is deleted as a whole, without tombstones in the changelog. Instead, each segment has the first
+changelog offset that may have records of the segment:
 
     254 | int64 segment -> int64 offset
 
-so that what lies before those of all the segments that are left can be deleted there.
+So the changelog's records before the lowest of these offsets can be deleted.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ SEGMENT = OFFSET = struct.Struct(">q")
 SEGMENT_MIN_MS = 60_000
 FIRST_OFFSET = b"\xfe"
 BY_TIME = b"\xff"
-"""What entries by time begin with. Segments are not negative, so theirs come before."""
+"""The first byte of entries by time. Segments are not negative, so the keys of segments sort before it."""
 END_OF_SEGMENTS = b"\x80"
 
 
 def segment_ms_for(retention_ms: int) -> int:
-    """The length of a segment, as in Kafka Streams; windows stay up to that much beyond their retention."""
+    """Return the length of a segment, as in Kafka Streams: windows outlive their retention by up to that."""
     return max(retention_ms // 2, SEGMENT_MIN_MS)
 
 
 def layout_of(segment_ms: int, *, sessions: bool = False, by_time: bool = False) -> bytes:
-    """The name of these keys' layout: it depends on the length of segments."""
+    """Return the name of the key layout, which depends on the length of segments."""
     kind = b" of sessions" if sessions else b""
     return b"segments of %d ms" % segment_ms + kind + (b", by time" if by_time else b"")
 
@@ -50,7 +50,7 @@ def layout_of(segment_ms: int, *, sessions: bool = False, by_time: bool = False)
 class SegmentedBackend(BackendOver):
     """A backend of window keys over one whose keys begin with the segment.
 
-    ``time_of`` finds the time (ms) in a key. ``by_time``: what there is can be looked up by time, too.
+    ``time_of`` returns the time (ms) in a key. ``by_time``: keys can be looked up by time as well.
     """
 
     def __init__(
@@ -65,21 +65,21 @@ class SegmentedBackend(BackendOver):
         super().__init__(inner)
         self._time_of = time_of
         self._by_time = by_time
-        self._segments = {each: self._first_offset(each) for each in self._found_segments()}
-        """Those there are, each with the offset from which on the changelog may have anything of it."""
+        self._segments = {each: self._first_offset(each) for each in self._stored_segments()}
+        """The existing segments, each with the first changelog offset that may have its records."""
         self._newest = max(((each + 1) * segment_ms - 1 for each in self._segments), default=-1)
-        """Nothing is of a later time, ms: what is put next mostly is, and need not be looked for."""
+        """An upper bound of all times here, ms. Most new keys are later, so their lookup is saved."""
         self.highest = max((each * segment_ms for each in self._segments), default=-1)
-        """The highest time put, ms, or a little less if that was before this backend was opened; -1: none."""
+        """The highest time put, ms; -1: none. Of a backend opened again, the start of its last segment."""
         self._dropped: list[Range] = []
 
     def _first_offset(self, segment: int) -> int:
         stored = self._inner.get(FIRST_OFFSET + SEGMENT.pack(segment))
-        return 0 if stored is None else OFFSET.unpack(stored)[0]  # None: of a release that knew it not
+        return 0 if stored is None else OFFSET.unpack(stored)[0]  # None: of a release that stored no offsets
 
     @property
     def needed_from(self) -> int:
-        """The changelog has nothing before this offset of what is here."""
+        """The first changelog offset that may have records of the segments here."""
         return min(self._segments.values(), default=self.checkpoint or 0)
 
     def get(self, key: bytes) -> bytes | None:
@@ -91,12 +91,11 @@ class SegmentedBackend(BackendOver):
     def scan(
         self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        segments = sorted(self._segments)
-        found = (self._scan_segment(each, lower, upper, backwards) for each in segments)
-        return heapq.merge(*found, reverse=backwards)
+        scans = (self._scan_segment(each, lower, upper, backwards) for each in sorted(self._segments))
+        return heapq.merge(*scans, reverse=backwards)
 
     def scan_times(self, first: int, last: int) -> Iterator[bytes]:
-        """The keys of the times (ms) from ``first`` to ``last``, by time."""
+        """Iterate over the keys of the times (ms) from ``first`` to ``last``, both included, by time."""
         assert self._by_time, "there are no entries by time"
         begin = len(BY_TIME) + SEGMENT.size
         lower, upper = BY_TIME + SEGMENT.pack(first), BY_TIME + SEGMENT.pack(last + 1)
@@ -118,7 +117,7 @@ class SegmentedBackend(BackendOver):
         dropped: Iterable[Range] = (),
     ) -> None:
         dropped, self._dropped = [*dropped, *self._dropped], []
-        # What is written now is in the changelog behind what was written before.
+        # The changelog has these updates after those of earlier writes.
         self._inner.write(self._with_segments(updates, self.checkpoint or 0), checkpoint, as_of, dropped)
 
     def _with_segments(self, updates: Iterable[Update], behind: int) -> Iterator[Update]:
@@ -145,7 +144,7 @@ class SegmentedBackend(BackendOver):
                 yield BY_TIME + SEGMENT.pack(time) + key, None if value is None else b""
 
     def drop_before(self, segment: int) -> None:
-        """Have nothing from now on of the segments below this one; the next `write` deletes them."""
+        """Hide the segments below ``segment`` from now on; the next `write` deletes them."""
         expired = [each for each in self._segments if each < segment]
         if not expired:
             return
@@ -159,7 +158,7 @@ class SegmentedBackend(BackendOver):
             begin, end = (BY_TIME + time for time in times)
             self._dropped.append((begin, end))
 
-    def _found_segments(self) -> Iterator[int]:
+    def _stored_segments(self) -> Iterator[int]:
         segment = 0
         while (first := next(self._inner.scan(SEGMENT.pack(segment), END_OF_SEGMENTS), None)) is not None:
             (segment,) = SEGMENT.unpack_from(first[0])

@@ -1,8 +1,7 @@
-"""The session store: one value per key and session, forgotten by stream time (`streams.state.timed`). A
-session is its start and its end, both inclusive.
+"""The session store: one value per key and session, deleted by stream time (`streams.state.timed`).
 
-Sessions merge, so a key's sessions are looked for with every record: `key_times` has their ends and starts. A
-session that is replaced before it was ever drained leaves nothing behind.
+A session has a start and an end, both inclusive. Sessions merge, so each record needs its key's sessions:
+`key_times` has their ends and starts. A session that is replaced before its first drain leaves no trace.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Bounds = tuple[int, int]
-"""End and start (ms) of a session: in this order sessions sort."""
+"""End and start (ms) of a session, in the order by which sessions are sorted."""
 
 
 class SessionStore(TimedStore, Generic[K, V]):
-    """Typed reading and writing of sessions over the cache."""
+    """A cached store with typed keys, sessions and values."""
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
         super().__init__(spec, backend, session_end, SUFFIX.size)
@@ -44,7 +43,10 @@ class SessionStore(TimedStore, Generic[K, V]):
         return value
 
     def find_sessions(self, key: K, earliest_end: int, latest_start: int) -> Iterator[tuple[Window, V]]:
-        """A key's sessions that end at ``earliest_end`` ms or later and start at ``latest_start`` at most."""
+        """Iterate over a key's sessions that overlap a range, by their ends.
+
+        They end at ``earliest_end`` ms or later and start at ``latest_start`` ms at most.
+        """
         raw = self.spec.key_serde.serialize(key)
         for end, start in self.find(raw, earliest_end, latest_start):
             entry = self.lookup(session_key(raw, start, end))
@@ -54,14 +56,15 @@ class SessionStore(TimedStore, Generic[K, V]):
     def backward_find_sessions(
         self, key: K, earliest_end: int, latest_start: int
     ) -> Iterator[tuple[Window, V]]:
-        """As `find_sessions`, the latest end first (KIP-617)."""
+        """Iterate over the sessions of `find_sessions`, the latest end first (KIP-617)."""
         return reversed([*self.find_sessions(key, earliest_end, latest_start)])
 
     def find_sessions_range(
         self, lower: K | None, upper: K | None, earliest_end: int, latest_start: int
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """As `find_sessions`, of the keys from ``lower`` to ``upper``, both included, in byte order of key,
-        end and start; None is no bound.
+        """Iterate over sessions that overlap a range, of the keys from ``lower`` to ``upper``, both included.
+
+        They are in byte order of key, end and start; a bound of None is no bound.
         """
         earliest_end = max(earliest_end, self.found_from)
         for stored_key, value in self.scan_keys(lower, upper):
@@ -72,27 +75,27 @@ class SessionStore(TimedStore, Generic[K, V]):
     def backward_find_sessions_range(
         self, lower: K | None, upper: K | None, earliest_end: int, latest_start: int
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """As `find_sessions_range`, from the last to the first."""
+        """Iterate over the sessions of `find_sessions_range` from the last to the first."""
         return reversed([*self.find_sessions_range(lower, upper, earliest_end, latest_start)])
 
     def fetch(self, key: K) -> Iterator[tuple[Window, V]]:
-        """All sessions of a key, by their ends."""
+        """Iterate over all sessions of a key, by their ends."""
         return self.find_sessions(key, 0, FOREVER)
 
     def backward_fetch(self, key: K) -> Iterator[tuple[Window, V]]:
-        """As `fetch`, the latest end first."""
+        """Iterate over all sessions of a key, the latest end first."""
         return self.backward_find_sessions(key, 0, FOREVER)
 
     def fetch_range(self, lower: K | None, upper: K | None) -> Iterator[tuple[Windowed[K], V]]:
-        """All sessions of the keys from ``lower`` to ``upper``, as `find_sessions_range` has them."""
+        """Iterate over all sessions of the keys from ``lower`` to ``upper``; see `find_sessions_range`."""
         return self.find_sessions_range(lower, upper, 0, FOREVER)
 
     def backward_fetch_range(self, lower: K | None, upper: K | None) -> Iterator[tuple[Windowed[K], V]]:
-        """As `fetch_range`, from the last to the first."""
+        """Iterate over the sessions of `fetch_range` from the last to the first."""
         return self.backward_find_sessions_range(lower, upper, 0, FOREVER)
 
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
-        """Every session not expired, in byte order of key, end and start."""
+        """Iterate over all sessions that are not expired, in byte order of key, end and start."""
         oldest = self.oldest
         for stored_key, value, _ in self.scan():
             if session_end(stored_key) >= oldest:
@@ -114,7 +117,7 @@ class SessionStore(TimedStore, Generic[K, V]):
     # -- what operators call per record
 
     def find(self, raw: bytes, earliest_end: int, latest_start: int) -> list[Bounds]:
-        """As `find_sessions`, of a key's bytes; the bounds only."""
+        """Return the bounds of the sessions that `find_sessions` finds for a key's bytes, by their ends."""
         bounds = self.key_times.of(raw)
         if not bounds or bounds[-1][0] < earliest_end:
             return []
@@ -122,26 +125,27 @@ class SessionStore(TimedStore, Generic[K, V]):
         at = bisect_left(bounds, (earliest_end, -1)) if bounds[0][0] < earliest_end else 0
         return [each for each in bounds[at:] if each[1] <= latest_start]
 
-    def merge(self, raw: bytes, found: list[Bounds], start: int, end: int, headers: Headers = ()) -> bytes:
-        """Have a session found instead of those that `find` found; returns its stored key, whose value the
-        caller sets next.
+    def merge(self, raw: bytes, replaced: list[Bounds], start: int, end: int, headers: Headers = ()) -> bytes:
+        """Replace sessions that `find` returned by one session.
+
+        Returns its stored key, whose value the caller sets next.
         """
         bounds, new = self.key_times.of(raw), (end, start)
-        if len(found) == 1 and bounds[-1] == found[0]:  # the usual case: the last session grew at its end
-            old = found[0]
+        if len(replaced) == 1 and bounds[-1] == replaced[0]:  # the usual case: the last session grew
+            old = replaced[0]
             stored_key = session_key(raw, start, end)
             if old != new:
                 bounds[-1] = new
                 self._drop(session_key(raw, old[1], old[0]), old[0], headers)
                 self._begin(stored_key, end)
             return stored_key
-        for old in found:
+        for old in replaced:
             if old != new:
                 self.take_out(raw, old[1], old[0], headers)
         return self.put_in(raw, start, end)
 
     def put_in(self, raw: bytes, start: int, end: int) -> bytes:
-        """Have a session found; returns its stored key, whose value the caller sets next."""
+        """Add a session. Returns its stored key, whose value the caller sets next."""
         stored_key = session_key(raw, start, end)
         if self.key_times.add(raw, (end, start)):
             self._begin(stored_key, end)

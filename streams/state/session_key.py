@@ -1,4 +1,4 @@
-"""The keys of a session store, as Kafka Streams lays them out in store and changelog.
+"""The keys of a session store, as Kafka Streams writes them in store and changelog.
 
     key bytes ... | int64 session end, ms | int64 session start, ms
 
@@ -13,15 +13,15 @@ SUFFIX = struct.Struct(">qq")
 
 
 def session_key(key: bytes, start: int, end: int) -> bytes:
-    """The bytes a session's value is kept under."""
+    """Return the stored key of a session (start and end in ms)."""
     return key + SUFFIX.pack(end, start)
 
 
 def session_bounds(stored_key: bytes) -> tuple[int, int]:
-    """End and start (ms) in a stored key."""
+    """Return end and start (ms) in a stored key."""
     return SUFFIX.unpack_from(stored_key, len(stored_key) - SUFFIX.size)
 
 
 def session_end(stored_key: bytes) -> int:
-    """The end (ms) in a stored key."""
+    """Return the end (ms) in a stored key."""
     return session_bounds(stored_key)[0]

@@ -1,7 +1,7 @@
-"""Keys in byte order, with cheap additions: what a store looks up its ranges in while keys keep coming.
+"""Keys in byte order with cheap additions, for a store's range scans while keys are added.
 
-A list of short sorted lists; an addition or removal moves a few thousand entries at most, whatever the number
-of keys.
+The keys are in a list of short sorted lists. An addition or removal moves a few thousand entries at most,
+whatever the number of keys.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 CHUNK_KEYS = 1000
-"""A list is divided at twice this length."""
+"""The length of a new short list; a list of twice this length is divided."""
 
 
 class SortedKeys:
-    """A set of keys that is always sorted."""
+    """A set of keys in byte order."""
 
     def __init__(self, keys: Iterable[bytes] = ()) -> None:
         ordered = sorted(keys)
@@ -22,7 +22,7 @@ class SortedKeys:
         self._highest = [chunk[-1] for chunk in self._chunks]
 
     def add(self, key: bytes) -> None:
-        """Add a key, unless it is there."""
+        """Add a key, unless the set has it."""
         if not self._chunks:
             self._chunks, self._highest = [[key]], [key]
             return
@@ -39,7 +39,7 @@ class SortedKeys:
         self._highest[number] = self._chunks[number][-1]
 
     def remove(self, key: bytes) -> None:
-        """Remove a key, if it is there."""
+        """Remove a key, if the set has it."""
         number = bisect_left(self._highest, key)
         if number == len(self._chunks):
             return
@@ -56,7 +56,10 @@ class SortedKeys:
     def range(
         self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
     ) -> Iterator[bytes]:
-        """The keys in ``lower <= key < upper``, in order; nothing may be added or removed meanwhile."""
+        """Yield the keys in ``lower <= key < upper``, in order or from the last to the first.
+
+        The set must not change during the iteration.
+        """
         if backwards:
             yield from self._range_backwards(lower, upper)
             return

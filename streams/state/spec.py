@@ -1,4 +1,4 @@
-"""What a store is: declared while the topology is built, made real once per task."""
+"""The declaration of a store, made while the topology is built; each task opens one store of it."""
 
 from __future__ import annotations
 
@@ -21,46 +21,50 @@ StoreKind = Literal[
     "waiting",
 ]
 SEGMENTED: frozenset[StoreKind] = frozenset({"window", "session", "join_window"})
-"""Stores that are laid out in segments of time."""
+"""Stores that are divided into segments of time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSpec:
-    """A store's name, types and keeping.
-
-    `key_serde`, `value_serde`: serdes, or types that stand for some (`SerdeLike`); serdes once it is made.
-    `persistent`: RocksDB, otherwise memory; `by_default` if nobody has said so, and ``default.dsl.store`` may
-    say otherwise. `logged`: has a changelog topic, otherwise a restart loses it.
-    `cached`: downstream hears of the last value per key at each commit, otherwise of every update.
-    `window_size_ms`: window stores only. `retention_ms`: window and session stores, those of joins too; a
-    window is forgotten once one is put that starts `retention_ms` later, a session once one is put that ends
-    so much later. `lookback_ms`: a cached store goes on to find so much of what is past its retention.
-    `by_time`: what there is can be looked up by time alone, as aggregations need that tell of windows when
-    they close. `source_topic`: of a table's store without a changelog, the topic that it is restored from.
-    `history_retention_ms`: versioned stores only, which need it; how far back of stream time the versions of
-    a key are known, and how late one may come. `segment_interval_ms`: they are forgotten by segments so
-    long; 0 for Kafka's choice. Versioned stores are never cached.
-    """
+    """A store's name, kind, serdes, retention and durability."""
 
     name: str
     kind: StoreKind
     key_serde: Any
+    """A serde, or a type with a serde (`SerdeLike`), which is replaced by the serde."""
     value_serde: Any
+    """The same for values."""
     persistent: bool = True
+    """True: kept in RocksDB; False: in memory."""
     logged: bool = True
+    """True: has a changelog topic; False: a restart loses the content."""
     cached: bool = True
+    """True: each commit forwards a key's last value; False: every update is forwarded. Never if versioned."""
     window_size_ms: int = 0
+    """Window stores only: the length of a window."""
     retention_ms: int = 0
+    """Window, session and join stores: how long windows are kept, in stream time.
+
+    A window is deleted after a put of one that starts this much later, a session after one that ends this
+    much later.
+    """
     lookback_ms: int = 0
+    """How much further back than `retention_ms` a cached store still finds windows."""
     by_time: bool = False
+    """True: keys can be looked up by time alone, as aggregations that emit on window close need."""
     history_retention_ms: int | None = None
+    """Versioned stores only, required: how far back of stream time versions are kept and may be put."""
     segment_interval_ms: int = 0
+    """Versioned stores only: the length of the segments by which versions expire; 0 for Kafka's choice."""
     changelog_config: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the changelog topic."""
     source_topic: str | None = None
+    """The topic that a table's store without a changelog is restored from."""
     by_default: bool = False
+    """True if `persistent` was not chosen by the user, so that ``default.dsl.store`` may change it."""
 
     def __post_init__(self) -> None:
-        for name in ("key_serde", "value_serde"):  # a type stands for its serde here too
+        for name in ("key_serde", "value_serde"):  # types are replaced by their serdes
             object.__setattr__(self, name, serde_for(getattr(self, name)))
         if self.is_versioned:
             self._check_history()
@@ -79,11 +83,11 @@ class StoreSpec:
 
     @property
     def is_versioned(self) -> bool:
-        """Whether it has what a key was at earlier times as well (KIP-889)."""
+        """True if the store has a key's earlier values as well (KIP-889)."""
         return self.kind == "versioned_key_value"
 
     def of_topic(self, topic: str) -> StoreSpec:
-        """The store whose bytes go to this topic, where serdes write them for it."""
+        """Return the store with serdes bound to its changelog topic; itself if no serde depends on it."""
         key, value = self.key_serde, self.value_serde
         key_of, value_of = key.of_topic(topic, is_key=True), value.of_topic(topic, is_key=False)
         if key_of is key and value_of is value:
@@ -92,15 +96,15 @@ class StoreSpec:
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether what it has is forgotten by time, a segment at a time."""
+        """True if the store deletes its content by time, a segment at a time."""
         return self.kind in SEGMENTED and self.retention_ms < FOREVER
 
     @property
     def is_restored(self) -> bool:
-        """Whether a restart has its content again: of its changelog, or of the table's own topic."""
+        """True if a restart restores the content, from the changelog or from the table's own topic."""
         return self.logged or self.source_topic is not None
 
     @property
     def changelog(self) -> str:
-        """The changelog topic's name, before the application id is put in front."""
+        """The changelog topic's name without the application id in front."""
         return f"{self.name}-changelog"

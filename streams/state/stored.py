@@ -1,6 +1,6 @@
-"""What a store's folder on disk holds, for who looks at it while nobody, or another process, works with it.
+"""A report on a store's folder on disk, for tools; another process may be using the folder meanwhile.
 
-Read-only: what a running process has in memory and not flushed yet is not seen.
+The folder is opened read-only: data that a running process has not flushed yet is not seen.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from streams.errors import StateError
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """``bytes``: of its files. ``keys``: about how many. ``checkpoint``: the changelog offset it reaches to,
-    None if it has none; ``as_of``: when that was committed, ms since the epoch.
-    """
+    """The content of a store's folder."""
 
     bytes: int
+    """The size of its files."""
     keys: int
+    """The approximate number of keys."""
     checkpoint: int | None
+    """The changelog offset up to which the content is complete, None if there is none."""
     as_of: int | None
+    """The time of the checkpoint's commit, ms since the epoch."""
 
 
 def look_at(path: Path) -> Stored:
-    """A store's folder; StateError if RocksDB does not open it."""
+    """Return the content of a store's folder. Raises StateError if RocksDB does not open it."""
     from rocksdict import AccessType, Rdict
 
     from streams.state.rocks import AS_OF_KEY, CHECKPOINT_FAMILY, CHECKPOINT_KEY, raw_options

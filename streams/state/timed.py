@@ -1,8 +1,9 @@
-"""`TimedStore`: what window and session stores share, which is time, and that they forget by it.
+"""`TimedStore`: the base of window and session stores, which delete their content by stream time.
 
-Expiry is by the times of what is put and, as in Kafka Streams, by segments (`streams.state.segments`): those
-that are past retention are dropped whole. The changelog hears nothing of it. What it has of them goes when it
-is purged (`runtime.purge`), not by the broker's clock, which would delete historical windows in use.
+Stream time is the highest time put. As in Kafka Streams, content expires by segments
+(`streams.state.segments`): a segment past retention is dropped as a whole. No tombstones go to the changelog.
+Its records are deleted by a purge (`runtime.purge`), not by the broker's clock, which would delete historical
+windows in use.
 """
 
 from __future__ import annotations
@@ -19,25 +20,27 @@ from streams.state.segments import SegmentedBackend, segment_ms_for
 from streams.state.spec import StoreSpec
 
 NEWEST, EMITTED_TO, OF = " newest", " emitted to", " of "
-"""What is put behind a store's name for its other times; no name has a space."""
+"""The suffixes of a store's name for its further times; no store name has a space."""
 
 
 class Clock(Protocol):
-    """Whatever has a stream time."""
+    """An object with a stream time (ms)."""
 
     stream_time: int
 
 
 class _OtherClock:
-    """The stream time of one more operator that writes the store."""
+    """The stream time of a further operator that writes the store."""
 
     def __init__(self, stream_time: int) -> None:
         self.stream_time = stream_time
 
 
 class TimedStore(CachedStore):
-    """A cache over segments. ``time_of`` finds a window's start, or a session's end, in a stored key, whose
-    last ``suffix_bytes`` it looks at.
+    """A cached store over segments.
+
+    ``time_of`` returns a window's start, or a session's end (ms), from the last ``suffix_bytes`` of a stored
+    key.
     """
 
     def __init__(
@@ -50,15 +53,15 @@ class TimedStore(CachedStore):
         self.stream_time = -1
         """Highest timestamp seen, ms; -1 before the first. Committed with the task's positions."""
         self.newest = -1
-        """Highest time put, ms, which is what expiry goes by; never above `stream_time`."""
+        """Highest time put, ms, by which content expires; never above `stream_time`."""
         self.emitted_to = -1
-        """What closed before this (ms) was forwarded by an operator that does so once windows close."""
+        """Windows that closed before this (ms) were forwarded by an operator that emits on window close."""
         self.key_times = KeyTimes(self._times_on_disk)
-        """The times of what is stored, by key; kept by those who look for ranges of a key per record."""
+        """The stored times by key, for operators that look up ranges of a key with each record."""
         self.recent: dict[int, dict[bytes, None]] = {}
-        """Keys by time that were put since the last drain; kept only where `spec.by_time` says so."""
+        """The keys put since the last drain, by time; filled only if `spec.by_time`."""
         self.time_of = time_of
-        """From a stored key to its time, ms."""
+        """Returns the time (ms) in a stored key."""
         self._suffix_bytes = suffix_bytes
         self._others: dict[str, _OtherClock] = {}
         self._restored: Mapping[str, int] = {}
@@ -66,9 +69,9 @@ class TimedStore(CachedStore):
         self._live_from = 0
 
     def clock(self, name: str) -> Clock:
-        """The stream time by which an operator says what is late: the store's own, or another one by name.
+        """Return the stream time by which an operator drops late records; ``""`` is the store's own.
 
-        Several that write one store have one each, as in Kafka Streams.
+        Several operators that write one store have one each, by name, as in Kafka Streams.
         """
         if not name:
             return self
@@ -76,7 +79,7 @@ class TimedStore(CachedStore):
         return self._others.setdefault(name, _OtherClock(restored))
 
     def clocks(self) -> Mapping[str, int]:
-        """All times that outlive the process, by the store's name and what is put behind it."""
+        """Return all times (ms) to commit, by the store's name with a suffix for each further one."""
         times = {self.name: self.stream_time}
         if self.newest != self.stream_time:
             times[self.name + NEWEST] = self.newest
@@ -86,7 +89,7 @@ class TimedStore(CachedStore):
         return times
 
     def set_clocks(self, times: Mapping[str, int]) -> None:
-        """Go on from the times of a commit."""
+        """Set all times to those of the last commit."""
         self._restored = times
         self.stream_time = times.get(self.name, -1)
         self.newest = times.get(self.name + NEWEST, self.stream_time)
@@ -94,24 +97,24 @@ class TimedStore(CachedStore):
 
     @property
     def oldest(self) -> int:
-        """What is of an earlier time (ms) is past retention."""
+        """The earliest time (ms) within retention."""
         return self.newest - self.spec.retention_ms + 1 if self.newest >= 0 else 0
 
     @property
     def found_from(self) -> int:
-        """What is of an earlier time (ms) is not found by key any more.
+        """The earliest time (ms) that is found by key.
 
-        Kafka Streams finds in its cache what is past retention, and not without a cache. So does this, but
-        for a stated time, so that it does not depend on what happens to be in memory.
+        Kafka Streams finds windows past retention as long as its cache has them, and none without a cache. A
+        cached store here finds them for a fixed time, so that results do not depend on what is in memory.
         """
         return max(self._first_live * self._segments.segment_ms, 0) if self.spec.cached else self.oldest
 
     def is_found(self, stored_key: bytes) -> bool:
-        """Return False for a key whose time lies before `found_from`, whatever memory or disk have of it."""
+        """Return False for a key whose time is before `found_from`, even if memory or disk still have it."""
         return self.time_of(stored_key) >= self.found_from
 
-    def let_go(self, stored_key: bytes) -> None:
-        """Have a key absent that is not found any more, for a caller who sets it next."""
+    def set_absent(self, stored_key: bytes) -> None:
+        """Mark a key before `found_from` as absent, for a caller who sets the key next."""
         self._entries.set_absent(stored_key)
 
     @property
@@ -129,10 +132,10 @@ class TimedStore(CachedStore):
 
     @property
     def emitted_from(self) -> int:
-        """What is of an earlier time (ms) is not emitted any more when it closes.
+        """The earliest time (ms) of windows that are emitted when they close.
 
-        Kafka Streams looks up in its store what closed, so it misses what is past retention by then; a jump
-        of time can do that. Not so with a cache: then nothing is deleted that was not emitted.
+        Kafka Streams looks up closed windows in its store, so it misses those that are past retention by
+        then, for example after a jump of time. A cached store deletes no window that was not emitted.
         """
         return 0 if self.spec.cached else self._oldest_emitted
 
@@ -141,51 +144,56 @@ class TimedStore(CachedStore):
     def _oldest_emitted(self) -> int: ...
 
     def scan_keys(self, lower: Any, upper: Any) -> Iterator[tuple[bytes, Any]]:
-        """Stored keys and values of the keys from ``lower`` to ``upper``, both included, in byte order of
-        what is stored; None is no bound. Of the moment at which it is begun, with what is past retention.
+        """Yield stored keys and values of the keys from ``lower`` to ``upper``, both included.
+
+        They are in byte order of stored keys, include those past retention, and are read at the first step;
+        a bound of None is no bound.
         """
         serialize, key_of = self.spec.key_serde.serialize, self.key_of
         first = b"" if lower is None else serialize(lower)
         last = None if upper is None else serialize(upper)
-        # Behind a key stands a time, whose first byte is below 0x80. A key that another one begins with sorts
-        # among those of the other.
+        # A time follows each key, and its first byte is below 0x80. So the stored keys of a prefix of `last`
+        # may sort after those of `last`.
         end = last and max(last[:size] + b"\x80" for size in range(1, len(last) + 1))
         for stored_key, value, _ in self.scan(first or None, end or None):
             if first <= (key := key_of(stored_key)) and (last is None or key <= last):
                 yield stored_key, value
 
     def closed(self, first: int, last: int) -> list[bytes]:
-        """The stored keys whose times (ms) are from ``first`` to ``last``, by time and key."""
+        """Return the stored keys of times (ms) from ``first`` to ``last``, both included, by time and key.
+
+        Also removes the keys up to ``last`` from `recent`.
+        """
         time_of = self.time_of
-        found = set(self._segments.scan_times(first, last))
-        found.update(key for key in self.pending if first <= time_of(key) <= last)
+        stored_keys = set(self._segments.scan_times(first, last))
+        stored_keys.update(key for key in self.pending if first <= time_of(key) <= last)
         for time in [time for time in self.recent if time <= last]:
             keys = self.recent.pop(time)
             if first <= time:
-                found.update(keys)
-        return sorted(found, key=self._order)
+                stored_keys.update(keys)
+        return sorted(stored_keys, key=self._order)
 
     @abstractmethod
     def _order(self, stored_key: bytes) -> Any:
-        """What `closed` sorts by."""
+        """Return the sort key of a stored key in `closed`."""
 
     def _times_on_disk(self, key: bytes) -> list[Any]:
-        """The times of a key that has nothing in the cache."""
-        found = self._segments.scan(key, key + b"\x80")  # times are not negative
+        """Read the times of a key that has no entries in the cache from the backend, in order."""
+        rows = self._segments.scan(key, key + b"\x80")  # times are not negative
         # A longer key may sort in between.
-        return sorted(self._place(stored) for stored, _ in found if self.key_of(stored) == key)
+        return sorted(self._place(stored) for stored, _ in rows if self.key_of(stored) == key)
 
     @abstractmethod
     def key_of(self, stored_key: bytes) -> bytes:
-        """The key's bytes in a stored key."""
+        """Return the key's bytes in a stored key."""
 
     @abstractmethod
     def _place(self, stored_key: bytes) -> Any:
-        """What `key_times` keeps of a stored key."""
+        """Return the time of a stored key as `key_times` keeps it."""
 
     @abstractmethod
     def _first_place(self, time: int) -> Any:
-        """The lowest one of a time, ms."""
+        """Return the lowest value of `_place` for a time, ms."""
 
     # -- commit
 
@@ -195,7 +203,7 @@ class TimedStore(CachedStore):
 
     def drain(self) -> None:
         super().drain()
-        self.recent = {}  # it is pending now
+        self.recent = {}  # its keys are pending now
         self._expire()
 
     def shrink(self) -> None:
@@ -217,10 +225,11 @@ class TimedStore(CachedStore):
             self._changed = None
 
     def _leave_out_before(self, time: int) -> None:
-        """Have nothing of an earlier time (ms) written. Many keys are of few times, which are looked at once.
+        """Remove the keys before a time (ms) from `pending`, so that they are not written.
 
-        What the cache has of them stays there: nobody looks for it any more.
+        Their cached entries stay: these keys are not looked up any more.
         """
+        # Many keys share few times, so each time is compared once.
         time_of, size = self.time_of, self._suffix_bytes
         suffixes = {key[-size:] for key in self.pending}
         live = {suffix for suffix in suffixes if time_of(suffix) >= time}
@@ -228,11 +237,11 @@ class TimedStore(CachedStore):
             self.pending = {key: each for key, each in self.pending.items() if key[-size:] in live}
 
     def _forget_before(self, time: int) -> None:
-        """Have nothing in memory of what is of an earlier time, ms."""
+        """Drop the times before a time (ms) from memory."""
         self.key_times.drop_before(self._first_place(time))
 
     def restored(self) -> None:
-        if not (self.spec.by_time and self.spec.cached):  # what is not emitted yet stays
+        if not (self.spec.by_time and self.spec.cached):  # else windows not emitted yet must stay
             self._segments.drop_before(self._first_live_at(self._segments.highest))
 
     @property

@@ -1,13 +1,13 @@
-"""The versioned store: what each key had at which time, as far back as its history is kept (KIP-889).
+"""The versioned store: each key's values with the times of their validity, within a history (KIP-889).
 
-A version is valid from its own time to that of the key's next one; one without a value, a tombstone, ends
-the version before it. The changelog has a record for each version:
+A version is valid from its own time to that of the key's next version. A version without a value, a
+tombstone, ends the previous one. The changelog has a record for each version:
 
     key bytes ... | int64 valid from, ms   ->   uint8 mark | value bytes ...
 
-Kafka Streams writes the key alone there, and keeps compaction off by the broker's clock for as long as the
-history is. That loses the versions of historical records, whose times are older than that at once; under a
-key of its own each version stays until stream time is past it.
+Kafka Streams writes only the key there, and delays compaction by the length of the history, by the broker's
+clock. Historical records are older than that from the beginning, so their versions are lost. Here each
+version has a key of its own, so it stays until stream time is past it.
 """
 
 from __future__ import annotations
@@ -37,33 +37,37 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 PUT_RETURN_CODE_VALID_TO_UNDEFINED = -1
-"""What `put` returns of a key's latest version."""
+"""The result of `put` for a key's latest version."""
 PUT_RETURN_CODE_NOT_PUT = -(2**63)
-"""What `put` returns of a version that is older than the history kept, and so was not put."""
+"""The result of `put` for a version that is older than the history, and so was not put."""
 
 TOMBSTONE, TOMBSTONE_BEFORE_ANOTHER, VALUE, VALUE_OVER_TOMBSTONE = range(4)
-"""The marks of versions. Kafka Streams has no room for tombstones among the latest values, only for where the
-version before them ends. So a null put at the very time of a key's latest value leaves a tombstone if a
-version ends there, or a tombstone was there before, and else takes the value out as if it had never been.
+"""The marks of versions: whether there is a value, and how a null put at the same time is handled.
+
+Kafka Streams cannot store a tombstone as the latest value, only the end of the previous version. So a null
+put at the time of a key's latest value has one of two results. It leaves a tombstone if a version ends there,
+or if there was a tombstone before the value. Otherwise it removes the value as if it had never been put.
 """
 
 EXPIRED_VERSIONS_MAX = 10_000
-"""So many versions are looked at with one commit, or twice as many as it changes if that is more."""
+"""A commit examines this many versions for expiry, or twice as many as it changes if that is more."""
 
 TIME_BYTES = 40
-"""About what a version's time takes in memory."""
+"""The approximate memory of a version's time."""
 
 
 class VersionedRecord(NamedTuple, Generic[V]):
-    """A version: its value, the time (ms) it is valid from, and that up to which; None for a key's latest."""
+    """A version of a key's value and the time of its validity."""
 
     value: V
     timestamp: int
+    """The time from which the version is valid, ms."""
     valid_to: int | None = None
+    """The time up to which the version is valid, ms; None for a key's latest version."""
 
 
 class VersionSerde(Serde[tuple[Any, int]]):
-    """Values with their marks."""
+    """The serde of stored values: a value, None for a tombstone, and its mark."""
 
     def __init__(self, inner: Serde[Any]) -> None:
         self.inner = inner
@@ -80,7 +84,7 @@ class VersionSerde(Serde[tuple[Any, int]]):
 
 
 class VersionedStore(CachedStore, Generic[K, V]):
-    """Typed reading and writing of versions over the cache. What is put is heard of at once, never later."""
+    """A cached store of versions with typed keys and values. Every update is forwarded at once."""
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
         assert spec.history_retention_ms is not None, "the spec has checked it"
@@ -101,8 +105,9 @@ class VersionedStore(CachedStore, Generic[K, V]):
     # -- by keys
 
     def get(self, key: K, as_of: int | None = None) -> VersionedRecord[V] | None:
-        """The latest version of ``key``, or the one that was valid at ``as_of`` (ms); None if there is none,
-        or if that is longer ago than history is kept.
+        """Return the latest version of ``key``, or the one that was valid at ``as_of`` (ms).
+
+        Returns None if there is none, or if it ended before the history.
         """
         raw = self.spec.key_serde.serialize(key)
         if as_of is None:
@@ -111,15 +116,15 @@ class VersionedStore(CachedStore, Generic[K, V]):
         return self._valid_at(raw, self.key_times.of(raw), as_of, self._value)
 
     def put(self, key: K, value: V | None, timestamp: int) -> int:
-        """Set what ``key`` has from ``timestamp`` (ms) on; None is a tombstone.
+        """Set the value of ``key`` from ``timestamp`` (ms) on; None is a tombstone.
 
-        Returns up to when, PUT_RETURN_CODE_VALID_TO_UNDEFINED for a key's latest version, or
-        PUT_RETURN_CODE_NOT_PUT for one older than the history kept.
+        Returns the time (ms) up to which the version is valid. PUT_RETURN_CODE_VALID_TO_UNDEFINED: it is the
+        key's latest version. PUT_RETURN_CODE_NOT_PUT: it is older than the history, and was not put.
         """
         return self.put_version(self.spec.key_serde.serialize(key), value, timestamp)
 
     def delete(self, key: K, timestamp: int) -> VersionedRecord[V] | None:
-        """Put a tombstone; returns the version that was valid at ``timestamp`` (ms) before."""
+        """Put a tombstone at ``timestamp`` (ms). Returns the version that was valid at that time before."""
         if timestamp < self._oldest:
             return None
         before = self.get(key, timestamp)
@@ -129,15 +134,17 @@ class VersionedStore(CachedStore, Generic[K, V]):
     def versions(
         self, key: K, from_time: int | None = None, to_time: int | None = None, *, descending: bool = True
     ) -> Iterator[VersionedRecord[V]]:
-        """The values that ``key`` had at any time from ``from_time`` to ``to_time`` (ms, both included), the
-        latest first unless told otherwise (KIP-968).
+        """Iterate over the versions of ``key`` that were valid in a range of times (KIP-968).
+
+        ``from_time``, ``to_time``: ms, both included; None is no bound. The latest version comes first if
+        ``descending``, otherwise last.
         """
         raw = self.spec.key_serde.serialize(key)
         times = self.key_times.of(raw)
-        found = list(self._found(raw, times, from_time, to_time, self._value))
-        return iter(found if descending else reversed(found))
+        versions = list(self._valid_between(raw, times, from_time, to_time, self._value))
+        return iter(versions if descending else reversed(versions))
 
-    def _found(
+    def _valid_between(
         self,
         raw: bytes,
         times: list[int],
@@ -145,7 +152,10 @@ class VersionedStore(CachedStore, Generic[K, V]):
         to_time: int | None,
         value_of: Callable[[bytes, int], Any],
     ) -> Iterator[VersionedRecord[V]]:
-        """Latest first. Of what has ended, what is in a segment that is still kept, as in Kafka Streams."""
+        """Yield the versions in a range of times, the latest first.
+
+        As in Kafka Streams, an ended version is left out if its segment has expired.
+        """
         oldest_end = self._first_live * self._versions.segment_ms
         only_latest = to_time is not None and to_time < self._oldest
         valid_to: int | None = None
@@ -160,10 +170,10 @@ class VersionedStore(CachedStore, Generic[K, V]):
                     yield VersionedRecord(value, time, valid_to)
             valid_to = time
 
-    # -- from outside, so that nothing stays in memory for it; it may be a copy that others write to
+    # -- for queries: they load nothing into memory, and the store may be a copy that others write to
 
     def peek_version(self, raw: bytes, as_of: int | None = None) -> VersionedRecord[V] | None:
-        """As `get`, by the key's bytes."""
+        """Return the version that `get` returns, for a key's bytes."""
         times = self._peek_times(raw)
         if not times:
             return None
@@ -172,8 +182,8 @@ class VersionedStore(CachedStore, Generic[K, V]):
     def peek_versions(
         self, raw: bytes, from_time: int | None, to_time: int | None
     ) -> Iterator[VersionedRecord[V]]:
-        """As `versions`, by the key's bytes, the latest first."""
-        return self._found(raw, self._peek_times(raw), from_time, to_time, self._peek_value)
+        """Iterate over the versions of `versions`, for a key's bytes, the latest first."""
+        return self._valid_between(raw, self._peek_times(raw), from_time, to_time, self._peek_value)
 
     def _peek_times(self, raw: bytes) -> list[int]:
         times = self.key_times.peek(raw)
@@ -183,10 +193,10 @@ class VersionedStore(CachedStore, Generic[K, V]):
         entry = self.peek(version_key(raw, time))
         return None if entry is None else entry[0][0]
 
-    # -- by their bytes, for operators
+    # -- by key bytes, for operators
 
     def latest(self, raw: bytes) -> Entry | None:
-        """Value and timestamp of a key's latest version, None if that is a tombstone or there is none."""
+        """Return value and timestamp of a key's latest version, None if it is a tombstone or absent."""
         times = self.key_times.of(raw)
         if not times:
             return None
@@ -194,9 +204,9 @@ class VersionedStore(CachedStore, Generic[K, V]):
         return None if value is None else (value, times[-1])
 
     def as_of(self, raw: bytes, time: int) -> Entry | None:
-        """As `latest`, of the version that was valid at ``time`` (ms)."""
-        found = self._valid_at(raw, self.key_times.of(raw), time, self._value)
-        return None if found is None else (found.value, found.timestamp)
+        """Return value and timestamp of the version that was valid at ``time`` (ms), or None."""
+        version = self._valid_at(raw, self.key_times.of(raw), time, self._value)
+        return None if version is None else (version.value, version.timestamp)
 
     def _valid_at(
         self, raw: bytes, times: list[int], time: int, value_of: Callable[[bytes, int], Any]
@@ -211,19 +221,19 @@ class VersionedStore(CachedStore, Generic[K, V]):
         return VersionedRecord(value, times[at - 1], times[at] if at < len(times) else None)
 
     def put_version(self, raw: bytes, value: Any, timestamp: int) -> int:
-        """As `put`, by the key's bytes."""
+        """Set a value from ``timestamp`` (ms) on, as `put` does, for a key's bytes."""
         if timestamp < self._oldest:
             return PUT_RETURN_CODE_NOT_PUT
         if timestamp < 0:
             raise StateError(f"store {self.name}: a version is of a time from 0 on, not of {timestamp}")
         self.stream_time = max(self.stream_time, timestamp)
         times = self.key_times.of(raw)
-        behind = bisect_right(times, timestamp)
-        if behind < len(times):
-            valid_to: int = times[behind]
+        at = bisect_right(times, timestamp)
+        if at < len(times):
+            valid_to: int = times[at]
             self._set(raw, value, TOMBSTONE_BEFORE_ANOTHER if value is None else VALUE, timestamp)
             return valid_to
-        if behind == 0 or times[behind - 1] != timestamp:
+        if at == 0 or times[at - 1] != timestamp:
             self._set(raw, value, TOMBSTONE if value is None else VALUE, timestamp)
         else:
             self._replace_latest(raw, value, times)
@@ -234,10 +244,10 @@ class VersionedStore(CachedStore, Generic[K, V]):
         self.key_times.add(raw, timestamp)
 
     def _replace_latest(self, raw: bytes, value: Any, times: list[int]) -> None:
-        """Put a value, or None, at the very time of the latest version."""
+        """Put a value, or None, at the time of the latest version."""
         timestamp = times[-1]
         entry = self._row(version_key(raw, timestamp))
-        assert entry is not None, "what has a time is there"
+        assert entry is not None, "each time has a version"
         mark = entry[0][1]
         if value is not None:
             self._set(raw, value, VALUE if mark == VALUE else VALUE_OVER_TOMBSTONE, timestamp)
@@ -248,11 +258,11 @@ class VersionedStore(CachedStore, Generic[K, V]):
             self.key_times.remove(raw, timestamp)
 
     def _ends_a_version(self, raw: bytes, times: list[int]) -> bool:
-        """Whether the version before the latest one was put to end there; see TOMBSTONE."""
+        """Return True if a version ends at the time of the latest one; see TOMBSTONE."""
         if len(times) < 2:
             return False
         entry = self._row(version_key(raw, times[-2]))
-        assert entry is not None, "what has a time is there"
+        assert entry is not None, "each time has a version"
         return bool(entry[0][1] != TOMBSTONE)
 
     def _put_latest(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
@@ -263,7 +273,7 @@ class VersionedStore(CachedStore, Generic[K, V]):
         return None if entry is None else entry[0][0]
 
     def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> list[tuple[bytes, Any, int]]:
-        """StateError: as in Kafka Streams there are no ranges of keys."""
+        """Raise StateError: as in Kafka Streams, there are no ranges of keys."""
         raise StateError(
             f"store {self.name} is versioned: it is read by key, with get() and versions(), not by ranges"
         )
@@ -272,12 +282,12 @@ class VersionedStore(CachedStore, Generic[K, V]):
 
     @property
     def _oldest(self) -> int:
-        """What is of an earlier time (ms) is past the history that is kept."""
+        """The beginning of the history, ms."""
         return self.stream_time - self.history_retention_ms
 
     @property
     def _first_live(self) -> int:
-        """The first segment that is kept; a version is of that in which it ends."""
+        """The first segment that is kept; a version belongs to the segment in which it ends."""
         return max(self._oldest // self._versions.segment_ms, 0)
 
     def clocks(self) -> Mapping[str, int]:
@@ -303,36 +313,36 @@ class VersionedStore(CachedStore, Generic[K, V]):
         self._loaded = 0
 
     def _load_times(self, raw: bytes) -> list[int]:
-        """The times of a key that has nothing in the cache."""
+        """Read the times of a key that has no entries in the cache from the backend, in order."""
         times = self._versions.times_of(raw)
         self._loaded += len(times)
         return times
 
     def _expire(self, limit: int) -> None:
-        """Delete what ended in segments that are not kept any more, after a look at ``limit`` versions."""
+        """Delete versions that ended in expired segments; examine ``limit`` versions on disk at most."""
         live_from = self._first_live
         if live_from > self._live_from:
             self._live_from, self._all_expired = live_from, False
             start = live_from * self._versions.segment_ms
             self._delete_ended([key for key in self.pending if valid_from_of(key) < start])
         if not self._all_expired:
-            found = self._versions.take_ended(live_from, limit=limit)
-            self._all_expired = len(found) < limit
-            self._delete_ended(found)
+            stored_keys = self._versions.take_ended(live_from, limit=limit)
+            self._all_expired = len(stored_keys) < limit
+            self._delete_ended(stored_keys)
 
     def _delete_ended(self, stored_keys: list[bytes]) -> None:
-        """Delete what ended when these versions began, and themselves if they say only that."""
+        """Delete the versions that ended when these began, and these too if they are mere tombstones."""
         newest: dict[bytes, int] = {}
         for stored_key in stored_keys:
             raw, time = key_of(stored_key), valid_from_of(stored_key)
             times = self.key_times.of(raw)
             at = bisect_left(times, time)
-            if at < len(times) and times[at] == time:  # else it was taken out since
+            if at < len(times) and times[at] == time:  # else the version was removed meanwhile
                 newest[raw] = max(time, newest.get(raw, 0))
         for raw, time in newest.items():
             ended = self.key_times.take_before(raw, time)
             entry = self._row(version_key(raw, time))
-            assert entry is not None, "what has a time is there"
+            assert entry is not None, "each time has a version"
             if entry[0][1] == TOMBSTONE:
                 self.key_times.remove(raw, time)
                 ended.append(time)
@@ -343,10 +353,10 @@ class VersionedStore(CachedStore, Generic[K, V]):
 
 
 def segment_ms_of(spec: StoreSpec) -> int:
-    """The length of a store's segments, ms."""
+    """Return the length of a store's segments, ms."""
     return spec.segment_interval_ms or segment_ms_for(spec.history_retention_ms or 0)
 
 
 def with_marks(spec: StoreSpec) -> StoreSpec:
-    """The spec of the store's rows."""
+    """Return the spec with a value serde that writes the marks of versions."""
     return replace(spec, value_serde=VersionSerde(spec.value_serde))

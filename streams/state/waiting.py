@@ -2,8 +2,8 @@
 
     int64 timestamp, ms | int64 number | key bytes ...
 
-Numbers tell records of the same time apart, in the order in which they came; they go on behind the highest
-that is there. What waits is listed in memory as well, by key and by the stream time at which it is due.
+Numbers tell apart records of the same time, in order of arrival. After a restart they continue from the
+highest in the store. Waiting records are also listed in memory, by key and by the stream time of their due.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NEVER = 2**63
 
 
 class Waiting(NamedTuple):
-    """One record's place: by time, then as they came."""
+    """The place of a waiting record: by timestamp (ms), then by number in order of arrival."""
 
     timestamp: int
     number: int
@@ -32,7 +32,7 @@ class Waiting(NamedTuple):
 
 
 class WaitingKeys(Serde[tuple[int, int, Any]]):
-    """Timestamp, number and key."""
+    """The serde of stored keys: timestamp, number and key."""
 
     immutable = True
 
@@ -48,74 +48,74 @@ class WaitingKeys(Serde[tuple[int, int, Any]]):
 
 
 class WaitingStore(KeyValueStore[Any, Any]):
-    """Records as `Buffered` values. Call `begin` before anything else, and `expect` of all it returns."""
+    """A store of waiting records. Call `begin` before anything else, and `expect` for all it returns."""
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
         super().__init__(spec, backend)
         self._number = 0
-        self._begun = False
+        self._is_loaded = False
         self._of: dict[bytes, dict[Waiting, int]] = {}
         self._due: list[tuple[int, Waiting]] = []
 
     def begin(self) -> list[Waiting]:
-        """What was waiting when the task was opened; nothing if this was asked before."""
-        if self._begun:
+        """Load and return the records that waited when the task was opened; none after the first call."""
+        if self._is_loaded:
             return []
-        self._begun = True
-        found = [_place(key) for key, _, _ in self.scan()]
-        self._number = max((each.number for each in found), default=0)
-        for each in found:
+        self._is_loaded = True
+        places = [_place(key) for key, _, _ in self.scan()]
+        self._number = max((each.number for each in places), default=0)
+        for each in places:
             self._of.setdefault(each.key, {})[each] = NEVER
-        return found
+        return places
 
-    def keep(self, key: bytes, timestamp: int, held: Buffered) -> Waiting:
-        """Have one more record wait; say then when it is due."""
+    def keep(self, key: bytes, timestamp: int, record: Buffered) -> Waiting:
+        """Add a waiting record. Call `expect` with the result next."""
         self._number += 1
         waiting = Waiting(timestamp, self._number, key)
         self._of.setdefault(key, {})[waiting] = NEVER
-        self.update(_stored(waiting), held, timestamp)
+        self.update(_stored(waiting), record, timestamp)
         return waiting
 
     def expect(self, waiting: Waiting, due: int) -> None:
-        """It is due when stream time is there; of several times the first counts."""
+        """Make a record due at the stream time ``due`` (ms); of several times the first counts."""
         of_key = self._of[waiting.key]
         if due < of_key[waiting]:
             of_key[waiting] = due
             heapq.heappush(self._due, (due, waiting))
 
     def of(self, key: bytes) -> list[Waiting]:
-        """What waits of a key."""
+        """Return the waiting records of a key."""
         return list(self._of.get(key, ()))
 
     @property
     def last(self) -> int:
-        """The latest time (ms) of what waits, -1 if nothing does."""
-        return max((each.timestamp for found in self._of.values() for each in found), default=-1)
+        """The latest timestamp (ms) of the waiting records, -1 if there are none."""
+        return max((each.timestamp for of_key in self._of.values() for each in of_key), default=-1)
 
     def take_due(self, stream_time: int) -> list[Waiting]:
-        """What is due, by time and as it came; `take` each."""
+        """Return the records that are due, by time and order of arrival; the caller must `take` each."""
         due = self._due
         if not due or due[0][0] > stream_time:
             return []
-        found: set[Waiting] = set()
+        places: set[Waiting] = set()
         while due and due[0][0] <= stream_time:
             waiting = heapq.heappop(due)[1]
             if waiting in self._of.get(waiting.key, ()):
-                found.add(waiting)
-        return sorted(found)
+                places.add(waiting)
+        return sorted(places)
 
     def take(self, waiting: Waiting, stream_time: int) -> Buffered:
-        """Remove and return what waits."""
+        """Remove and return a waiting record."""
         stored_key = _stored(waiting)
         entry = self.lookup(stored_key)
-        assert entry is not None, "what is listed is in the store"
-        held: Buffered = entry[0]
+        assert entry is not None, "every listed record is in the store"
+        record: Buffered = entry[0]
         self.update(stored_key, None, stream_time)
         of_key = self._of[waiting.key]
         del of_key[waiting]
         if not of_key:
             del self._of[waiting.key]
-        return held
+        return record
 
 
 def _place(stored_key: bytes) -> Waiting:

@@ -1,4 +1,4 @@
-"""The window store: one value per key and window start, forgotten by stream time (`streams.state.timed`)."""
+"""The window store: one value per key and window start, deleted by stream time (`streams.state.timed`)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ V = TypeVar("V")
 
 
 class WindowStore(TimedStore, Generic[K, V]):
-    """Typed reading and writing of windows over the cache."""
+    """A cached store with typed keys, windows and values."""
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
         super().__init__(spec, backend, window_start, SUFFIX.size)
         self._windows = Windows(spec.window_size_ms)
         self.window_of: Callable[[bytes], Window] = self._windows.__getitem__
-        """From the suffix of a stored key to its window."""
+        """Returns the window of a stored key's suffix."""
         self.encode_key = self._encode_key
         self.decode_key = self._key_decoder()
 
     @property
     def oldest_start(self) -> int:
-        """Windows that start before this (ms) are forgotten."""
+        """The earliest start (ms) of windows that are not expired."""
         return self.oldest
 
     def get(self, key: K, start: int) -> V | None:
@@ -41,7 +41,7 @@ class WindowStore(TimedStore, Generic[K, V]):
         return value
 
     def put(self, key: K, start: int, value: V | None, timestamp: int | None = None) -> bool:
-        """Set a window; a value of None deletes it. False if the window is expired already."""
+        """Set a window's value; None deletes it. Return False if the window is expired already."""
         self.stream_time = max(self.stream_time, start)
         self.newest = max(self.newest, start)
         if start < self.oldest:
@@ -51,7 +51,7 @@ class WindowStore(TimedStore, Generic[K, V]):
         return True
 
     def fetch(self, key: K, start_from: int, start_to: int) -> Iterator[tuple[Window, V]]:
-        """Windows of one key that start within ``[start_from, start_to]`` ms, by time."""
+        """Iterate over a key's windows that start within ``[start_from, start_to]`` ms, by time."""
         raw = self.spec.key_serde.serialize(key)
         first = max(start_from, self.oldest, 0)
         for stored_key, value, _ in self.scan(window_key(raw, first), window_key(raw, start_to + 1)):
@@ -59,14 +59,15 @@ class WindowStore(TimedStore, Generic[K, V]):
                 yield self._windows[stored_key[-SUFFIX.size :]], value
 
     def backward_fetch(self, key: K, start_from: int, start_to: int) -> Iterator[tuple[Window, V]]:
-        """As `fetch`, the latest window first (KIP-617)."""
+        """Iterate over the windows of `fetch`, the latest first (KIP-617)."""
         return reversed([*self.fetch(key, start_from, start_to)])
 
     def fetch_range(
         self, lower: K | None, upper: K | None, start_from: int = 0, start_to: int = FOREVER
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """As `fetch`, of the keys from ``lower`` to ``upper``, both included, in byte order of key and start;
-        None is no bound.
+        """Iterate over windows that start within a range, of the keys from ``lower`` to ``upper``, included.
+
+        They are in byte order of key and start; a bound of None is no bound.
         """
         first = max(start_from, self.oldest)
         for stored_key, value in self.scan_keys(lower, upper):
@@ -76,36 +77,36 @@ class WindowStore(TimedStore, Generic[K, V]):
     def backward_fetch_range(
         self, lower: K | None, upper: K | None, start_from: int = 0, start_to: int = FOREVER
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """As `fetch_range`, from the last to the first."""
+        """Iterate over the windows of `fetch_range` from the last to the first."""
         return reversed([*self.fetch_range(lower, upper, start_from, start_to)])
 
     def fetch_all(self, start_from: int, start_to: int) -> Iterator[tuple[Windowed[K], V]]:
-        """As `fetch_range`, of all keys."""
+        """Iterate over the windows of all keys that start within ``[start_from, start_to]`` ms."""
         return self.fetch_range(None, None, start_from, start_to)
 
     def backward_fetch_all(self, start_from: int, start_to: int) -> Iterator[tuple[Windowed[K], V]]:
-        """As `fetch_all`, from the last to the first."""
+        """Iterate over the windows of `fetch_all` from the last to the first."""
         return self.backward_fetch_range(None, None, start_from, start_to)
 
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
-        """Every window not expired, in byte order of key and start."""
+        """Iterate over all windows that are not expired, in byte order of key and start."""
         return self.fetch_range(None, None)
 
     def backward_all(self) -> Iterator[tuple[Windowed[K], V]]:
-        """As `all`, from the last to the first."""
+        """Iterate over the windows of `all` from the last to the first."""
         return self.backward_fetch_range(None, None)
 
     def _encode_key(self, key: Windowed[K]) -> bytes:
         return window_key(self.spec.key_serde.serialize(key.key), key.window.start)
 
     def _key_decoder(self) -> Callable[[bytes], Windowed[K]]:
-        """A function for all that a commit tells of."""
+        """Return a decoder of stored keys, made fast for the many keys of a commit."""
         deserialize, end, windows = self.spec.key_serde.deserialize, -SUFFIX.size, self._windows
         return lambda stored_key: made((deserialize(stored_key[:end]), windows[stored_key[end:]]))
 
     @property
     def oldest(self) -> int:
-        # A millisecond more for Kafka's store of windows that are emitted when they close.
+        # Kafka's store of windows that are emitted on close keeps them for a millisecond more.
         return super().oldest - self.spec.by_time if self.newest >= 0 else 0
 
     @property

@@ -40,13 +40,13 @@ def tell_as_stored(store: TimedStore) -> None:
 
 def begin_anew_past_retention(store: TimedStore, add: Addition) -> Addition:
     """Return what adds as ``add`` does, and finds nothing to add to in a window past retention."""
-    is_found, let_go = store.is_found, store.let_go
+    is_found, set_absent = store.is_found, store.set_absent
 
     def add_to_found(
         stored_key: bytes, result_key: object, key: object, value: object, timestamp: int, headers: Headers
     ) -> None:
         if not is_found(stored_key):
-            let_go(stored_key)
+            set_absent(stored_key)
         add(stored_key, result_key, key, value, timestamp, headers)
 
     return add_to_found
