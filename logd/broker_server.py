@@ -165,7 +165,7 @@ class BrokerServer:
 
     @property
     def has_own_settings(self) -> bool:
-        """Whether a client has changed settings of brokers."""
+        """True if a client has changed settings of brokers."""
         return bool(self.broker.image.broker_configs)
 
     # Changing

@@ -198,7 +198,7 @@ def _load(name: str, settings: StreamsConfig | None) -> Topology:
 
 
 def _takes_settings(function: Callable[..., Any]) -> bool:
-    """Whether it has a parameter that it cannot be called without."""
+    """Return True if it has a parameter that it cannot be called without."""
     kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     return any(
         each.kind in kinds and each.default is Parameter.empty

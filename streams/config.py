@@ -142,7 +142,7 @@ class StreamsConfig:
     dsl_store_suppliers_class: str = ""
     """The same by the class of Kafka's (KIP-954), which counts if both are given."""
     ensure_explicit_internal_resource_naming: bool = False
-    """Whether stores and internal topics that nobody gave a name are refused (KIP-1111)."""
+    """True if stores and internal topics that nobody gave a name are refused (KIP-1111)."""
     client: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the application's `Client`: `security`, backoffs. Not a key: `from_properties`
     gathers it from `security.protocol`, `ssl.*`, `sasl.*` and the other keys of Kafka's clients."""
@@ -152,7 +152,7 @@ class StreamsConfig:
 
     @property
     def exactly_once(self) -> bool:
-        """Whether transactions are written."""
+        """True if transactions are written."""
         return self.processing_guarantee == "exactly_once_v2"
 
     @property

@@ -402,7 +402,7 @@ class TestOutputTopic:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything was read."""
+        """True if everything was read."""
         return not self._driver.take(self._topic)
 
     def read_output(self) -> Record[Any, Any]:

@@ -116,17 +116,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch belongs to a transaction."""
+        """True if the batch belongs to a transaction."""
         return self.attributes & TRANSACTIONAL_BIT != 0
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch holds a control record (a transaction marker), not data."""
+        """True if the batch holds a control record (a transaction marker), not data."""
         return self.attributes & CONTROL_BIT != 0
 
     @property
     def has_producer(self) -> bool:
-        """Whether an idempotent producer wrote the batch."""
+        """True if an idempotent producer wrote the batch."""
         return self.producer_id >= 0
 
     @property

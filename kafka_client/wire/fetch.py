@@ -95,7 +95,7 @@ class ReceivedFetch(NamedTuple):
 
     @property
     def is_committed(self) -> bool:
-        """Whether only records of committed transactions are wanted; a follower takes all there is."""
+        """True if only records of committed transactions are wanted; a follower takes all there is."""
         return self.isolation_level == READ_COMMITTED and self.replica_id < 0
 
 

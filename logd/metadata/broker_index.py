@@ -28,7 +28,7 @@ class Assigned(Protocol):
 
     @property
     def is_reassigning(self) -> bool:
-        """Whether replicas are being added or removed."""
+        """True if replicas are being added or removed."""
 
 
 class BrokerIndex:

@@ -30,7 +30,7 @@ class PartitionImage:
 
     @property
     def is_reassigning(self) -> bool:
-        """Whether replicas are being added or removed."""
+        """True if replicas are being added or removed."""
         return bool(self.adding or self.removing)
 
     @property

@@ -82,7 +82,7 @@ class Connection(asyncio.BufferedProtocol):
         """Acknowledgements that are waited for and the answers behind them, in the requests' order."""
         self._is_settling = False
         self._is_held_up = False
-        """Whether the next request waits for those."""
+        """True if the next request waits for those."""
         self._closed = False
         self._reading = True
         self._transport: asyncio.Transport
@@ -150,7 +150,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a request of the client awaits its response."""
+        """True if a request of the client awaits its response."""
         return self._waiting is not None or bool(self._responses)
 
     @property

@@ -75,7 +75,7 @@ class Output:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether something waits for the client to read."""
+        """True if something waits for the client to read."""
         return self._watching
 
     def statistics(self) -> dict[str, int]:

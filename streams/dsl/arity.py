@@ -1,4 +1,4 @@
-"""Whether a user's function takes the key too, or values alone: Kafka has both (KIP-149).
+"""True if a user's function takes the key too, or values alone: Kafka has both (KIP-149).
 
 It is decided once, when the topology is built, by the function's signature; a record pays nothing for it.
 """
@@ -13,7 +13,7 @@ from streams.errors import TopologyError
 
 
 def takes_key(function: Callable[..., Any], operator: str) -> bool:
-    """Whether to call ``function(key, value)``, else ``function(value)``.
+    """Return True if to call ``function(key, value)``, else ``function(value)``.
 
     Parameters with a default do not count: ``str.split`` and ``round`` take a value. So do classes and
     builtins that do not tell their signature, and functions that take any number of arguments, such as
@@ -28,7 +28,7 @@ def coroutine_takes_key(function: Callable[..., Any], operator: str, *, has_cont
 
 
 def joiner_takes_key(joiner: Callable[..., Any]) -> bool:
-    """Whether to call ``joiner(key, value, other)``, else ``joiner(value, other)``; as `takes_key`."""
+    """Return True if to call ``joiner(key, value, other)``, else ``joiner(value, other)``; as `takes_key`."""
     return _takes_key(joiner, "a join", "value", "other")
 
 

@@ -245,7 +245,7 @@ def table_of_updates(parent: Stream, node: str, spec: StoreSpec, materialized: M
 
 
 def _materialized(table: Table, *, force: bool) -> bool:
-    """Whether a table has its store, which is made if ``force``."""
+    """Return True if a table has its store, which is made if ``force``."""
     assert table.store is not None
     if force:
         table.store.materialize()

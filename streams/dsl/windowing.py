@@ -57,7 +57,7 @@ class Windowing:
 
     @property
     def is_sliding(self) -> bool:
-        """Whether windows are sliding, of which Kafka counts names otherwise."""
+        """True if windows are sliding, of which Kafka counts names otherwise."""
         return isinstance(self.windows, SlidingWindows)
 
     def span(self, name: str, materialized: Materialized) -> dict[str, Any]:

@@ -182,7 +182,7 @@ class Graph:
         ]
 
     def takes_null_keys(self, node: str) -> bool:
-        """Whether a node below this one does, also behind repartition topics."""
+        """Return True if a node below this one does, also behind repartition topics."""
         above, seen = [node], {node}
         while above:
             found = self.nodes[above.pop()]

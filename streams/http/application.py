@@ -34,7 +34,7 @@ class Application(Protocol):
 
     @property
     def is_paused(self) -> bool:
-        """Whether it is to process nothing."""
+        """True if it is to process nothing."""
         ...
 
     @property

@@ -80,9 +80,9 @@ class TaskState:
     state_dir: Callable[[], Path] = _no_folder
     """Makes the task's folder, if it is not there."""
     commit_requested: bool = False
-    """Whether a processor asks for a commit; the commit takes it back."""
+    """True if a processor asks for a commit; the commit takes it back."""
     breaks_off: bool = False
-    """Whether the task is to change hands: no record is begun any more."""
+    """True if the task is to change hands: no record is begun any more."""
     stream_time: int = -1
     wall_clock: int = 0
     windowed_emit_interval_ms: int = 0

@@ -119,7 +119,7 @@ def _versions(store: VersionedStore[Any, Any], query: MultiVersionedKeyQuery) ->
 
 
 def _fits_span(store: TimedStore, first: int, last: int) -> Callable[[bytes], bool]:
-    """Whether a window starts in the span, or a session has a part of it; and is not past retention."""
+    """Return True if a window starts in the span, or a session overlaps it, and is not past retention."""
     oldest = store.oldest
     if not isinstance(store, SessionStore):
         first = max(first, oldest)

@@ -41,7 +41,7 @@ class QueryResult:
 
     @property
     def is_success(self) -> bool:
-        """Whether there is an answer."""
+        """True if there is an answer."""
         return self.failure is None
 
     def get(self) -> Any:

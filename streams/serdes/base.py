@@ -16,7 +16,7 @@ class Serde(ABC, Generic[T]):
     """Turns values of one type into bytes and back."""
 
     immutable: bool = False
-    """Whether no value can be changed in place; stores of such values need not protect theirs by copies."""
+    """True if no value can be changed in place; stores of such values need not protect theirs by copies."""
 
     @abstractmethod
     def serialize(self, value: T) -> bytes:

@@ -26,7 +26,7 @@ _SCALARS = (
 
 
 def is_immutable(type: Any) -> bool:
-    """Whether values of a type (an annotation will do) are immutable through and through.
+    """Return True if values of a type (an annotation will do) are immutable through and through.
 
     Scalars are, and tuples, frozen sets, named tuples, frozen dataclasses and frozen ``msgspec.Struct``s of
     them. What msgspec does not know is taken to be mutable.

@@ -44,7 +44,7 @@ class Protobuf(Serde[M]):
 
 
 def is_message(type_: object) -> bool:
-    """Whether this is a class that protoc has generated; without an import of the library."""
+    """Return True if this is a class that protoc has generated; without an import of the library."""
     return (
         isinstance(type_, type)
         and hasattr(cast(Any, type_), "ParseFromString")

@@ -32,7 +32,7 @@ class PydanticJson(Serde[P]):
 
 
 def is_pydantic_model(type_: object) -> bool:
-    """Whether this is a class of pydantic's, version 2 or later."""
+    """Return True if this is a class of pydantic's, version 2 or later."""
     return (
         isinstance(type_, type) and hasattr(type_, "model_validate_json") and hasattr(type_, "model_fields")
     )

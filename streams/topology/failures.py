@@ -43,7 +43,7 @@ class Failures:
         self._processing = answering(handlers.processing)
         self._production = answering(handlers.production)
         self.guards = handlers.processing is not log_and_fail
-        """Whether nodes are to be guarded: without, the first error ends the task wherever it is caught."""
+        """True if nodes are to be guarded: without, the first error ends the task wherever it is caught."""
 
     def input(self, node: str, problem: SerializationError, error: Exception, row: tuple[Any, ...]) -> None:
         """Decide about a record of an input that cannot be deserialized, or a batch that cannot be read.

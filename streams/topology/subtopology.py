@@ -22,7 +22,7 @@ class Subtopology:
 
     @property
     def is_global(self) -> bool:
-        """Whether it is of a global table: no tasks run it."""
+        """True if it is of a global table: no tasks run it."""
         return any(source.is_global for source in self.sources)
 
     @property

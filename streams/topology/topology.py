@@ -61,7 +61,7 @@ class Topology:
         self.optimization = optimization
         """The rules of ``topology.optimization`` that it was built by."""
         self.has_default_serdes = has_default_serdes
-        """Whether ``default.key.serde`` and ``default.value.serde`` were known where it was begun."""
+        """True if ``default.key.serde`` and ``default.value.serde`` were known where it was begun."""
         self._graph = Graph() if graph is None else graph
         self._key_serde = serde_for(key_serde)
         self._value_serde = serde_for(value_serde)

@@ -39,15 +39,15 @@ class FetchReader:
     def __init__(self, broker: Broker, request: ReceivedFetch, version: int, asked_on: Endpoint) -> None:
         self.request = request
         self.is_committed = request.is_committed
-        """Whether the reader gets only records of committed transactions."""
+        """True if the reader gets only records of committed transactions."""
         self.is_follower = is_follower = request.replica_id >= 0
         self.is_plain = not (self.is_committed or is_follower)
-        """Whether the reader may read up to the high watermark."""
+        """True if the reader may read up to the high watermark."""
         self.any_replica = version >= RACKS and not is_follower
-        """Whether a follower may answer the reader (KIP-392)."""
+        """True if a follower may answer the reader (KIP-392)."""
         selector = broker.replica_selector
         self.is_prompt = selector is not None and is_follower
-        """Whether followers hear at once of a new high watermark, since consumers read from them."""
+        """True if followers hear at once of a new high watermark, since consumers read from them."""
         self.replica_selector: RackReplicas | None = None
         """Chooses the replica that a consumer reads from instead of this leader."""
         if selector is not None and not is_follower:

@@ -37,7 +37,7 @@ class ControllerLink(Protocol):
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker is the controller: then nothing is forwarded."""
+        """True if this broker is the controller: then nothing is forwarded."""
 
     async def forward(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
         """Send a request to the controller. Return its response, whose error is never NOT_CONTROLLER.

@@ -120,7 +120,7 @@ class ClusterMembership:
 
     @property
     def is_leased(self) -> bool:
-        """Whether what is led here is surely led still: else nothing may be accepted or acknowledged."""
+        """True if what is led here is surely led still: else nothing may be accepted or acknowledged."""
         assert self._member is not None, "create_parts comes first"
         return self._member.is_leased
 

@@ -89,7 +89,7 @@ class CoordinatorLog:
 
     @property
     def _is_over(self) -> bool:
-        """Whether it was closed, or will be: what stands in the log may be another history than was decided
+        """True if it was closed, or will be: what stands in the log may be another history than was decided
         here, up to any offset.
         """
         return self._is_closed or self.partition.leader_epoch != self.leader_epoch
@@ -166,7 +166,7 @@ class CoordinatorLog:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to replay."""
+        """True if there is nothing to replay."""
         return self.partition.log_start_offset == self.partition.log_end_offset
 
     def batches(self) -> Iterator[tuple[BatchHeader, list[Record]]]:

@@ -23,7 +23,7 @@ class Item(Protocol):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody still waits for it."""
+        """True if somebody still waits for it."""
 
     @property
     def subject(self) -> tuple[Hashable, Hashable]:

@@ -74,7 +74,7 @@ class ProducerIds:
 
     @property
     def has_reserved(self) -> bool:
-        """Whether `take_reserved` has an id at hand."""
+        """True if `take_reserved` has an id at hand."""
         return self._next != self._end
 
     async def reserve(self) -> None:

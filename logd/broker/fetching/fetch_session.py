@@ -137,7 +137,7 @@ class FetchSession:
         self.waiter: FollowerWaiter | None = None
         """The request that waits."""
         self.committed = False
-        """Whether the last request read committed records only."""
+        """True if the last request read committed records only."""
         self.by_topic_ids = by_topic_ids
         self.privileged = privileged
         self.epoch = OPENING_EPOCH + 1
@@ -148,7 +148,7 @@ class FetchSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the session still accepts requests."""
+        """True if the session still accepts requests."""
         return self.epoch != CLOSING_EPOCH
 
     def change(self, request: ReceivedFetch) -> None:

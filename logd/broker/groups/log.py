@@ -104,7 +104,7 @@ class GroupLog:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to recover."""
+        """True if there is nothing to recover."""
         return self._log.is_empty
 
     def read(self) -> Iterator[LogEntry]:

@@ -48,7 +48,7 @@ class LogDirs:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every directory serves: what is in none of them then is nowhere."""
+        """True if every directory serves: what is in none of them then is nowhere."""
         return len(self.online) == len(self.paths)
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a client and a partition agree on the leader epoch, and on what was written in it (KIP-320)."""
+"""True if a client and a partition agree on the leader epoch, and on what was written in it (KIP-320)."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class Partition:
 
     @property
     def is_offline(self) -> bool:
-        """Whether the partition's log directory has failed."""
+        """True if the partition's log directory has failed."""
         return self.directory.failure is not None
 
     def epoch_of(self, offset: int) -> int:

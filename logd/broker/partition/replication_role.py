@@ -36,7 +36,7 @@ class ReplicationRole(Protocol):
 
     @property
     def is_leased(self) -> bool:
-        """Whether this broker surely still leads the partition: otherwise no append may be acknowledged."""
+        """True if this broker surely still leads the partition: otherwise no append may be acknowledged."""
 
     @property
     def removable_to(self) -> int:

@@ -101,7 +101,7 @@ class TopicCatalog:
 
     @property
     def is_changing(self) -> bool:
-        """Whether a change is under way, from its decision to its end."""
+        """True if a change is under way, from its decision to its end."""
         return self._changing.locked()
 
     @property

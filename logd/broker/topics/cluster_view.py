@@ -71,7 +71,7 @@ class ClusterView:
 
     @property
     def is_standalone(self) -> bool:
-        """Whether this broker is standalone: it leads every partition and has no peers."""
+        """True if this broker is standalone: it leads every partition and has no peers."""
         return not self.image.brokers and not self.image.partitions
 
     # Brokers

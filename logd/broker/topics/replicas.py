@@ -196,7 +196,7 @@ class Replicas:
 
     @property
     def _may_be_lost(self) -> bool:
-        """Whether a log that was not found may be in a directory that does not serve."""
+        """True if a log that was not found may be in a directory that does not serve."""
         return self._at_hand is not None and not self._is_all_known and not self._log_dirs.is_complete
 
     def _lose(self, topic: Topic, index: int) -> None:

@@ -85,7 +85,7 @@ class TxnLog:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to recover."""
+        """True if there is nothing to recover."""
         return self._log.is_empty
 
     def read(self) -> Iterator[tuple[int, TransactionRecord]]:

@@ -51,7 +51,7 @@ class _Queued(NamedTuple):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether its coordinator has not given it up."""
+        """True if its coordinator has not given it up."""
         return not self.written.done()
 
     @property

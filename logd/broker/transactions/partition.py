@@ -97,7 +97,7 @@ class TxnPartition:
 
     @property
     def loaded(self) -> bool:
-        """Whether the core is what the log says."""
+        """True if the core is what the log says."""
         return self._loader.is_loaded
 
     async def load(self) -> None:

@@ -83,7 +83,7 @@ class _Inquiry:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is no answer yet."""
+        """True if there is no answer yet."""
         return not self.answered.done()
 
     @property

@@ -22,7 +22,7 @@ from logd.metadata.controller.liveness import Liveness
 from logd.metadata.image import NO_LEADER, Change, ClusterImage, PartitionImage
 
 UncleanAllowed: TypeAlias = Callable[[str], bool]
-"""Whether ``unclean.leader.election.enable`` holds for a topic."""
+"""True if ``unclean.leader.election.enable`` holds for a topic."""
 
 
 class PartitionChangeBuilder:

@@ -26,7 +26,7 @@ class Inbox:
 
     @property
     def is_complete(self) -> bool:
-        """Whether a whole snapshot has come since the registration."""
+        """True if a whole snapshot has come since the registration."""
         return self._is_begun and self._snapshot is None
 
     def registered(self, broker_epoch: int) -> None:

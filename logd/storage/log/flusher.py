@@ -47,7 +47,7 @@ class LogFlusher:
         self.unflushed_since_ms = NEVER
         """When the first append came that no sync takes along yet: the writer notes it."""
         self.is_id_unsynced = False
-        """Whether a flush has to force `partition.metadata` to the disk still: records that do not say what
+        """True if a flush has to force `partition.metadata` to the disk still: records that do not say what
         topic they are of would be taken for those of another topic of that name.
         """
         self._snapshot_at = 0
@@ -98,7 +98,7 @@ class LogFlusher:
 
     @property
     def is_flushed(self) -> bool:
-        """Whether the disk has all there is."""
+        """True if the disk has all there is."""
         state = self._state
         return not (
             state.log_end_offset > state.recovery_point or state.epochs.dirty or state.snapshots.unsynced
@@ -208,7 +208,7 @@ class LogFlusher:
 
     @property
     def is_flushing(self) -> bool:
-        """Whether a flush is under way."""
+        """True if a flush is under way."""
         return self._flushing.locked() or self.sync_started_to != self.synced_offset
 
     def finish_flush(self, flush: Flush) -> None:

@@ -63,7 +63,7 @@ class Log(LogState):
 
     @property
     def is_placed(self) -> bool:
-        """Whether the log's directory is on the disk: a new log begins in memory."""
+        """True if the log's directory is on the disk: a new log begins in memory."""
         return self._placement is None or self._placement.is_done
 
     def begin_in_memory(self, placement: Placement) -> None:

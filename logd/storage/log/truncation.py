@@ -98,7 +98,7 @@ class Truncation:
 
     @property
     def _is_gone(self) -> bool:
-        """Whether the log was deleted meanwhile: a new one of its name may be in its place."""
+        """True if the log was deleted meanwhile: a new one of its name may be in its place."""
         return self._state.health is not self._lent
 
     def _run(self) -> Remainder:

@@ -184,7 +184,7 @@ def _addition_of_version(
 
 
 def cannot_change(value: Any, known: dict[type, bool]) -> bool:
-    """Whether a value is immutable; a tuple, as joiners like to return, if its parts are."""
+    """Return True if a value is immutable; a tuple, as joiners like to return, if its parts are."""
     kind = type(value)
     if kind is tuple:
         return all(cannot_change(part, known) for part in value)

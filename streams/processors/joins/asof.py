@@ -51,7 +51,7 @@ class AsOf:
 
     @property
     def waits(self) -> bool:
-        """Whether a record may have to wait for later ones."""
+        """True if a record may have to wait for later ones."""
         return self.direction != "backward" or self.grace_ms > 0
 
     @property
@@ -70,7 +70,7 @@ class AsOf:
         return max(first, 0), last
 
     def meets(self, timestamp: int, other: int) -> bool:
-        """Whether a record of this time may meet one of the ``other`` time."""
+        """Return True if a record of this time may meet one of the ``other`` time."""
         first, last = self.span(timestamp)
         return first <= other <= last and (self.allow_exact_matches or other != timestamp)
 

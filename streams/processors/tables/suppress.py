@@ -207,7 +207,7 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
 
 
 def _overflow(holding: Holding) -> Callable[[Buffer], bool] | None:
-    """Whether a buffer is beyond its bounds; None if it has none."""
+    """Return True if a buffer is beyond its bounds; None if it has none."""
     records, size = holding.max_records, holding.max_bytes
     if records is None and size is None:
         return None

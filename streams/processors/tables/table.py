@@ -26,7 +26,7 @@ Step: TypeAlias = Callable[[Any, Any], Any]
 
 
 class OldValues:
-    """Whether a table's updates come with the value before.
+    """True if a table's updates come with the value before.
 
     `ask`: have them so, if that costs no store that is not there, or at that cost if ``force``. As Kafka
     Streams' enableSendingOldValues.
@@ -37,7 +37,7 @@ class OldValues:
         self._ask = ask
 
     def ask(self, *, force: bool) -> bool:
-        """Whether they are told from now on."""
+        """Return True if they are told from now on."""
         self.are_told = self.are_told or self._ask(force)
         return self.are_told
 
@@ -61,7 +61,7 @@ class AsOfView(TableView, Protocol):
 
     @property
     def is_versioned(self) -> bool:
-        """Whether it knows what the table was at earlier times."""
+        """True if it knows what the table was at earlier times."""
         ...
 
     def bind_as_of(self, wiring: Wiring) -> AsOf:

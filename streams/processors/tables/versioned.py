@@ -46,7 +46,7 @@ def latest_only(operator: Operator, *, counted: bool = True) -> Operator:
 
 
 class Told(Protocol):
-    """Whether somebody below wants the values before."""
+    """True if somebody below wants the values before."""
 
     are_told: bool
 

@@ -30,7 +30,7 @@ class LedPartition:
 
     @property
     def is_under_replicated(self) -> bool:
-        """Whether a replica is not in sync."""
+        """True if a replica is not in sync."""
         return len(self.core.isr) < len(self.core.replicas)
 
     @property

@@ -41,7 +41,7 @@ class ReplicationQuota:
 
     @property
     def is_set(self) -> bool:
-        """Whether there is a limit at all."""
+        """True if there is a limit at all."""
         return self._limit() != LONG_MAX
 
     def covers(self, throttled: tuple[str, ...], partition: int) -> bool:
@@ -72,7 +72,7 @@ class ReplicationQuota:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether throttled partitions have to wait."""
+        """True if throttled partitions have to wait."""
         return self.is_set and self.rate > self._limit()
 
 

@@ -61,7 +61,7 @@ class Lease:
 
     @property
     def is_over(self) -> bool:
-        """Whether the session is known to be over."""
+        """True if the session is known to be over."""
         return self._until == -math.inf
 
     def end(self) -> None:

@@ -87,7 +87,7 @@ class Session:
 
     @property
     def state(self) -> State:
-        """Whether something can be written."""
+        """True if something can be written."""
         return self._connection.state
 
     @property

@@ -33,7 +33,7 @@ class KnownTopic:
     assignments: dict[int, Assignment]
     version: int
     has_partitions: bool = True
-    """Whether there is a parent for its partitions."""
+    """True if there is a parent for its partitions."""
 
     def encoded(self) -> bytes:
         """Its value."""
