@@ -117,7 +117,7 @@ class FilesSinkConfig(Config):
 
     A file holds consecutive records of one partition and is named after the first,
     `<path>/<topic>/<topic>+<partition>+<offset>.jsonl`. Files are cut at multiples of `file.records.max` and
-    wherever offsets were committed, so records that come again after a crash land in files of the same
+    wherever offsets were committed. So records that come again after a crash land in files of the same
     names: nothing is there twice. Files are written in the hidden folder `<path>/.claims`, where each
     partition's writer has a folder of its own, and renamed when they are whole. The next writer removes that
     folder: a worker that stood still meanwhile overwrites nothing. A topic in a path is for one connector.
