@@ -311,7 +311,7 @@ TESTED_IN = {
     "logd/broker/test_housekeeping.py::test_old_records_go_by_time_and_what_is_kept_forever_stays": [
         "log.retention.check.interval.ms"
     ],
-    "logd/broker/test_journal_folder.py::test_a_lost_journal_is_begun_anew_only_when_told_so": [
+    "logd/broker/test_journal_directory.py::test_a_lost_journal_is_begun_anew_only_when_told_so": [
         "millstream.adopt.log.dirs"
     ],
     "logd/broker/test_leadership.py::test_who_waits_when_it_resigns_is_sent_elsewhere": [
