@@ -118,4 +118,6 @@ def test_as_kafkas_tool_prints_them(on: On, tmp_path: Path) -> None:
             words = ["--describe", *options]
             ours = on("kafka-topics", *words)
             theirs = tools.run(["kafka-topics", *servers, *words], "")
-            assert (ours.exit_code, ours.stdout) == (theirs.status, theirs.stdout), options
+            # The Java tool prints topics in the order of a HashMap, ours sorts them.
+            assert ours.exit_code == theirs.status, options
+            assert sorted(ours.stdout.splitlines()) == sorted(theirs.stdout.splitlines()), options

@@ -282,7 +282,7 @@ async def test_no_sync_begins_while_a_log_is_held_whatever_it_waited_for_before(
     await turns()
     last = partitions[-1]
     last.log.flusher.is_flushing = False
-    async with flusher.held(last):
+    async with flusher.paused(last):
         pool.release()
         await asyncio.gather(*waiting[:-1])
         await turns()

@@ -171,7 +171,7 @@ def test_whoever_waits_hears_at_once_that_another_broker_leads(bench: Bench, in_
     session, answers, unaware = Session(bench), list[Any](), list[Any]()
     session.fetch({("t", 0): 0})
     (held,) = session.held.partitions.values()
-    held.asked = held.asked._replace(current_leader_epoch=0)
+    held.request = held.request._replace(current_leader_epoch=0)
 
     async def run() -> None:
         knowing = asking(current_leader_epoch=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from logd.broker.cluster.controller.publisher import request_of
@@ -16,7 +17,7 @@ async def test_what_was_begun_is_taken_to_its_end(zookeeper: str, tmp_path: Path
     async with Brokers(zookeeper, tmp_path, count=1) as brokers:
         member, catalog = brokers.member(1), brokers.up[1].broker.catalog
         heard: list[list[Change]] = []
-        member._applied = heard.append
+        member._callbacks = replace(member._callbacks, applied=heard.append)
         inbox = member._inbox
         change = {"type": "broker-gone", "id": 9}
         update = Update(
