@@ -1,15 +1,14 @@
-"""``millstream streams``: print a topology, or run it; `tools.commands` has the others.
+"""``millstream streams``: the commands that print and run a topology; `tools.commands` has the others.
 
-A topology is named ``module:name``: a Topology, a StreamsBuilder, or a function that returns one and may
-take the settings, a StreamsConfig. Builders are built with them. ``run``
-writes one JSON object a line to stdout when its state changes, and every ``--status-interval`` seconds:
+A topology is named ``module:name``. It is a Topology, a StreamsBuilder, or a function that returns one and
+may take the settings, a StreamsConfig, with which builders are built. ``run`` writes a JSON object a line to
+stdout when its state changes, and every ``--status-interval`` seconds:
 
     {"event": "status", "state": "RUNNING", "tasks": ["0_0", ...], "records_in": ..., "records_out": ...,
      "dropped_records": ..., "late_records": ..., "lag": 0}
 
-and ``{"event": "stopped", ...}`` with the same in the end (``lag`` on the timed lines only). Of several
-workers each line tells which by ``worker``.
-Warnings and errors go to stderr by ``logging``.
+and at the end ``{"event": "stopped", ...}`` with the same fields. Only the timed lines have ``lag``. With
+several workers, each line has the ``worker`` that wrote it. Warnings and errors go to stderr by ``logging``.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ from streams.tools.properties import (
     ApplicationId,
     BootstrapServer,
     CommandConfig,
+    CommandOptions,
     ConfigFile,
-    Given,
     Override,
     Profile,
     settings_of,
@@ -56,13 +55,13 @@ app = typer.Typer(
 )
 
 GC_THRESHOLD = 50_000
-"""Objects between two collections: records in flight are many, and almost never in cycles."""
+"""Allocations between two collections: records in flight are many, and almost never in cycles."""
 
 TopologyName = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="where the topology is")]
 
 
 class Form(StrEnum):
-    """How a topology is printed."""
+    """The output format of a topology."""
 
     TEXT = "text"
     JSON = "json"
@@ -84,8 +83,8 @@ def describe(
         settings = None
         if config is not None or override:
             id = None if config is not None else "unknown"
-            given = Given(config=config, override=override, application_id=id, is_local=True)
-            settings, _ = settings_of(given)
+            options = CommandOptions(config=config, override=override, application_id=id, is_local=True)
+            settings, _ = settings_of(options)
         loaded = _load(topology, settings)
         match form:
             case Form.TEXT:
@@ -136,7 +135,7 @@ def run(
     raise_open_files_limit()
     try:
         settings, threads = settings_of(
-            Given(
+            CommandOptions(
                 config=config,
                 command_config=command_config,
                 profile=profile,
@@ -152,13 +151,13 @@ def run(
 
         def work(worker: int, pipe: int) -> int:
             streams = KafkaStreams(loaded, config_of(settings, worker))
-            said = {} if count == 1 else {"worker": worker}
+            labels = {} if count == 1 else {"worker": worker}
             run = _run(
                 streams,
                 pipe,
                 exit_when_caught_up=exit_when_caught_up,
                 status_interval=status_interval,
-                said=said,
+                labels=labels,
             )
             try:
                 run_in_new_loop(run)
@@ -185,20 +184,20 @@ def _load(name: str, settings: StreamsConfig | None) -> Topology:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        found: Any = getattr(importlib.import_module(module), attribute)
+        topology: Any = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise typer.BadParameter(f"{name}: {error}") from error
-    if not isinstance(found, Topology | StreamsBuilder) and callable(found):
-        found = found(settings) if _takes_settings(found) else found()
-    if isinstance(found, StreamsBuilder):
-        found = found.build(settings)
-    if not isinstance(found, Topology):
-        raise typer.BadParameter(f"{name} is no topology but {type(found).__name__}")
-    return found
+    if not isinstance(topology, Topology | StreamsBuilder) and callable(topology):
+        topology = topology(settings) if _takes_settings(topology) else topology()
+    if isinstance(topology, StreamsBuilder):
+        topology = topology.build(settings)
+    if not isinstance(topology, Topology):
+        raise typer.BadParameter(f"{name} is no topology but {type(topology).__name__}")
+    return topology
 
 
 def _takes_settings(function: Callable[..., Any]) -> bool:
-    """Return True if it has a parameter that it cannot be called without."""
+    """Return True if a function has a required positional parameter."""
     kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     return any(
         each.kind in kinds and each.default is Parameter.empty
@@ -212,33 +211,33 @@ async def _run(
     *,
     exit_when_caught_up: bool,
     status_interval: float,
-    said: dict[str, Any],
+    labels: dict[str, Any],
 ) -> None:
-    """Run one instance until a signal, or the end of ``pipe`` (-1: there is none)."""
+    """Run an instance until a signal, or the end of ``pipe`` (-1: none). ``labels`` are part of each line."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     if pipe >= 0:
         ends_with(pipe, stop)
-    streams.add_state_listener(lambda new, old: _say("status", streams, new, **said))
-    reporter = asyncio.create_task(_report(streams, status_interval, said)) if status_interval else None
+    streams.add_state_listener(lambda new, old: _say("status", streams, new, **labels))
+    reporter = asyncio.create_task(_report(streams, status_interval, labels)) if status_interval else None
     try:
         await streams.run_until(stop, when_caught_up=exit_when_caught_up)
     finally:
         if reporter is not None:
             reporter.cancel()
             await asyncio.gather(reporter, return_exceptions=True)
-    _say("stopped", streams, streams.state, **said)
+    _say("stopped", streams, streams.state, **labels)
 
 
-async def _report(streams: KafkaStreams, interval: float, said: dict[str, Any]) -> None:
+async def _report(streams: KafkaStreams, interval: float, labels: dict[str, Any]) -> None:
     while True:
         await asyncio.sleep(interval)
         try:
             more = {"lag": await streams.lag()}
         except MillstreamError:
             more = {}  # no broker answers
-        _say("status", streams, streams.state, **said, **more)
+        _say("status", streams, streams.state, **labels, **more)
 
 
 def _say(event: str, streams: KafkaStreams, state: State, **more: Any) -> None:

@@ -152,7 +152,7 @@ class StreamsConfig:
 
     @property
     def exactly_once(self) -> bool:
-        """True if transactions are written."""
+        """True if the application writes transactions."""
         return self.processing_guarantee == "exactly_once_v2"
 
     @property
@@ -172,8 +172,9 @@ class StreamsConfig:
 
     @property
     def revoke_timeout_ms(self) -> int:
-        """How long a revoke may take to commit: later the group, or the transactions' coordinator, has given
-        this instance up.
+        """How long a revocation may take to commit, ms.
+
+        After that, the group or the transaction coordinator has removed this instance.
         """
         if self.exactly_once:
             return min(self.max_poll_interval_ms, self.transaction_timeout_ms)
@@ -181,7 +182,7 @@ class StreamsConfig:
 
     def validate(self) -> None:
         """Raise ConfigError for the first value that is not allowed."""
-        # It begins the names of topics and of a folder.
+        # The application id begins the names of topics and of a folder.
         id = self.application_id
         if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", id) or id in (".", ".."):
             raise ConfigError(
@@ -233,27 +234,27 @@ class StreamsConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any], *, foreign: Collection[str] = ()) -> Self:
-        """Read Kafka's dotted keys; text is converted to each setting's type. Unknown keys are an error,
-        but for ``foreign`` ones, from a file that other programs read too.
+        """Read Kafka's dotted keys; text is converted to each setting's type.
 
-        Keys of Kafka's Java library that mean nothing here are named in one line of the log, as those are.
+        Raises ConfigError for unknown keys, except ``foreign`` ones, from a file that other programs read
+        too. Those, and keys of Kafka's Java library without effect here, are named in one line of the log.
         """
         hints = get_type_hints(cls)
         values: dict[str, Any] = {"client": one_client(properties, ("",), _ROLES).client()}
         for key in ("client_id", "metadata_max_age_ms"):
             values["client"].pop(key, None)  # settings of the application itself
         properties = _without_clients_and_javas(_renamed(properties), foreign)
-        given: dict[str, str] = {}
+        key_of: dict[str, str] = {}
         for key, value in sorted(properties.items(), key=lambda item: _PREFIXES.index(_prefix(item[0]))):
             name = _without_prefix(key).strip("_").replace(".", "_").replace("-", "_")
             if name not in _NAMES_OF_KEYS:
                 raise _unknown(key, value)
             values[name] = _converted(key, value, hints[name])
-            given[name.replace("_", ".")] = key
+            key_of[name.replace("_", ".")] = key
         try:
             return cls(**values)
         except ConfigError as error:
-            raise ConfigError(given.get(error.key, error.key), error.value, error.allowed) from None
+            raise ConfigError(key_of.get(error.key, error.key), error.value, error.allowed) from None
 
 
 def _unknown(key: str, value: Any) -> ConfigError:
@@ -266,9 +267,9 @@ def _unknown(key: str, value: Any) -> ConfigError:
 def _nearest(key: str, *, cutoff: float) -> str | None:
     """Return the known key, with the same prefix, that `key` may be a misspelling of, or None."""
     role = next((each for each in _ROLES if key.startswith(each)), "")
-    known = {name.strip("_").replace("_", ".") for name in _NAMES_OF_KEYS} | set(CLIENT) | _OF_KAFKA_STREAMS
+    keys = {name.strip("_").replace("_", ".") for name in _NAMES_OF_KEYS} | set(CLIENT) | _OF_KAFKA_STREAMS
     inner = key.removeprefix(role).replace("_", ".")
-    near = nearest(inner, sorted(known | SECURITY_KEYS), cutoff=cutoff)
+    near = nearest(inner, sorted(keys | SECURITY_KEYS), cutoff=cutoff)
     return near and role + near
 
 
@@ -288,7 +289,7 @@ _IDLE = """
     windowed.inner.class.serde windowstore.changelog.additional.retention.ms
 """
 _OF_KAFKA_STREAMS = frozenset(_IDLE.split())
-"""Keys of Kafka Streams that mean nothing here."""
+"""Keys of Kafka Streams without effect here."""
 
 
 _FORMER = {
@@ -296,7 +297,7 @@ _FORMER = {
     "default.production.exception.handler": "production.exception.handler",
     "cache.max.bytes.buffering": "statestore.cache.max.bytes",
 }
-"""Names that Kafka Streams had before, and still takes where the later one is not given."""
+"""Former names of keys in Kafka Streams, with the current ones, which take precedence."""
 
 
 def _renamed(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -306,23 +307,23 @@ def _renamed(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_clients_and_javas(properties: Mapping[str, Any], foreign: Collection[str]) -> dict[str, Any]:
     """Return the settings of the application itself."""
-    kept: dict[str, Any] = {}
+    own: dict[str, Any] = {}
     idle = []
     for key, value in properties.items():
         inner = key[len(next((role for role in _ROLES if key.startswith(role)), "")) :]
         if is_security_key(inner) or (inner in CLIENT and inner.replace(".", "_") not in _NAMES_OF_KEYS):
             continue
-        known = _without_prefix(key).replace(".", "_").replace("-", "_") in _NAMES_OF_KEYS
-        if not known and (inner in OF_JAVA or key in _OF_KAFKA_STREAMS):
+        is_setting = _without_prefix(key).replace(".", "_").replace("-", "_") in _NAMES_OF_KEYS
+        if not is_setting and (inner in OF_JAVA or key in _OF_KAFKA_STREAMS):
             idle.append(key)
-        elif not known and key in foreign:
+        elif not is_setting and key in foreign:
             near = _nearest(key, cutoff=0.8)
             idle.append(f"{key} (did you mean {near}?)" if near else key)
         else:
-            kept[key] = value
+            own[key] = value
     if idle:
         _log.warning("without effect here: %s", ", ".join(sorted(idle)))
-    return kept
+    return own
 
 
 _PREFIXES = ("", "producer.", "consumer.", "main.consumer.")
@@ -408,7 +409,7 @@ EXTRACTORS: Mapping[str, Callable[[Any, Any, int], int] | None] = {
     f"{_PROCESSOR}LogAndSkipOnInvalidTimestamp": log_and_skip_on_invalid_timestamp,
     f"{_PROCESSOR}WallclockTimestampExtractor": wallclock_timestamp,
 }
-"""Kafka's timestamp extractors by the names of their classes; None is what is done without one."""
+"""Kafka's timestamp extractors by the names of their classes; None: no extractor."""
 
 _SUPPLIERS = "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers$"
 ROCKSDB_SUPPLIERS = f"{_SUPPLIERS}RocksDBDslStoreSuppliers"
@@ -436,21 +437,21 @@ def _converted(key: str, value: Any, hint: Any) -> Any:
 
 def _named_serde(key: str, name: str) -> Any:
     """Return the serde named by Kafka's class name or ``module:name``; a serde class is instantiated."""
-    found = _named(key, SERDES.get(name, name), SERDES, "module:name of a serde or type")
+    named = _named(key, SERDES.get(name, name), SERDES, "module:name of a serde or type")
     serde = importlib.import_module("streams.serdes").Serde
-    if not (isinstance(found, type) and issubclass(found, serde)):
-        return found
+    if not (isinstance(named, type) and issubclass(named, serde)):
+        return named
     try:
-        return found()
+        return named()
     except TypeError as error:
         raise ConfigError(key, name, "a serde itself, module:name, as its class takes arguments") from error
 
 
-def _named(key: str, name: str, known: Collection[str], form: str = "module:function") -> Any:
-    """Import and return the object at ``module:name``; ``known`` names are only for the error's text."""
+def _named(key: str, name: str, aliases: Collection[str], form: str = "module:function") -> Any:
+    """Import and return the object at ``module:name``; ``aliases`` are only for the error's text."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        allowed = f"{form}, or one of " + ", ".join(known)
+        allowed = f"{form}, or one of " + ", ".join(aliases)
         raise ConfigError(key, name, allowed) from error

@@ -30,7 +30,7 @@ from kafka_client.errors import MillstreamError
 
 
 class StreamsError(MillstreamError):
-    """Root of everything this package raises by itself."""
+    """The root of all errors that this package raises."""
 
 
 class TopologyError(StreamsError):
@@ -53,9 +53,9 @@ class SerializationError(StreamsError):
 
 
 class ProcessingError(StreamsError):
-    """A function of the topology raised; the cause is chained, and says where in the program.
+    """A function of the topology raised an error, which is chained as the cause.
 
-    `during` names the occasion where there is no record: a schedule fired, or tables' changes were forwarded.
+    `during` names the task's step if there was no record: a schedule, or the forwarding of tables' changes.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class ProcessingError(StreamsError):
     def __str__(self) -> str:
         what = self.during or f"record {self.topic}-{self.partition} offset {self.offset}"
         node = f", node {self.node}" if self.node else ""
-        return f"task {self.task}, {what}{node}{self._told_of_cause()}"
+        return f"task {self.task}, {what}{node}{self._cause_text()}"
 
-    def _told_of_cause(self) -> str:
+    def _cause_text(self) -> str:
         if self.__cause__ is None:
             return ""
         raised_at = traceback.extract_tb(self.__cause__.__traceback__)[-1:]
@@ -90,7 +90,7 @@ class ProcessingError(StreamsError):
 
 
 class SuppressBufferFull(StreamsError):
-    """More of a table's updates is held back than its buffer may take, and none may go early."""
+    """A table's suppressed updates exceed their buffer's bound, and none may be forwarded early."""
 
     def __init__(
         self, node: str, records: int, max_records: int | None, size: int, max_bytes: int | None
@@ -103,12 +103,12 @@ class SuppressBufferFull(StreamsError):
         self.max_bytes = max_bytes
 
     def __str__(self) -> str:
-        def told(bound: int | None) -> str:
+        def text(bound: int | None) -> str:
             return "any number" if bound is None else str(bound)
 
         return (
-            f"{self.node} holds back {self.records} of {told(self.max_records)} records and {self.bytes} of "
-            f"{told(self.max_bytes)} bytes: raise max_records or max_bytes, or use until_time_limit with "
+            f"{self.node} holds back {self.records} of {text(self.max_records)} records and {self.bytes} of "
+            f"{text(self.max_bytes)} bytes: raise max_records or max_bytes, or use until_time_limit with "
             "when_full='emit_early'"
         )
 
@@ -118,7 +118,7 @@ class RegistryFailed(StreamsError):
 
 
 class RegistryUnavailable(RegistryFailed):
-    """The schema registry cannot be asked: what was to be written or read may be as it should."""
+    """The schema registry cannot be reached; the record to write or read may be valid."""
 
 
 class StateError(StreamsError):
@@ -130,7 +130,7 @@ class StateFolderLocked(StateError):
 
 
 class StateCorrupted(StateError):
-    """A store's files are not what was written: who closes it and opens it again finds it empty."""
+    """A store's files are damaged: close the store, and open it again, empty, to restore it."""
 
 
 class InvalidStateStore(StreamsError):
@@ -140,18 +140,18 @@ class InvalidStateStore(StreamsError):
 class UnknownStateStore(InvalidStateStore):
     """The topology has no store of that name."""
 
-    def __init__(self, store: str, known: Iterable[str]) -> None:
-        super().__init__(store, sorted(known))
+    def __init__(self, store: str, stores: Iterable[str]) -> None:
+        super().__init__(store, sorted(stores))
         self.store = store
-        self.known = sorted(known)
+        self.stores = sorted(stores)
 
     def __str__(self) -> str:
-        there = "has " + ", ".join(self.known) if self.known else "has no stores"
-        return f"no store is named {self.store!r}; the topology {there}: name one with store= to query it"
+        existing = "has " + ", ".join(self.stores) if self.stores else "has no stores"
+        return f"no store is named {self.store!r}; the topology {existing}: name one with store= to query it"
 
 
 class StreamsNotRunning(InvalidStateStore):
-    """Stores can be queried from the start of an application to its end."""
+    """The application is not running: its stores can be queried only from its start to its end."""
 
     def __init__(self, state: str) -> None:
         super().__init__(state)
@@ -188,10 +188,10 @@ class TooManyQueries(InvalidStateStore):
 
 
 class CommitRefused(StreamsError):
-    """The group's coordinator never takes what a task commits: it is larger than a setting of the broker.
+    """The group coordinator never accepts a task's commit: it is larger than a setting of the broker allows.
 
-    `task` is the id of the task with the most, `size` and `limit` (None: not known) are of `what`, and
-    `setting` bounds it.
+    `task` is the id of the task with the largest commit. `what` is the part that is too large, `size` and
+    `limit` (None: unknown) are its bytes, and `setting` is the broker's setting.
     """
 
     def __init__(self, task: str, what: str, size: int, limit: int | None, setting: str) -> None:
@@ -212,4 +212,4 @@ class CommitRefused(StreamsError):
 
 
 class TaskLost(StreamsError):
-    """Another member wrote to this task's changelog: it must be restored before it goes on."""
+    """Another member wrote to this task's changelog: the task must be restored before it continues."""

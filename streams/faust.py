@@ -7,8 +7,8 @@
 
     reviewed = through_agent(orders, review)  # an agent of the app's, as a node
 
-``faust -A shop worker`` then runs Faust's agents and the topology side by side, in one event loop; the
-topology starts with the app and ends with it. Needs the extra ``faust``, imported when a function is called.
+``faust -A shop worker`` then runs Faust's agents and the topology in one event loop. The topology starts and
+ends with the app. It needs the extra ``faust``, which is imported when a function here is called.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ K = TypeVar("K")
 
 
 class CodecSerde(Serde[Any]):
-    """Values through a Faust codec, by name (``"json"``, ``"json|binary"``) or instance."""
+    """The serde of a Faust codec, given by name (``"json"``, ``"json|binary"``) or as an instance."""
 
     def __init__(self, codec: Any) -> None:
         from faust.serializers.codecs import get_codec
@@ -51,7 +51,7 @@ class CodecSerde(Serde[Any]):
 
 
 class RecordSerde(Serde[R]):
-    """Instances of a ``faust.Record``, by the record's own serializer (JSON unless it says otherwise)."""
+    """The serde of a ``faust.Record`` class, by the record's own serializer, which is JSON by default."""
 
     def __init__(self, record: type[R]) -> None:
         model: Any = record
@@ -68,21 +68,24 @@ class RecordSerde(Serde[R]):
 
 
 def codec_serde(codec: Any) -> Serde[Any]:
-    """A serde of a Faust codec."""
+    """Return the serde of a Faust codec."""
     return CodecSerde(codec)
 
 
 def record_serde(record: type[R]) -> Serde[R]:
-    """A serde of a Faust record class."""
+    """Return the serde of a Faust record class."""
     return RecordSerde(record)
 
 
 def topology_service(streams: KafkaStreams) -> type[Service]:
-    """A ``mode.Service`` class that starts an application, closes it, and crashes if it ends by itself."""
+    """Return a ``mode.Service`` class that starts and closes an application.
+
+    The service crashes if the application ends by itself.
+    """
     from mode import Service
 
     class TopologyService(Service):
-        """Runs a stream topology for as long as the worker lives."""
+        """A service that runs a topology as long as the worker runs."""
 
         async def on_start(self) -> None:
             await streams.start()
@@ -102,10 +105,10 @@ def topology_service(streams: KafkaStreams) -> type[Service]:
 def add_topology(
     app: faust.App, topology: Topology, config: StreamsConfig | None = None, **settings: Any
 ) -> KafkaStreams:
-    """Run a topology with a Faust app; call before the app starts.
+    """Run a topology with a Faust app; call this before the app starts.
 
-    Unless settings say otherwise the cluster is the app's, and the application id is the app's with
-    ``-streams`` behind it: the app's own id is its agents' group.
+    By default the cluster is the app's, and the application id is the app's followed by ``-streams``, because
+    the app's own id is the group of its agents.
     """
     if config is None:
         settings.setdefault("application_id", f"{app.conf.id}-streams")
@@ -118,13 +121,14 @@ def add_topology(
 
 
 def through_agent(stream: KStream[K, Any], agent: Any, **how: Any) -> KStream[K, Any]:
-    """Have a Faust agent process a stream's records in this process, without a topic: what it yields for a
-    record goes on, under its key. ``how``: `KStream.map_values_async`'s keywords; ``max_in_flight``
-    is the agent's ``concurrency`` unless given.
+    """Have a Faust agent process a stream's records in this process, without a topic.
 
-    It runs in as many actors as its ``concurrency`` says, each with a record at a time; an actor that raises
-    is begun anew. It may iterate over the stream, its ``events()`` or ``items()``. Faust's tables need events
-    of a topic: keep state in the topology. Raises TopologyError for an agent that yields nothing.
+    The values that it yields for a record are forwarded under the record's key. ``how``: the keywords of
+    `KStream.map_values_async`; ``max_in_flight`` is the agent's ``concurrency`` by default.
+
+    The agent runs in ``concurrency`` actors, each with a record at a time; an actor that raises is started
+    again. The agent may iterate over the stream, its ``events()`` or ``items()``. Faust's tables need events
+    of a topic, so keep state in the topology. Raises TopologyError for an agent that is no generator.
     """
     if not inspect.isasyncgenfunction(getattr(agent, "fun", None)):
         raise TopologyError(f"{agent!r} is no Faust agent that yields: what would become of the records?")
@@ -153,17 +157,17 @@ def through_agent(stream: KStream[K, Any], agent: Any, **how: Any) -> KStream[K,
 
 
 class _Actor:
-    """One run of an agent's function, which is given one record after the other."""
+    """A run of an agent's function, which receives one record after the other."""
 
     def __init__(self, agent: Any) -> None:
         self._agent = agent
         self._yields: Any = None
         self._step: asyncio.Task[Any] | None = None
-        """On the way to the agent's next reply, or to its next record."""
+        """The wait for the agent's next reply, during which the agent may request its next record."""
 
     async def replies(self, key: Any, value: Any) -> list[Any]:
-        """What the agent yields between this record and its asking for the next one."""
-        found: list[Any] = []
+        """Return the values that the agent yields between this record and its request for the next one."""
+        replies: list[Any] = []
         if self._yields is None:
             self._begin()
         self._asks.clear()
@@ -178,13 +182,13 @@ class _Actor:
                 finally:
                     asks.cancel()
                 if not self._step.done():
-                    return found
+                    return replies
                 step, self._step = self._step, None
-                found.append(step.result())
+                replies.append(step.result())
         except StopAsyncIteration:
             await self.end()
-            if found:
-                return found  # It ended behind a reply: the next record begins another run.
+            if replies:
+                return replies  # The agent ended after a reply: the next record starts another run.
             raise RuntimeError(f"{self._agent.name} ended without a reply") from None
         except BaseException:
             await self.end()
@@ -202,7 +206,7 @@ class _Actor:
             yield await self._inbox.get()
 
     async def end(self) -> None:
-        """Break the agent's function off."""
+        """Cancel the agent's function."""
         step, yields, self._step, self._yields = self._step, self._yields, None, None
         if step is not None:
             step.cancel()
@@ -212,7 +216,7 @@ class _Actor:
 
 
 class _AgentStream:
-    """What an agent's function iterates over: values, or events, or keys and values."""
+    """The stream of an agent's function, which iterates over values, events, or keys and values."""
 
     def __init__(self, events: Callable[[], AsyncIterator[Any]]) -> None:
         self._events = events
@@ -243,5 +247,5 @@ class _AgentStream:
 def _event(app: Any, key: Any, value: Any) -> Any:
     import faust
 
-    message: Any = None  # There is no topic that it came from.
+    message: Any = None  # The record did not come from a topic.
     return faust.Event(app, key, value, {}, message)

@@ -1,7 +1,7 @@
-"""What the handler of a bad record is told and may answer (KIP-1033), and dead letters (KIP-1034).
+"""Handlers of bad records, their arguments and answers (KIP-1033), and dead letters (KIP-1034).
 
-A handler is a function of ``(error)``, or of ``(error, context)``; it returns ``"fail"``, ``"continue"`` or
-an `ErrorResponse`. It is called by `topology` for processing and output, and by `runtime` for input.
+A handler is a function of ``(error)``, or of ``(error, context)``. It returns ``"fail"``, ``"continue"`` or
+an `ErrorResponse`. `topology` calls it for processing and output, and `runtime` for input.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorResponse:
-    """A handler's answer, and records it wants written.
+    """A handler's answer, with dead letters to write.
 
-    Dead letters are part of the commit of their task; one that is refused itself is left out, and logged.
+    Dead letters are part of their task's commit. One that is refused itself is dropped and logged.
     """
 
     answer: ExceptionAnswer
@@ -45,15 +45,13 @@ class ErrorResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorContext:
-    """An error, and the input record that was being worked on.
+    """An error, and the input record being processed.
 
-    Of a record that the broker refuses, or that is too large to be sent, the input is not known any more:
-    ``topic``, ``partition``, ``timestamp``, ``headers``, ``key`` and ``value`` are those of the refused
-    record, where it was sent to, and ``offset`` is -1.
+    ``topic``, ``partition``, ``offset``, ``timestamp`` (ms), ``headers``, ``key`` and ``value`` (bytes as
+    read) are the input's. They are "", -1 and None if there is no input record, as in a schedule.
 
-    Else ``topic``, ``partition``, ``offset``, ``timestamp`` (ms), ``headers``, ``key`` and ``value`` (bytes
-    as read) are the input's: "", -1 and None where there is none, as in a schedule. ``record`` is what the
-    node was given, a `streams.Record` of Python values; None for an input that cannot be deserialized.
+    If the broker refuses a record, or if it is too large to be sent, the input is no longer known. Then
+    these fields are those of the refused record and its target, and ``offset`` is -1.
     """
 
     error: Exception
@@ -67,20 +65,21 @@ class ErrorContext:
     key: bytes | None = None
     value: bytes | None = None
     record: Any = None
+    """The node's input, a `streams.Record`; None if the input record cannot be deserialized."""
     dead_letter_topic: str | None = None
-    """``errors.dead.letter.queue.topic.name``."""
+    """The setting ``errors.dead.letter.queue.topic.name``."""
 
     def dead_letter(self, topic: str | None = None) -> DeadLetter:
-        """Return the input record for ``topic``, else the configured one, with headers about the error.
+        """Return the input record for ``topic``, or the configured topic, with headers about the error.
 
         Raises StreamsError if ``topic`` is not given and none is configured.
         """
-        wanted = topic or self.dead_letter_topic
-        if wanted is None:
+        target = topic or self.dead_letter_topic
+        if target is None:
             raise StreamsError(
                 "a dead letter needs a topic: give one, or set errors.dead.letter.queue.topic.name"
             )
-        told = {
+        error_headers = {
             "exception": f"{type(self.error).__qualname__}: {self.error}",
             "stacktrace": "".join(traceback.format_exception(self.error)),
             "message": str(self.error),
@@ -89,11 +88,11 @@ class ErrorContext:
             "offset": str(self.offset),
         }
         return DeadLetter(
-            topic=wanted,
+            topic=target,
             key=self.key,
             value=self.value,
             timestamp=max(self.timestamp, 0),
-            headers=tuple((HEADER_PREFIX + name, text.encode()) for name, text in told.items()),
+            headers=tuple((HEADER_PREFIX + name, text.encode()) for name, text in error_headers.items()),
         )
 
 
@@ -104,15 +103,16 @@ ExceptionHandler = (
 
 
 def log_and_fail(error: Exception, context: ErrorContext | None = None) -> ExceptionAnswer:
-    """Stop the application on the first bad record: the default."""
+    """Stop the application at the first bad record: the default."""
     return "fail"
 
 
 def log_and_continue(
     error: Exception, context: ErrorContext | None = None
 ) -> ExceptionAnswer | ErrorResponse:
-    """Leave bad records out; they are logged, counted as dropped, and written to the dead-letter topic if
-    ``errors.dead.letter.queue.topic.name`` names one.
+    """Drop bad records; they are logged and counted as dropped.
+
+    They are also written to the dead-letter topic, if ``errors.dead.letter.queue.topic.name`` is set.
     """
     if context is None or context.dead_letter_topic is None:
         return "continue"
@@ -120,24 +120,24 @@ def log_and_continue(
 
 
 Answering = Callable[[ErrorContext], ErrorResponse]
-"""A handler as it is called: with the context, and answering in full."""
+"""A handler in its uniform form: it takes a context and returns a full response."""
 
 
 def answering(handler: ExceptionHandler) -> Answering:
-    """Return a handler of one argument or two in one form; its signature is inspected here, once."""
+    """Return the uniform form of a handler of one or two arguments; its signature is inspected once, here."""
     call: Any = handler
     with_context = _takes_context(handler)
 
     def answer(context: ErrorContext) -> ErrorResponse:
-        found = call(context.error, context) if with_context else call(context.error)
-        if isinstance(found, ErrorResponse):
-            return found
-        if found not in ("fail", "continue"):
+        response = call(context.error, context) if with_context else call(context.error)
+        if isinstance(response, ErrorResponse):
+            return response
+        if response not in ("fail", "continue"):
             raise StreamsError(
-                f"handler {_name(handler)} answered {found!r}: it may answer 'fail', 'continue' or an "
+                f"handler {_name(handler)} answered {response!r}: it may answer 'fail', 'continue' or an "
                 "ErrorResponse"
             ) from context.error
-        return ErrorResponse(answer=found)
+        return ErrorResponse(answer=response)
 
     return answer
 

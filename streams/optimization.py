@@ -1,4 +1,4 @@
-"""``topology.optimization``: the names of Kafka's rules. What they do is `streams.graph.optimized`'s."""
+"""``topology.optimization``: the names of Kafka's rules, which `streams.graph.optimized` applies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ RULES = frozenset({REUSE_KTABLE_SOURCE_TOPICS, MERGE_REPARTITION_TOPICS, SINGLE_
 
 
 def optimization_rules(setting: str) -> frozenset[str]:
-    """The rules of a setting: ``none``, ``all``, or names divided by commas. ConfigError for others."""
+    """Return the rules of a setting: ``none``, ``all``, or names divided by commas.
+
+    Raises ConfigError for any other text.
+    """
     names = [name.strip() for name in setting.split(",")]
     if names == [NO_OPTIMIZATION]:
         return frozenset()

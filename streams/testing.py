@@ -1,8 +1,8 @@
-"""`TopologyTestDriver`: a topology run in memory, record by record, with a clock that only the test moves.
+"""`TopologyTestDriver`: runs a topology in memory, record by record, with a clock that only the test moves.
 
-Every topic has one partition and every record is committed by itself, also behind a repartition topic, so
-cached tables forward each update. Records pass through the serdes, as they would over a broker. As in Kafka's
-driver all sub-topologies are one task, and have one stream time; records of equal times take turns as there.
+Every topic has one partition, and every record has a commit of its own, also after a repartition topic. So
+cached tables forward each update. Records pass through the serdes, as with a broker. As in Kafka's driver,
+all sub-topologies are one task with one stream time, and records of equal times are in the same order.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def _ms(time: Time) -> int:
 
 
 class TopologyTestDriver:
-    """Runs a topology without a broker. Use it as a context manager, or `close` it.
+    """A driver that runs a topology without a broker. Use it as a context manager, or `close` it.
 
-    ``start``: the wall clock. ``windowed_emit_interval_ms``: how often windows that closed are emitted, by
-    the wall clock; with each record unless given. ``application_id`` is what processors are told, also in
-    front of the names of the topics in between.
+    ``start``: the wall clock. ``windowed_emit_interval_ms``: the interval of wall clock at which closed
+    windows are emitted; by default with each record. ``application_id``: the id that processors see, also in
+    front of the names of internal topics.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class TopologyTestDriver:
         self._task.idle.look(self._now)
 
     def _add_input(self, topic: str, source: SourceNode) -> None:
-        # As the cluster names it: records' contexts tell that, and suppress counts its bytes.
+        # The cluster's name of the topic is used: records' contexts have it, and suppress counts its bytes.
         self._inputs[topic] = TopicPartition(self._names.topic(topic), 0)
         self._task.add_input(self._inputs[topic], source, InputStart(position=0, end=0))
         self._waiting[topic] = deque()
@@ -198,13 +198,14 @@ class TopologyTestDriver:
     def pipe(
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
     ) -> None:
-        """Pipe raw bytes in and run everything that follows from them."""
+        """Pipe a record of raw bytes in, and process everything that follows from it."""
         self._accept(topic, (timestamp, key, value, headers))
         self._run_until_idle()
 
     def pipe_many(self, topic: str, rows: Iterable[Row]) -> None:
-        """Pipe rows in (timestamp, key, value, headers) that are processed in one turn, with one commit
-        behind them: a batch node is given them together.
+        """Pipe rows in (timestamp, key, value, headers), and process them in one turn with one commit.
+
+        So a batch node receives them together.
         """
         if topic in self._globals:
             for row in rows:
@@ -264,9 +265,9 @@ class TopologyTestDriver:
                 self._accept(topic, row)
 
     def take(self, topic: str) -> deque[Row]:
-        """Rows written to a topic and not read yet; what is taken off here counts as read.
+        """Return the rows written to a topic and not read yet; a row removed from the result counts as read.
 
-        Repartition topics and changelogs are among them, without an application id: ``counts-changelog``.
+        Repartition topics and changelogs have names without an application id: ``counts-changelog``.
         """
         return self._output.setdefault(topic, deque())
 
@@ -278,7 +279,7 @@ class TopologyTestDriver:
         return self._now
 
     def advance_wall_clock(self, by: Duration) -> None:
-        """Move the wall clock and fire what is due."""
+        """Move the wall clock, and fire the schedules that are due."""
         self._now += milliseconds(by)
         self._task.punctuate()
         if self._task.idle.is_due:
@@ -321,11 +322,11 @@ class TopologyTestDriver:
         return store
 
     def metrics(self) -> Mapping[str, NodeMetrics]:
-        """Counters by node name."""
+        """Return the counters by node name."""
         return self._task.metrics
 
     def close(self) -> None:
-        """Close processors, stores, and what coroutines share."""
+        """Close processors, stores, and the contexts of coroutines."""
         try:
             self._task.close()
             for each in self._globals.values():
@@ -345,7 +346,7 @@ class TopologyTestDriver:
 
 
 class TestInputTopic:
-    """Pipes typed records into one topic."""
+    """A topic to pipe typed records into."""
 
     __test__ = False  # not a test case, whatever pytest thinks of its name
 
@@ -380,7 +381,7 @@ class TestInputTopic:
     def pipe_all(
         self, records: Iterable[tuple[Any, Any]], *, start: Time | None = None, step: Duration = 0
     ) -> None:
-        """Pipe keys and values in, ``step`` apart in time."""
+        """Pipe keys and values in, with timestamps ``step`` apart."""
         timestamp = self._driver.now if start is None else _ms(start)
         for key, value in records:
             self.pipe_input(key, value, timestamp)
@@ -388,7 +389,7 @@ class TestInputTopic:
 
 
 class TestOutputTopic:
-    """Reads typed records of one topic, each once."""
+    """A topic to read typed records from, each once."""
 
     __test__ = False
 
@@ -402,7 +403,7 @@ class TestOutputTopic:
 
     @property
     def is_empty(self) -> bool:
-        """True if everything was read."""
+        """True if all records were read."""
         return not self._driver.take(self._topic)
 
     def read_output(self) -> Record[Any, Any]:
@@ -426,7 +427,7 @@ class TestOutputTopic:
         return records
 
     def read_key_values(self) -> list[tuple[Any, Any]]:
-        """Keys and values of all records not read yet."""
+        """Return keys and values of all records not read yet."""
         return [(record.key, record.value) for record in self.read_all()]
 
     def read_table(self) -> dict[Any, Any]:

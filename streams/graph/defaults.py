@@ -1,6 +1,6 @@
-"""A graph with what settings say where the program says nothing: how times are read, where stores are kept.
+"""Defaults for a graph from settings, where the program sets nothing: timestamp extractor and store backend.
 
-Default serdes are not among it: the builder needs them when an operator is added.
+Default serdes are not set here: the builder needs them when an operator is added.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from streams.graph.node import SourceNode, TimestampExtractor
 
 
 def with_defaults(graph: Graph, *, timestamp_extractor: TimestampExtractor | None, in_memory: bool) -> Graph:
-    """A copy of the graph; itself if there is nothing to be set.
+    """Return a copy of the graph with defaults; the graph itself if there are none.
 
-    ``timestamp_extractor`` is for inputs without one; as in Kafka not for repartition topics, whose records
-    have times already, nor for global tables. ``in_memory``: stores that the program does not keep elsewhere.
+    ``timestamp_extractor`` is set for inputs without one. As in Kafka, repartition topics, whose records have
+    event times already, and global tables are excluded. ``in_memory``: keep stores in memory, unless the
+    program chose a backend.
     """
     if timestamp_extractor is None and not in_memory:
         return graph

@@ -1,4 +1,4 @@
-"""The graph a builder fills: nodes in the order they were made, stores, and who must be co-partitioned."""
+"""The graph that a builder fills: nodes in the order of creation, stores, and co-partitioned sources."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from streams.state import StoreSpec
 
 @dataclass(frozen=True, slots=True)
 class Repartition:
-    """A repartition topic that a join or aggregation needs, and so may share with others."""
+    """A repartition topic that a join or aggregation needs, and may share with others."""
 
     names: RepartitionNames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamJoin:
-    """The nodes of a join of two streams; `self_join` takes the place of the two that look up, where both
-    streams turn out to be one.
+    """The nodes of a join of two streams.
+
+    If both streams are one, `self_join` replaces the operators of the two nodes that look up.
     """
 
     keep_left: str
@@ -38,7 +39,7 @@ class StreamJoin:
 
 
 class Graph:
-    """Nodes and stores of one topology under construction."""
+    """The nodes and stores of a topology under construction."""
 
     def __init__(self) -> None:
         self.names = Names()
@@ -47,13 +48,13 @@ class Graph:
         self.copartitions: list[frozenset[str]] = []
         """Sets of source nodes whose topics must have the same number of partitions."""
         self.repartitions: dict[str, Repartition] = {}
-        """By topic."""
+        """Repartition topics that may be merged, by topic."""
         self.stream_joins: list[StreamJoin] = []
         self.table_topics: dict[str, str] = {}
-        """Stores of tables that are read from a topic, and that; also of stores that are not asked for."""
+        """The topics from which tables are read, by store; includes stores that are not used."""
 
     def copy(self) -> Graph:
-        """A graph to be changed while this one stays as it is."""
+        """Return a copy that can be changed without changing this graph."""
         graph = Graph()
         graph.names = self.names
         for name, node in self.nodes.items():
@@ -66,7 +67,7 @@ class Graph:
         return graph
 
     def add(self, node: Node) -> Node:
-        """Add a node below its parents, which must be there already."""
+        """Add a node below its parents, which the graph must have. Raises TopologyError if it cannot."""
         if node.name in self.nodes:
             raise TopologyError(f"a node named {node.name!r} is there already; give one another name=")
         for parent in node.parents:
@@ -98,7 +99,7 @@ class Graph:
             _check_pattern(other, node)
 
     def connect(self, stores: Iterable[str | StoreSpec]) -> list[str]:
-        """Names of a processor's stores; those that come as themselves are added, unless they are there."""
+        """Return the names of a processor's stores; a `StoreSpec` is added to the graph, unless it has it."""
         names = []
         for store in stores:
             if isinstance(store, StoreSpec):
@@ -110,18 +111,18 @@ class Graph:
         return names
 
     def move_to_end(self, *names: str) -> None:
-        """Let these nodes be built as if they had been added only now."""
+        """Move nodes to the end of the build order, as if they were added now."""
         for name in names:
             self.nodes[name] = self.nodes.pop(name)
 
     def replace_parent(self, parent: str, by: str, *, of: str | None = None) -> None:
-        """Put what is below a node below another one: all of it, or one node. `relink` comes next."""
+        """Move a node's children below another node: all of them, or one (``of``). Call `relink` next."""
         for node in self.nodes.values() if of is None else [self.nodes[of]]:
             node.parents = tuple(by if name == parent else name for name in node.parents)
             node.reads_of = tuple(by if name == parent else name for name in node.reads_of)
 
-    def insert_behind(self, name: str, *nodes: Node) -> None:
-        """Add nodes to be built right behind this one. `relink` comes next."""
+    def insert_after(self, name: str, *nodes: Node) -> None:
+        """Add nodes right after this one in the build order. Call `relink` next."""
         ordered: dict[str, Node] = {}
         for each in self.nodes.values():
             ordered[each.name] = each
@@ -130,7 +131,7 @@ class Graph:
         self.nodes = ordered
 
     def relink(self) -> None:
-        """Have every node's children be those that it is a parent of."""
+        """Set every node's children to the nodes that name it as a parent."""
         for node in self.nodes.values():
             node.children = []
         for node in self.nodes.values():
@@ -138,7 +139,7 @@ class Graph:
                 self.nodes[parent].children.append(node.name)
 
     def parents_of(self, name: str) -> list[str]:
-        """What is above a node, also behind a repartition topic; of a join both that are joined."""
+        """Return the nodes above a node: of a repartition source, its sinks; of a join, both joined nodes."""
         node = self.nodes[name]
         if isinstance(node, SourceNode) and node.internal:
             sinks = (each for each in self.nodes.values() if isinstance(each, SinkNode) and each.internal)
@@ -146,10 +147,10 @@ class Graph:
         return list(node.reads_of or node.parents)
 
     def in_build_order(self) -> dict[str, Node]:
-        """The nodes as Kafka builds them, which numbers sub-topologies and orders children (sorted here too):
-        the first that was added of those whose parents are built.
+        """Return the nodes in Kafka's build order, which numbers sub-topologies; sort all children by it.
 
-        A repartition topic's source counts as below its sink. Only nodes that were moved come out of line.
+        The next node is always the first added among those whose parents are built. A repartition topic's
+        source is below its sink. So only nodes that were moved differ from the order of addition.
         """
         rank = {name: number for number, name in enumerate(self.nodes)}
         below = {name: [*node.children, *self._read_back(node)] for name, node in self.nodes.items()}
@@ -172,7 +173,7 @@ class Graph:
         return ordered
 
     def _read_back(self, node: Node) -> list[str]:
-        """The source behind a sink to a repartition topic."""
+        """Return the source that reads the repartition topic of a sink; none for other nodes."""
         if not isinstance(node, SinkNode) or not node.internal:
             return []
         return [
@@ -182,26 +183,26 @@ class Graph:
         ]
 
     def takes_null_keys(self, node: str) -> bool:
-        """Return True if a node below this one does, also behind repartition topics."""
-        above, seen = [node], {node}
-        while above:
-            found = self.nodes[above.pop()]
-            if isinstance(found, ProcessorNode) and found.takes_null_keys:
+        """Return True if the node, or one below it, even past repartition topics, accepts null keys."""
+        waiting, visited = [node], {node}
+        while waiting:
+            each = self.nodes[waiting.pop()]
+            if isinstance(each, ProcessorNode) and each.takes_null_keys:
                 return True
-            below = {*found.children, *self._read_back(found)} - seen
-            above.extend(below)
-            seen |= below
+            below = {*each.children, *self._read_back(each)} - visited
+            waiting.extend(below)
+            visited |= below
         return False
 
     def add_store(self, spec: StoreSpec) -> None:
-        """Declare a store; names are unique."""
+        """Add a store. Raises TopologyError if its name is taken."""
         if spec.name in self.stores:
             raise TopologyError(f"a store named {spec.name!r} is there already")
         self.stores[checked(spec.name)] = spec
 
 
 def _check_pattern(source: SourceNode, other: SourceNode) -> None:
-    """TopologyError if a topic that the other source names matches this one's pattern."""
+    """Raise TopologyError if a topic that the other source names matches this source's pattern."""
     if source.pattern is None:
         return
     for topic in other.topics:

@@ -1,16 +1,16 @@
-"""``merge.repartition.topics``: one repartition topic behind what changed the key, for all that need it.
+"""``merge.repartition.topics``: one repartition topic after a change of keys, for all nodes that need it.
 
 Every aggregation, join and table below a node that changes keys has a repartition topic of its own. They are
 replaced by one right below that node, or below the merge of streams with new keys. It takes the name of the
-first of them, and the nodes that were in between come behind it:
+first of them, and the nodes that were in between follow it:
 
     select_key ─┬─ filter ── topic 1 ── count          select_key ── topic 1 ─┬─ filter ── count
                 └─ topic 2 ── reduce             →                            └─ reduce
 
-As in Kafka a topic is not moved over a node that changes values, for the new ones have another serde. Nor, as
-Kafka does, over a processor of the user's or a join with a global table, which may change them too; nor over
-a merge, if topics that another branch of it does not need are below the same node: those records would not
-pass the topic.
+As in Kafka, a topic is not moved above a node that changes values, because the new values have another serde.
+Unlike in Kafka, it is not moved above a user's processor or a join with a global table, which may change
+values too. Nor is it moved above a merge if topics below the same node are not needed by another branch: that
+branch's records would not pass the topic.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from streams.processors.stateless.stateless import drop_null_keys
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """Repartition topics that become one below the node `below`."""
+    """Repartition topics to replace by one below the node `below`."""
 
     below: str
     topics: list[Repartition]
 
 
 def merge_repartition_topics(graph: Graph) -> None:
-    """Rewrite the graph. Topics that the user asked for, by `repartition()`, stay."""
-    for merged in _found(graph):
+    """Merge the graph's repartition topics, except those that the user added by `repartition()`."""
+    for merged in _mergeable(graph):
         _merge(graph, merged)
 
 
-def _found(graph: Graph) -> list[_Merged]:
-    """What is to be merged, in Kafka's order: below nodes that change keys, then below merges."""
+def _mergeable(graph: Graph) -> list[_Merged]:
+    """Return the topics to merge, in Kafka's order: below nodes that change keys, then below merges."""
     below_changer: dict[str, list[Repartition]] = {
         node.name: [] for node in graph.nodes.values() if _changes_keys(node)
     }
@@ -48,19 +48,19 @@ def _found(graph: Graph) -> list[_Merged]:
         if changer is not None:
             below_changer[changer].append(each)
     below_merge: dict[str, list[Repartition]] = {}
-    found: list[_Merged] = []
+    mergeable: list[_Merged] = []
     for changer, topics in below_changer.items():
         anchors = {_anchor(graph, each) for each in topics}
         if anchors == {changer}:
-            found.append(_Merged(changer, topics))
+            mergeable.append(_Merged(changer, topics))
         elif len(anchors) == 1 and (merge := anchors.pop()) is not None:
             below_merge.setdefault(merge, []).extend(topics)
         else:
             own = [each for each in topics if _anchor(graph, each) == changer]
             if own:
-                found.append(_Merged(changer, own))
+                mergeable.append(_Merged(changer, own))
     merges = [name for name in graph.nodes if name in below_merge]
-    return found + [_Merged(name, below_merge[name]) for name in merges]
+    return mergeable + [_Merged(name, below_merge[name]) for name in merges]
 
 
 def _changes_keys(node: Node) -> bool:
@@ -72,24 +72,25 @@ def _changes_values(node: Node) -> bool:
 
 
 def _changer(graph: Graph, topic: Repartition) -> str | None:
-    """The node that changed the keys, by Kafka's search upwards: None if values were changed behind it."""
+    """Return the node that changed the keys, by Kafka's search upwards; None if values were changed later."""
     first = _above(graph, topic.names.filter, lambda node: _changes_keys(node) or _changes_values(node))
     return first if first == _above(graph, topic.names.filter, _changes_keys) else None
 
 
 def _above(graph: Graph, name: str, fits: Callable[[Node], bool]) -> str | None:
-    """A node above that fits: as in Kafka a parent, if one does, else what is above the last parent."""
-    found = None
+    """Return a node above that fits: as in Kafka a parent, or else the one above the last parent."""
+    above = None
     for parent in graph.parents_of(name):
         if fits(graph.nodes[parent]):
             return parent
-        found = _above(graph, parent, fits)
-    return found
+        above = _above(graph, parent, fits)
+    return above
 
 
 def _anchor(graph: Graph, topic: Repartition) -> str | None:
-    """The one node that all of the topic's records come from, where keys were changed or streams merged; None
-    if what is in between may have changed them.
+    """Return the nearest node above the topic that changes keys or merges streams.
+
+    Returns None if a node in between may have changed values, or has several parents.
     """
     parents = graph.nodes[topic.names.filter].parents
     while len(parents) == 1:
@@ -124,7 +125,7 @@ def _merge(graph: Graph, merged: _Merged) -> None:
     for name in moved & graph.nodes.keys():
         graph.replace_parent(merged.below, names.source, of=name)
     keep = drop_null_keys(unless=lambda: graph.takes_null_keys(names.source))
-    graph.insert_behind(
+    graph.insert_after(
         merged.below,
         ProcessorNode(name=names.filter, parents=(merged.below,), operator=keep),
         replace(sink, name=names.sink, parents=(names.filter,)),
@@ -133,7 +134,7 @@ def _merge(graph: Graph, merged: _Merged) -> None:
 
 
 def _top(graph: Graph, topic: Repartition, below: str) -> str:
-    """The node right below ``below`` on the way to the topic."""
+    """Return the node right below ``below`` on the path to the topic."""
     name = topic.names.filter
     while graph.nodes[name].parents != (below,):
         (name,) = graph.nodes[name].parents

@@ -1,7 +1,7 @@
 """Names of nodes, stores and repartition topics, counted as Kafka's StreamsBuilder counts them.
 
-One counter serves all kinds, so the numbers tell the order in which a program said things, and
-``Topology.describe()`` reads like Kafka's for the same program.
+One counter serves all kinds, so the numbers follow the order of a program's calls. ``Topology.describe()`` is
+then the same as Kafka's for the same program.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from streams.errors import TopologyError
 
 NAME_LENGTH_MAX = 249
-"""As of a topic's name: the longest that is still a file's name with what Kafka puts behind it."""
+"""The longest name, as for topics: with Kafka's suffixes it must still be a valid file name."""
 
 
 def checked(name: str) -> str:
@@ -40,30 +40,30 @@ _GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
 
 
 class Names:
-    """The counter of one builder."""
+    """A builder's counter of generated names."""
 
     def __init__(self) -> None:
         self._next = 0
         self.generated: set[str] = set()
         """Names of nodes and stores that have a number."""
 
-    def node(self, prefix: str, given: str | None = None, suffix: str = "") -> str:
-        """``<prefix>0000000007``, or what the user gave, with ``suffix`` behind it.
+    def node(self, prefix: str, name: str | None = None, suffix: str = "") -> str:
+        """Return a node's name: ``<prefix>0000000007``, or the user's ``name`` followed by ``suffix``.
 
-        A given name costs a number too, so that naming a node later renames nothing else. Raises
-        TopologyError if it is not allowed.
+        The user's name takes a number too, so that naming a node later renames no others. Raises
+        TopologyError if the name is not allowed.
         """
         number = self.take()
-        return self._numbered(prefix, number) if given is None else checked(checked(given) + suffix)
+        return self._numbered(prefix, number) if name is None else checked(checked(name) + suffix)
 
     def store(self, prefix: str) -> str:
-        """``<prefix>STATE-STORE-0000000007``."""
+        """Return a store's name, ``<prefix>STATE-STORE-0000000007``."""
         return self._numbered(f"{prefix}STATE-STORE-", self.take())
 
     def repartition(self, prefix: str) -> RepartitionNames:
-        """Names of the topic ``<prefix>-repartition`` and the nodes around it.
+        """Return the names of the topic ``<prefix>-repartition`` and the nodes around it.
 
-        The nodes are named after the topic unless its prefix was generated; their numbers are taken always.
+        The nodes are named after the topic unless its prefix was generated. They always take numbers.
         """
         topic = prefix if prefix.endswith("-repartition") else f"{prefix}-repartition"
         sink, keep, source = (self.node(f"KSTREAM-{what}-") for what in ("SINK", "FILTER", "SOURCE"))
@@ -77,14 +77,14 @@ class Names:
         return name
 
     def take(self) -> int:
-        """The next number. Kafka also spends numbers on names it then does not use; so do we."""
+        """Return the next number. Kafka also takes numbers for names it does not use; so do we."""
         number = self._next
         self._next += 1
         return number
 
 
 class RepartitionNames(NamedTuple):
-    """A repartition topic, the sink and the filter before it, and the source behind it."""
+    """The names of a repartition topic, its sink, the filter before the sink, and its source."""
 
     topic: str
     sink: str

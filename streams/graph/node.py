@@ -13,72 +13,81 @@ from streams.serdes import Serde
 
 OffsetReset: TypeAlias = Literal["earliest", "latest"]
 TimestampExtractor: TypeAlias = Callable[[Any, Any, int], int]
-"""From key, value and the record's own timestamp (ms) to the event time (ms)."""
+"""Returns the event time (ms) of a key, a value and the record's own timestamp (ms)."""
 
 TopicChooser: TypeAlias = Callable[[Any, Any, RecordContext], str]
-"""From key, value and context of a record to the topic it goes to."""
+"""Returns the topic to write to for a record's key, value and context."""
 StreamPartitioner: TypeAlias = Callable[[str, Any, Any, int], int | Collection[int] | None]
-"""From topic (internal ones without the application id), key, value and the number of partitions to the
-partition, or to several; to none drops the record. None leaves it to the key's hash."""
+"""Returns a record's partition, or several; an empty collection drops the record, None leaves it to the key.
+
+Takes the topic (internal ones without the application id), key, value and the topic's partition count.
+"""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Node:
-    """What all nodes have. Parents are named, children are filled in by the graph."""
+    """The base of all nodes."""
 
     name: str
     parents: tuple[str, ...] = ()
+    """The names of the parents."""
     reads_of: tuple[str, ...] = ()
-    """Of a join's nodes, both nodes that are joined: all of a join is built behind them."""
+    """The names of both joined nodes, if this is a node of a join; it is built after both."""
     children: list[str] = field(default_factory=list)
+    """The names of the children, set by the graph."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SourceNode(Node):
-    """Reads topics. ``internal`` topics get the application id in front, and are created.
-
-    `pattern`: reads all topics whose whole names match it. `topics` are then those that are known to, none
-    until somebody has looked; they change while the application runs.
-    `is_global`: every instance reads all of it into the store below it, and no task does. `by_processor`: a
-    processor of the user's does, and not the records themselves.
-    """
+    """A node that reads topics."""
 
     topics: tuple[str, ...] = ()
+    """The topics. With a `pattern`, those known to match it, none at first; they change at run time."""
     pattern: re.Pattern[str] | None = None
+    """If set, the node reads all topics whose full names match it."""
     key_serde: Serde[Any]
     value_serde: Serde[Any]
     timestamp_extractor: TimestampExtractor | None = None
     reset: OffsetReset | None = None
     internal: bool = False
+    """True: the application creates the topics, with its id in front of their names."""
     is_global: bool = False
+    """True: every instance reads all partitions into the store below, and no task reads any."""
     by_processor: bool = False
+    """True, of a global source: a user's processor fills the store, instead of the records themselves."""
     partitions: int | None = None
-    """Of an internal topic, where the user says how many."""
+    """The partition count of an internal topic, if the user has set it."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ProcessorNode(Node):
-    """Runs an operator; ``stores`` are those it may use.
-
-    `takes_null_keys`: it does something with records that have no key, as left joins do, so that repartition
-    topics above it carry them (KIP-962). `grace_ms`: of an aggregation by windows, how long after its end a
-    window may still change. `changes`: what a record may have anew, where it matters to
-    `streams.graph.merged_topics`: keys, or values and perhaps keys. `is_merge`: of `KStream.merge`.
-    """
+    """A node that runs an operator."""
 
     operator: Operator
     stores: list[str] = field(default_factory=list)
+    """The names of the stores that the operator may use."""
     takes_null_keys: bool = False
+    """True: the operator accepts records without a key, as left joins do.
+
+    Repartition topics above the node then keep such records (KIP-962).
+    """
     grace_ms: int | None = None
+    """How long after its end a window may still change, ms; only of aggregations by windows."""
     changes: Literal["nothing", "keys", "values"] = "nothing"
+    """The part of a record that the operator may change, for `streams.graph.merged_topics`.
+
+    "values" means values and perhaps keys.
+    """
     is_merge: bool = False
+    """True for the node of `KStream.merge`."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SinkNode(Node):
-    """Writes a topic, the same for all records, or else the one that ``choose_topic`` names."""
+    """A node that writes a topic."""
 
     topic: str | None
+    """The topic of all records, None if `choose_topic` chooses one for each record."""
     choose_topic: TopicChooser | None = None
     key_serde: Serde[Any]
     value_serde: Serde[Any]

@@ -1,6 +1,7 @@
-"""A graph by the rules of ``topology.optimization``, as Kafka's StreamsBuilder.build(Properties) rewrites it.
+"""The rules of ``topology.optimization``, which rewrite a graph.
 
-What the user said stays as it is: the rules change a copy, so that a builder can be built again.
+They do what Kafka's StreamsBuilder.build(Properties) does. The rules change a copy of the user's graph, so
+that the builder can be built again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from streams.optimization import (
 
 
 def optimized(graph: Graph, rules: Collection[str]) -> Graph:
-    """The graph as these rules make it; itself if there are none."""
+    """Return a copy of the graph rewritten by these rules; the graph itself if there are none."""
     if not rules:
         return graph
     graph = graph.copy()
@@ -34,9 +35,9 @@ def optimized(graph: Graph, rules: Collection[str]) -> Graph:
 
 
 def reuse_source_topics(graph: Graph) -> None:
-    """Let stores of tables be restored from the topics that the tables are read from.
+    """Have stores of tables restored from the tables' own topics, instead of changelogs.
 
-    Not versioned ones: their changelogs have a key for each version, and are not compacted to the last.
+    Versioned stores keep theirs: it has a key for each version, so compaction does not leave only the last.
     """
     for store, topic in graph.table_topics.items():
         if (spec := graph.stores.get(store)) is not None and not spec.is_versioned:
@@ -44,7 +45,7 @@ def reuse_source_topics(graph: Graph) -> None:
 
 
 def join_with_single_stores(graph: Graph) -> None:
-    """Let a stream that is joined with itself be kept once: the right side's nodes go."""
+    """Have a stream that is joined with itself stored once: remove the right side's nodes."""
     for join in graph.stream_joins:
         keep_left, keep_right = graph.nodes[join.keep_left], graph.nodes[join.keep_right]
         if keep_left.parents != keep_right.parents:

@@ -1,4 +1,4 @@
-"""Answers of a store as JSON, which say who gave them, and as of what position."""
+"""Answers of a store as JSON, with the answering instance and the store's position."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from streams.http.text import place, position_of, row_of, to_json, version_of
 from streams.queries import FailureReason, Page, QueryResult
 
 _REFUSALS = {FailureReason.UNKNOWN_QUERY_TYPE: 400, FailureReason.STORE_EXCEPTION: 500}
-"""The statuses of failures; others are 503: they pass, or another instance answers."""
+"""The HTTP statuses of failures. Others are 503: they are temporary, or another instance can answer."""
 
 
-def told(store: str, result: QueryResult, partition: int, key: Any, by: str) -> Response:
-    """The response of one partition's answer. ``by``: this instance."""
+def query_response(store: str, result: QueryResult, partition: int, key: Any, by: str) -> Response:
+    """Return the HTTP response for a partition's answer. ``by``: the address of this instance."""
     facts: dict[str, Any] = {
         "partition": partition,
         "active": result.active,
@@ -41,5 +41,5 @@ def told(store: str, result: QueryResult, partition: int, key: Any, by: str) -> 
 
 
 def json_response(facts: Any, status: int = HTTPStatus.OK) -> Response:
-    """Facts as JSON, values of stores among them."""
+    """Return a response with facts as JSON; they may contain values of stores."""
     return Response(to_json(facts), status, media_type="application/json")

@@ -1,4 +1,4 @@
-"""What the view needs of an application: `KafkaStreams` is one."""
+"""The interface of an application that the view needs; `KafkaStreams` implements it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streams.topology import Topology
 
 
 class Application(Protocol):
-    """One instance. Everything is called in its event loop."""
+    """An instance of an application. All methods are called in its event loop."""
 
     topology: Topology
     config: StreamsConfig
@@ -29,45 +29,45 @@ class Application(Protocol):
 
     @property
     def state(self) -> Enum:
-        """What it is doing."""
+        """The state of the instance."""
         ...
 
     @property
     def is_paused(self) -> bool:
-        """True if it is to process nothing."""
+        """True if the instance is paused and processes nothing."""
         ...
 
     @property
     def host(self) -> HostInfo | None:
-        """Where it is reached."""
+        """The address of the instance for others, None if unknown."""
         ...
 
     def summary(self) -> dict[str, Any]:
-        """Tasks and counters."""
+        """Return the instance's tasks and counters."""
         ...
 
     def task_facts(self) -> list[dict[str, Any]]:
-        """Of each task here, copies too, how far it is."""
+        """Return the progress of each task of this instance, copies included."""
         ...
 
     async def lags(self) -> Mapping[Any, tuple[int, int]]:
-        """Position and log end of each input, by partition; asks the brokers."""
+        """Return position and log end offset of each input partition; asks the brokers."""
         ...
 
     def metadata_for_all_streams_clients(self) -> list[StreamsMetadata]:
-        """What each instance has."""
+        """Return the tasks, stores and partitions of each instance."""
         ...
 
     def query_metadata_for_key(self, store: str, key: Any) -> KeyQueryMetadata:
-        """Which instance has a key."""
+        """Return the instances that have a key."""
         ...
 
     def query_metadata_for_partition(self, store: str, partition: int) -> KeyQueryMetadata:
-        """Which instance has a partition."""
+        """Return the instances that have a partition."""
         ...
 
     def partitions_of_store(self, store: str) -> int:
-        """How many a store has."""
+        """Return the number of a store's partitions."""
         ...
 
     def query(
@@ -79,5 +79,5 @@ class Application(Protocol):
         position_bound: PositionBound | None = None,
         require_active: bool = False,
     ) -> Answer[StateQueryResult]:
-        """Ask a store that is here."""
+        """Query a store of this instance."""
         ...

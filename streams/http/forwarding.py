@@ -1,6 +1,6 @@
-"""Asking another instance, over HTTP: one hop, in a bounded number of threads, for a bounded time.
+"""Requests forwarded to another instance over HTTP, in a bounded number of threads, for a bounded time.
 
-Nothing is sent on that was sent on already (`HOP`), so requests go round in no circle.
+A forwarded request has a header (`HOP`) and is not forwarded again, so requests do not go in circles.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from streams.http.application import Application
 from streams.queries import HostInfo
 
 HOP = "x-millstream-forwarded-by"
-"""The header that says that, and by whom."""
+"""The header of a forwarded request: the address of the forwarding instance."""
 FORWARDS_MAX = 16
-"""Requests that are sent on at one time; more wait for their turn, within their time."""
+"""The most requests forwarded at one time; further ones wait, within their timeout."""
 FORWARD_SECONDS = 3.0
 ANSWER_MAX = 32 * 1024 * 1024
-"""Bytes that are read of another instance's answer."""
+"""The most bytes of another instance's answer."""
 
 
 class Forwarded(NamedTuple):
@@ -32,18 +32,18 @@ class Forwarded(NamedTuple):
 
 
 class Unreachable(Exception):
-    """The other instance does not answer, or not in time."""
+    """The other instance did not answer in time."""
 
 
 class Forwarding:
-    """One application's."""
+    """The client by which an application forwards requests to other instances."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
         self._pool = ThreadPoolExecutor(FORWARDS_MAX, "streams-http-forward")
 
     async def get(self, host: HostInfo, path: str, query: Mapping[str, str]) -> Forwarded:
-        """``GET path?query`` there; Unreachable."""
+        """Send ``GET path?query`` to an instance and return its answer. Raises Unreachable."""
         target = path + ("?" + urlencode(query) if query else "")
         loop = asyncio.get_running_loop()
         try:
@@ -65,5 +65,5 @@ class Forwarding:
         return Forwarded(response.status, body)
 
     def close(self) -> None:
-        """Wait for nothing: threads end with what they have in hand."""
+        """Close the client without waiting: its threads end after their current requests."""
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Endpoints that tell how the application is: page, status, tasks, lag, restores, topology, metadata."""
+"""Endpoints for the application's condition: page, status, tasks, lag, restores, topology, metadata."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from streams.http.text import BadRequest
 from streams.queries import StreamsMetadata
 
 LAG_SECONDS = 2.0
-"""Brokers have so long to say where the inputs end."""
+"""The timeout of the request for the inputs' log end offsets."""
 
 
 class Overview:
-    """One application's."""
+    """The endpoints of an application."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
 
     async def page(self, request: Request) -> Response:
-        """For people."""
+        """Return the HTML page."""
         app = self._app
         lag = await self._lag()
         html = page(self._status(lag), app.task_facts(), lag, app.topology.svg())
         return HTMLResponse(html, headers={"content-security-policy": SECURITY_POLICY})
 
     async def status(self, request: Request) -> Response:
-        """State, counters, and lag: null where no broker answers."""
+        """Return state, counters, and lag, which is null if no broker answers."""
         return json_response(self._status(await self._lag()))
 
     async def tasks(self, request: Request) -> Response:
-        """Each task here, and each copy."""
+        """Return each task and each copy of this instance."""
         return json_response(self._app.task_facts())
 
     async def lag(self, request: Request) -> Response:
-        """By input."""
+        """Return the total lag and that of each input partition."""
         return json_response(await self._lag())
 
     async def restore(self, request: Request) -> Response:
-        """Of tasks that are being restored, and of copies."""
+        """Return the progress of tasks being restored and of copies."""
         facts = [each for each in self._app.task_facts() if each["role"] != "active"]
         return json_response({"remaining": sum(each["remaining"] for each in facts), "tasks": facts})
 
     async def topology(self, request: Request) -> Response:
-        """As JSON, or by ``format``: text, mermaid or svg."""
+        """Return the topology as JSON, or in another ``format``: text, mermaid or svg."""
         topology = self._app.topology
         match request.query_params.get("format", "json"):
             case "json":
@@ -66,7 +66,7 @@ class Overview:
                 raise BadRequest(f"format={other}: json, text, mermaid or svg")
 
     async def metadata(self, request: Request) -> Response:
-        """What each instance has that can be asked."""
+        """Return the tasks, stores and partitions of each instance."""
         return json_response([_facts(each) for each in self._app.metadata_for_all_streams_clients()])
 
     def _status(self, lag: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The page for people: state, tasks, lag, restores, and the topology's picture.
+"""The HTML page: state, tasks, lag, restores, and the topology's picture.
 
-Nothing is loaded from elsewhere, and there is no script: the browser asks again every few seconds.
+It loads nothing from elsewhere and has no script: the browser reloads it every few seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ svg { max-width: 100%; height: auto; }
 
 
 def page(status: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], lag: Any, picture: str) -> str:
-    """HTML of what ``/status``, ``/tasks`` and ``/lag`` say; ``picture``: SVG."""
+    """Return the facts of ``/status``, ``/tasks`` and ``/lag`` as an HTML page; ``picture``: SVG."""
     title = escape(status["application_id"])
     facts = [(name, _text(value)) for name, value in status.items() if not isinstance(value, dict | list)]
     inputs = [(each["input"], each["position"], each["end"], each["lag"]) for each in lag["inputs"]]

@@ -1,4 +1,4 @@
-"""Endpoints below ``/stores``: a key, its windows, and scans, of all partitions wherever they are."""
+"""Endpoints below ``/stores``: a key, its windows, and scans, over the partitions of all instances."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streams.errors import InvalidStateStore, QueryTimedOut, UnknownStateStore
-from streams.http.answer_json import json_response, told
+from streams.http.answer_json import json_response, query_response
 from streams.http.application import Application
 from streams.http.forwarding import Forwarding
-from streams.http.routing import Asked, Routing
+from streams.http.routing import QueryOptions, Routing
 from streams.http.text import BadRequest, place, read_key, read_number, read_place, read_truth
 from streams.queries import (
     FailureReason,
@@ -36,33 +36,33 @@ from streams.serdes.windowed import FOREVER
 from streams.state import StoreSpec
 
 LOCAL_SECONDS = 2.5
-"""A store's thread has so long; less than another instance waits for the answer."""
+"""The timeout of a query in this instance; shorter than that of a forwarded request."""
 ROWS_DEFAULT = 100
 PAGES_OF_A_SCAN_MAX = 16
-"""Partitions, or pages of them, that one request of a scan looks through."""
+"""The most pages, of one or several partitions, that one request of a scan reads."""
 PARTITION_MAX = 1_000_000
 
 _OF_SEVERAL = ("from", "to", "limit")
-"""What asks for several versions of a key."""
+"""The parameters that request several versions of a key."""
 _NOT_HERE = (FailureReason.NOT_PRESENT.value, FailureReason.NOT_ACTIVE.value)
-"""Why a scan of what is here goes on with the next partition."""
+"""The reasons for which a local scan continues with the next partition."""
 
 
 class Queries:
-    """One application's."""
+    """The query endpoints of an application."""
 
     def __init__(self, app: Application, forwarding: Forwarding) -> None:
         self._app = app
         self._routing = Routing(app, forwarding)
 
     async def stores(self, request: Request) -> Response:
-        """All stores: kind, and types of keys and values."""
+        """Return all stores with their kinds and the serdes of keys and values."""
         specs = self._app.topology.stores.values()
         return json_response([_facts(spec) for spec in sorted(specs, key=lambda spec: spec.name)])
 
     async def key(self, request: Request) -> Response:
-        """One key of a key-value store; a page of its windows, or sessions; its version, or versions."""
-        spec, asked = self._spec(request), Asked.by(request)
+        """Return a key's value, a page of its windows or sessions, or its version or versions."""
+        spec, options = self._spec(request), QueryOptions.of(request)
         key = read_key(request.path_params["key"], spec.key_serde)
         query = self._key_query(request, spec, key)
         try:
@@ -70,18 +70,18 @@ class Queries:
         except UnknownStateStore:
             raise
         except InvalidStateStore:
-            if not asked.local:
+            if not options.local:
                 raise
-            return await self._anywhere_here(spec, query, asked, key)
-        here = partial(self._here, spec, query, where.partition, asked, key)
-        if asked.local or self._is_global(spec):
+            return await self._anywhere_here(spec, query, options, key)
+        here = partial(self._here, spec, query, where.partition, options, key)
+        if options.local or self._is_global(spec):
             return await here()
         path = f"/stores/{quote(spec.name, safe='')}/{quote(request.path_params['key'], safe='')}"
         params = request.query_params
-        return await self._routing.answer(spec.name, where, asked, here=here, path=path, params=params)
+        return await self._routing.answer(spec.name, where, options, here=here, path=path, params=params)
 
     def _where(self, request: Request, spec: StoreSpec, key: Any) -> KeyQueryMetadata:
-        """Who has the key: by its hash, unless the request says its partition."""
+        """Return the instances with the key's partition, by the key's hash, or as the request says."""
         partition = request.query_params.get("partition")
         if partition is None:
             return self._app.query_metadata_for_key(spec.name, key)
@@ -89,8 +89,8 @@ class Queries:
         return self._app.query_metadata_for_partition(spec.name, number)
 
     async def scan(self, request: Request) -> Response:
-        """A page of rows, one partition after the other; ``next`` goes on where it ended."""
-        spec, asked, params = self._spec(request), Asked.by(request), request.query_params
+        """Return a page of rows, one partition after the other, and the ``next`` of the page after it."""
+        spec, options, params = self._spec(request), QueryOptions.of(request), request.query_params
         partition, after = read_place(params.get("next"))
         only = params.get("partition")
         if only is not None:
@@ -103,7 +103,7 @@ class Queries:
         for _ in range(PAGES_OF_A_SCAN_MAX):
             if partition >= end or len(rows) >= limit or (rows and after is not None):
                 break
-            page = await self._page(request, spec, partition, after, limit - len(rows), asked)
+            page = await self._page(request, spec, partition, after, limit - len(rows), options)
             rows += page["rows"]
             for topic, offsets in page["position"].items():
                 position.setdefault(topic, {}).update(offsets)
@@ -121,12 +121,12 @@ class Queries:
         partition: int,
         after: bytes | None,
         limit: int,
-        asked: Asked,
+        options: QueryOptions,
     ) -> dict[str, Any]:
-        """One partition's page, as JSON; InvalidStateStore if nobody has it."""
+        """Return a partition's page, as JSON. Raises InvalidStateStore if no instance has the partition."""
         query = self._range_query(request, spec, after, limit)
-        here = partial(self._here, spec, query, partition, asked, None)
-        if asked.local or self._is_global(spec):
+        here = partial(self._here, spec, query, partition, options, None)
+        if options.local or self._is_global(spec):
             response = await here()
         else:
             where = self._app.query_metadata_for_partition(spec.name, partition)
@@ -134,7 +134,7 @@ class Queries:
             response = await self._routing.answer(
                 spec.name,
                 where,
-                asked,
+                options,
                 here=here,
                 path=f"/stores/{quote(spec.name, safe='')}",
                 params={**request.query_params, **place_},
@@ -149,30 +149,34 @@ class Queries:
         by = page["answered_by"]
         return {**page, "answered_by": [by] if isinstance(by, str) else by}
 
-    # -- asking here
+    # -- queries in this instance
 
-    async def _here(self, spec: StoreSpec, query: Query, partition: int, asked: Asked, key: Any) -> Response:
-        result = (await self._ask(spec.name, query, (partition,), asked))[partition]
-        return told(spec.name, result, partition, key, self._own)
+    async def _here(
+        self, spec: StoreSpec, query: Query, partition: int, options: QueryOptions, key: Any
+    ) -> Response:
+        result = (await self._ask(spec.name, query, (partition,), options))[partition]
+        return query_response(spec.name, result, partition, key, self._own)
 
-    async def _anywhere_here(self, spec: StoreSpec, query: Query, asked: Asked, key: Any) -> Response:
-        """Nobody is told which partition has what: all that are here are asked."""
-        results = await self._ask(spec.name, query, None, asked)
+    async def _anywhere_here(
+        self, spec: StoreSpec, query: Query, options: QueryOptions, key: Any
+    ) -> Response:
+        """Query all partitions of this instance, for a key whose partition is unknown."""
+        results = await self._ask(spec.name, query, None, options)
         if not results:
             raise InvalidStateStore(f"no partition of store {spec.name} is in this instance")
-        found = {each: result for each, result in results.items() if _has_found(result)}
-        partition, result = next(iter((found or results).items()))
-        return told(spec.name, result, partition, key, self._own)
+        with_value = {each: result for each, result in results.items() if _has_value(result)}
+        partition, result = next(iter((with_value or results).items()))
+        return query_response(spec.name, result, partition, key, self._own)
 
     async def _ask(
-        self, name: str, query: Query, partitions: tuple[int, ...] | None, asked: Asked
+        self, name: str, query: Query, partitions: tuple[int, ...] | None, options: QueryOptions
     ) -> Mapping[int, QueryResult]:
         answer = self._app.query(
             name,
             query,
             partitions=partitions,
-            position_bound=asked.bound,
-            require_active=not asked.stale,
+            position_bound=options.bound,
+            require_active=not options.stale,
         )
         try:
             async with asyncio.timeout(LOCAL_SECONDS):
@@ -187,7 +191,7 @@ class Queries:
     def _is_global(self, spec: StoreSpec) -> bool:
         return spec.name in self._app.topology.global_stores
 
-    # -- reading a request
+    # -- requests
 
     def _spec(self, request: Request) -> StoreSpec:
         stores, name = self._app.topology.stores, request.path_params["name"]
@@ -225,7 +229,7 @@ class Queries:
 
 
 def _span(request: Request) -> tuple[int, int]:
-    """From and to, ms."""
+    """Return the request's range of times, ms."""
     params = request.query_params
     return (
         read_number("from", params.get("from"), 0, least=0, most=FOREVER),
@@ -233,7 +237,7 @@ def _span(request: Request) -> tuple[int, int]:
     )
 
 
-def _has_found(result: QueryResult) -> bool:
+def _has_value(result: QueryResult) -> bool:
     value = result.value
     return bool(value.rows) if isinstance(value, Page) else value is not None
 

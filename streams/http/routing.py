@@ -1,4 +1,4 @@
-"""Which instance answers a query: the one that runs the task, then, where those will do, copies."""
+"""The choice of the instance that answers a query: the one that runs the task, then copies if allowed."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from streams.queries import HostInfo, KeyQueryMetadata, PositionBound
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """How a request wants to be answered: ``local``, from here or not at all; ``stale``, by a copy as well;
-    ``bound``, not before it is as far.
-    """
+class QueryOptions:
+    """A request's conditions on its answer."""
 
     local: bool
+    """True: only this instance may answer."""
     stale: bool
+    """True: a copy may answer too."""
     bound: PositionBound
+    """The position that the store must have reached."""
 
     @classmethod
-    def by(cls, request: Request) -> Asked:
-        """Read from the request. What was sent on already is answered here."""
+    def of(cls, request: Request) -> QueryOptions:
+        """Read the options of a request; a forwarded one is local. Raises BadRequest for invalid ones."""
         params = request.query_params
         local = read_truth(params, "local") or HOP in request.headers
         return cls(local, read_truth(params, "stale"), read_bound(params.get("position")))
 
 
 class Routing:
-    """Asks one instance after the other."""
+    """The queries of an application, sent to one instance after the other."""
 
     def __init__(self, app: Application, forwarding: Forwarding) -> None:
         self._app = app
@@ -46,18 +47,19 @@ class Routing:
         self,
         store: str,
         where: KeyQueryMetadata,
-        asked: Asked,
+        options: QueryOptions,
         *,
         here: Callable[[], Awaitable[Response]],
         path: str,
         params: Mapping[str, str],
     ) -> Response:
-        """The first answer that is one: what an instance refuses for the time being is not.
+        """Return the first answer of an instance, other than a server error.
 
-        ``here`` answers for this instance, ``GET path?params`` for others. Raises InvalidStateStore.
+        ``here`` answers for this instance, ``GET path?params`` for others. Raises InvalidStateStore if there
+        is no answer.
         """
         problems: list[str] = []
-        for host in _hosts_to_ask(where, asked):
+        for host in _hosts_to_ask(where, options):
             try:
                 response = await (here() if host == self._app.host else self._there(host, path, params))
             except (Unreachable, InvalidStateStore) as error:
@@ -66,10 +68,10 @@ class Routing:
             if response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
                 return response
             problems.append(f"{host}: {_message(response)}")
-        told = "; ".join(problems) or "no instance is known to run its task"
-        remedy = "ask again" if asked.stale else "ask again, or have copies answer with stale=true"
+        reasons = "; ".join(problems) or "no instance is known to run its task"
+        remedy = "ask again" if options.stale else "ask again, or have copies answer with stale=true"
         raise InvalidStateStore(
-            f"partition {where.partition} of store {store} has no answer: {told}; {remedy}"
+            f"partition {where.partition} of store {store} has no answer: {reasons}; {remedy}"
         )
 
     async def _there(self, host: HostInfo, path: str, params: Mapping[str, str]) -> Response:
@@ -77,9 +79,9 @@ class Routing:
         return Response(answer.body, answer.status, media_type="application/json")
 
 
-def _hosts_to_ask(where: KeyQueryMetadata, asked: Asked) -> list[HostInfo]:
+def _hosts_to_ask(where: KeyQueryMetadata, options: QueryOptions) -> list[HostInfo]:
     active = [] if where.active_host is None else [where.active_host]
-    return [*active, *(where.standby_hosts if asked.stale else ())]
+    return [*active, *(where.standby_hosts if options.stale else ())]
 
 
 def _message(response: Response) -> str:

@@ -1,4 +1,4 @@
-"""Keys, values and places in a scan as text: from the address of a request, and into JSON."""
+"""Keys, values and places in a scan as text: parsed from a request, and written as JSON."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from streams.state import VersionedRecord
 
 
 class BadRequest(StreamsError):
-    """What a request says makes no sense: the text says what would."""
+    """A request has an invalid parameter; the text says what is allowed."""
 
 
 def read_key(text: str, serde: Serde[Any]) -> Any:
-    """A key as the serde takes it; BadRequest names the type it has to be of.
+    """Return a key for the serde. Raises BadRequest with the type that it must have.
 
-    Numbers, true and false, and UUIDs as they are written; bytes in base64; anything else is JSON.
+    Numbers, booleans and UUIDs are plain text, bytes are base64; anything else is JSON.
     """
     try:
         key = _key(text, serde)
@@ -66,7 +66,7 @@ def _key(text: str, serde: Serde[Any]) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """Values as msgspec writes them (bytes in base64); what it does not know, by `_plain`."""
+    """Return a value as JSON by msgspec (bytes in base64); `_plain` converts types unknown to msgspec."""
     return msgspec.json.encode(value, enc_hook=_plain)
 
 
@@ -81,7 +81,7 @@ def _plain(value: Any) -> Any:
 
 
 def row_of(row: Row) -> dict[str, Any]:
-    """A row of a page; a window's or session's key has its bounds beside it."""
+    """Return a page's row as plain data, with the bounds of a window or session."""
     facts: dict[str, Any] = {"key": row.key, "value": row.value, "timestamp": row.timestamp}
     if isinstance(row.key, Windowed):
         facts["key"] = row.key.key
@@ -90,12 +90,12 @@ def row_of(row: Row) -> dict[str, Any]:
 
 
 def version_of(version: VersionedRecord[Any]) -> dict[str, Any]:
-    """A version of a key; ``valid_to`` is null for the latest."""
+    """Return a version of a key as plain data; ``valid_to`` is null for the latest."""
     return version._asdict()
 
 
 def position_of(position: Position) -> dict[str, dict[str, int]]:
-    """By topic and partition; `read_bound` takes it."""
+    """Return a position as plain data, by topic and partition; `read_bound` reads it."""
     return {
         topic: {str(partition): offset for partition, offset in offsets.items()}
         for topic, offsets in position.offsets.items()
@@ -103,7 +103,7 @@ def position_of(position: Position) -> dict[str, dict[str, int]]:
 
 
 def read_bound(text: str | None) -> PositionBound:
-    """A position as answers tell it."""
+    """Return the bound of a position as answers contain it, none for None. Raises BadRequest if invalid."""
     if text is None:
         return PositionBound.unbounded()
     try:
@@ -115,7 +115,7 @@ def read_bound(text: str | None) -> PositionBound:
 
 
 def read_truth(params: Mapping[str, str], name: str) -> bool:
-    """A parameter of a request that is true or false, and false if it is not there."""
+    """Return a boolean parameter of a request, False if missing. Raises BadRequest if invalid."""
     text = params.get(name, "false")
     if text not in ("true", "false"):
         raise BadRequest(f"{name}={text}: true or false")
@@ -123,7 +123,7 @@ def read_truth(params: Mapping[str, str], name: str) -> bool:
 
 
 def read_number(name: str, text: str | None, default: int, *, least: int, most: int) -> int:
-    """A whole number of a request."""
+    """Return an int parameter of a request within bounds, included. Raises BadRequest if invalid."""
     if text is None:
         return default
     try:
@@ -136,12 +136,12 @@ def read_number(name: str, text: str | None, default: int, *, least: int, most: 
 
 
 def place(partition: int, after: bytes | None) -> str:
-    """Where a scan goes on: in ``partition``, behind a stored key."""
+    """Return the place where a scan continues: in ``partition``, after a stored key."""
     return f"{partition}." + base64.urlsafe_b64encode(after or b"").decode()
 
 
 def read_place(text: str | None) -> tuple[int, bytes | None]:
-    """The inverse of `place`; the beginning if there is none."""
+    """Parse the text of `place`; None is the beginning. Raises BadRequest if invalid."""
     if text is None:
         return 0, None
     partition, _, after = text.partition(".")

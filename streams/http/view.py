@@ -1,4 +1,4 @@
-"""`HttpView`: an application's view, served beside it."""
+"""`HttpView`: the HTTP server of an application's view."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from streams.queries import HostInfo
 
 
 class HttpView:
-    """Has its port from the beginning, or raises MillstreamError: `start`, then `close`."""
+    """The HTTP server of an application's view: call `start`, then `close`.
+
+    The constructor binds the port. Raises MillstreamError if it cannot.
+    """
 
     def __init__(self, app: Application, listener: str) -> None:
         self._forwarding = Forwarding(app)
@@ -29,15 +32,15 @@ class HttpView:
 
     @property
     def listens_on(self) -> HostInfo:
-        """The address, with the port that it got."""
+        """The address, with the bound port."""
         return HostInfo(self._server.host, self._server.port)
 
     async def start(self) -> None:
-        """Serve from now on; before, connections wait."""
+        """Begin to serve; connections made before wait until then."""
         await self._server.start()
 
     async def close(self) -> None:
-        """Answer what was asked, and end."""
+        """Answer the requests received, and stop."""
         await self._server.close()
         self._forwarding.close()
 

@@ -1,4 +1,4 @@
-"""What asynchronous nodes need of what runs them: an event loop, somewhere else than the task's thread."""
+"""The interface by which asynchronous nodes run coroutines, in an event loop outside the task's thread."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 Context = Callable[[], AbstractAsyncContextManager[Any]]
-"""Makes what calls share, such as a session: ``async with context() as session``."""
+"""Makes an object that calls share, such as a session: ``async with context() as session``."""
 
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A coroutine that a node has to be run. ``result`` or ``error`` is there once it is over."""
+    """A coroutine that a node wants to run; once ``is_over``, it has a ``result`` or an ``error``."""
 
     node: str
     work: Callable[[], Coroutine[Any, Any, Any]]
@@ -24,19 +24,19 @@ class Call:
 
 
 class Coroutines(Protocol):
-    """Runs calls. The first three are called in the task's thread, the others by the calls."""
+    """Runs calls. The task's thread calls the first three methods, running calls the others."""
 
     def start(self, call: Call, over: deque[Call]) -> None:
-        """Run it; put it into ``over`` when it is. It may be there already when this returns."""
+        """Run a call, and add it to ``over`` at its end, which may be before this method returns."""
 
     def wait(self, over: deque[Call]) -> None:
-        """Block until there is something in ``over``."""
+        """Block until ``over`` has a call."""
 
     def give_up(self, calls: Iterable[Call]) -> None:
-        """Cancel them: nobody waits for them any more."""
+        """Cancel calls: nobody waits for them any more."""
 
     async def entered(self, node: str, context: Context) -> Any:
-        """What the node's context gives: it is entered once, and left when the application ends."""
+        """Return the object of the node's context, entered once and left when the application ends."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait before the next attempt."""

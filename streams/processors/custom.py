@@ -1,4 +1,4 @@
-"""The processor API: a class of your own as a node, with stores, punctuation and choice of child."""
+"""The processor API: a user's class as a node, with stores, schedules and choice of child."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class RecordMetadata:
-    """Where the record being processed came from."""
+    """The origin of the record being processed."""
 
     topic: str
     partition: int
@@ -29,7 +29,7 @@ class RecordMetadata:
 
 
 class ProcessorContext:
-    """What a processor may do: forward, use its stores, ask for the time and be called at times."""
+    """A processor's access to its task: forwarding, stores, clocks and schedules."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
@@ -37,25 +37,25 @@ class ProcessorContext:
 
     @property
     def task_id(self) -> str:
-        """``<sub-topology>_<partition>``."""
+        """The task's id, ``<sub-topology>_<partition>``."""
         return self._task.task_id
 
     @property
     def application_id(self) -> str:
-        """``application.id``."""
+        """The application's ``application.id``."""
         return self._task.application_id
 
     @property
     def state_dir(self) -> Path:
-        """The task's own folder on this machine, which is there when this returns.
+        """The task's own folder on this machine; it is created if need be.
 
-        What you put there is deleted when the task has not been here for ``state.cleanup.delay.ms``, and does
-        not follow it elsewhere.
+        Its files are deleted when the task has not been here for ``state.cleanup.delay.ms``. They do not move
+        with the task to another machine.
         """
         return self._task.state_dir()
 
     def commit(self) -> None:
-        """Ask for a commit as soon as can be: behind the records that are at work now, of all tasks here."""
+        """Request a commit as soon as possible: after the records now being processed, of all tasks here."""
         self._task.commit_requested = True
 
     @property
@@ -65,7 +65,7 @@ class ProcessorContext:
 
     @property
     def wall_clock(self) -> int:
-        """The task's clock, ms since the epoch; read this instead of the system's, tests move it."""
+        """The task's clock, ms since the epoch; read it instead of the system's, so that tests can set it."""
         return self._task.wall_clock
 
     @property
@@ -75,11 +75,11 @@ class ProcessorContext:
         return RecordMetadata(task.topic, task.partition, task.offset) if task.topic else None
 
     def store(self, name: str) -> CachedStore:
-        """A store named in ``stores=`` where this node was made."""
+        """Return a store named in the node's ``stores=``."""
         return self._wiring.store(name)
 
     def forward(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None = None) -> None:
-        """Send a record to all children, or to the one of that name."""
+        """Send a record to all children, or to the child with this name."""
         if child is None:
             target = self._wiring.forward
         elif child in self._wiring.children:
@@ -91,9 +91,10 @@ class ProcessorContext:
     def schedule(
         self, interval: Duration, callback: Callable[[int], None], *, on: PunctuationType = "stream_time"
     ) -> Callable[[], None]:
-        """Call ``callback(now)`` every interval of stream time or wall clock; returns what cancels it.
+        """Call ``callback(now)`` every interval of stream time or wall clock. Return a function to cancel it.
 
-        Stream time counts from 0, so the first record fires; wall clock from now. A jump fires once.
+        Stream time counts from 0, so the first record fires; wall clock counts from now. A jump of time over
+        several intervals fires once.
         """
         interval_ms = milliseconds(interval)
         if interval_ms <= 0:
@@ -102,25 +103,25 @@ class ProcessorContext:
 
 
 class Processor(ABC, Generic[K, V]):
-    """Base of processors of your own; one instance is made per task."""
+    """Base of users' processors; one instance is made per task."""
 
     context: ProcessorContext
 
     def init(self, context: ProcessorContext) -> None:
-        """Called once before the first record; keep this call when you override it."""
+        """Set up the processor, once before the first record. An override must call this method."""
         self.context = context
 
     @abstractmethod
     def process(self, record: Record[K, V]) -> None:
-        """Take one record; forward what should go on."""
+        """Process one record; forward any results."""
 
     def close(self) -> None:
-        """Called when the task goes; nothing can be forwarded any more."""
+        """Clean up when the task is closed; nothing can be forwarded any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedKeyRecord(Generic[K, V]):
-    """A record whose key stays: what a `FixedKeyProcessor` is given, and forwards (KIP-820)."""
+    """A record with a fixed key, as a `FixedKeyProcessor` receives and forwards it (KIP-820)."""
 
     key: K
     value: V
@@ -128,36 +129,36 @@ class FixedKeyRecord(Generic[K, V]):
     headers: Headers = ()
 
     def with_value(self, value: Any) -> FixedKeyRecord[K, Any]:
-        """The same record with another value."""
+        """Return a copy of the record with another value."""
         return replace(self, value=value)
 
     def with_timestamp(self, timestamp: int) -> FixedKeyRecord[K, V]:
-        """The same record at another time, ms since the epoch."""
+        """Return a copy of the record with another timestamp, ms since the epoch."""
         return replace(self, timestamp=timestamp)
 
     def with_headers(self, headers: Headers) -> FixedKeyRecord[K, V]:
-        """The same record with other headers."""
+        """Return a copy of the record with other headers."""
         return replace(self, headers=headers)
 
 
 class FixedKeyProcessor(ABC, Generic[K, V]):
-    """Base of processors that leave keys as they are; one instance is made per task.
+    """Base of users' processors that do not change keys; one instance is made per task.
 
-    It forwards `FixedKeyRecord`s only: with another key, a record would be in the wrong partition below.
+    It forwards only `FixedKeyRecord`s: with another key, a record could belong to another partition.
     """
 
     context: ProcessorContext
 
     def init(self, context: ProcessorContext) -> None:
-        """Called once before the first record; keep this call when you override it."""
+        """Set up the processor, once before the first record. An override must call this method."""
         self.context = context
 
     @abstractmethod
     def process(self, record: FixedKeyRecord[K, V]) -> None:
-        """Take one record; forward what should go on."""
+        """Process one record; forward any results."""
 
     def close(self) -> None:
-        """Called when the task goes; nothing can be forwarded any more."""
+        """Clean up when the task is closed; nothing can be forwarded any more."""
 
 
 class _FixedKeyContext(ProcessorContext):
@@ -171,12 +172,12 @@ class _FixedKeyContext(ProcessorContext):
 
 
 def run_processor(supplier: Callable[[], Processor[Any, Any]]) -> Operator:
-    """A node that runs what the supplier makes."""
+    """Return the operator of a user's processor; ``supplier`` makes one for each task."""
     return _running(supplier, ProcessorContext, Record)
 
 
 def run_fixed_key_processor(supplier: Callable[[], FixedKeyProcessor[Any, Any]]) -> Operator:
-    """A node that runs what the supplier makes; keys stay what they are."""
+    """Return the operator of a user's processor that does not change keys."""
     return _running(supplier, _FixedKeyContext, FixedKeyRecord)
 
 
@@ -195,7 +196,7 @@ def _running(
             before, task.timestamp = task.timestamp, timestamp
             try:
                 process_record(make_record(key, value, timestamp, headers))
-            finally:  # the node above may go on after an error
+            finally:  # the parent node may continue after an error
                 task.timestamp = before
 
         return process

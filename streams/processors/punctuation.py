@@ -1,4 +1,4 @@
-"""Schedules: callbacks every interval of stream time or wall clock. The task fires what is due."""
+"""Schedules: callbacks every interval of stream time or wall clock, fired by the task when due."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Punctuation:
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Fire no more."""
+        """Stop firing."""
         self.cancelled = True
 
     def go_on(self, now: int) -> None:
-        """Be due at the first time behind ``now`` that is whole intervals from the last."""
+        """Set `due` to the first time after ``now`` that is whole intervals from the last one."""
         self.due += ((now - self.due) // self.interval_ms + 1) * self.interval_ms
 
 
 class PunctuationQueue:
-    """The schedules of one clock, by due time; of those due at once the one that was added first."""
+    """The schedules of one clock, by due time, then in the order in which they were added."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Punctuation]] = []
@@ -39,11 +39,11 @@ class PunctuationQueue:
         return bool(self._heap)
 
     def add(self, punctuation: Punctuation) -> None:
-        """Take a schedule in."""
+        """Add a schedule."""
         heappush(self._heap, (punctuation.due, next(self._numbers), punctuation))
 
     def due(self, now: int) -> Iterator[Callable[[int], None]]:
-        """What is to be called with ``now``, one by one: a callback may schedule and cancel others."""
+        """Yield the callbacks to call with ``now``; a callback may add or cancel schedules meanwhile."""
         while self._heap and self._heap[0][0] <= now:
             punctuation = heappop(self._heap)[2]
             if punctuation.cancelled:

@@ -1,7 +1,7 @@
-"""What flows between nodes: four arguments per record, or a `Record` for those who write processors.
+"""Records between nodes: four arguments per record, or a `Record` for processors written by users.
 
 Operators are composed closures; a record passes them as plain arguments, which costs no allocation.
-Forwarding lists of records instead was tried, and gained nothing.
+Forwarding lists of records instead was tried, and was not faster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ InputRecord: TypeAlias = tuple[int, Any, Any, Headers, int]
 
 @dataclass(frozen=True, slots=True)
 class Record(Generic[K, V]):
-    """One record as a low-level processor sees it. ``timestamp`` is in ms since the epoch."""
+    """A record as a user's processor receives it. ``timestamp`` is in ms since the epoch."""
 
     key: K
     value: V
@@ -30,24 +30,24 @@ class Record(Generic[K, V]):
     headers: Headers = ()
 
     def with_key(self, key: Any) -> Record[Any, V]:
-        """The same record under another key."""
+        """Return a copy of the record with another key."""
         return replace(self, key=key)
 
     def with_value(self, value: Any) -> Record[K, Any]:
-        """The same record with another value."""
+        """Return a copy of the record with another value."""
         return replace(self, value=value)
 
     def with_timestamp(self, timestamp: int) -> Record[K, V]:
-        """The same record at another time, ms since the epoch."""
+        """Return a copy of the record with another timestamp, ms since the epoch."""
         return replace(self, timestamp=timestamp)
 
     def with_headers(self, headers: Headers) -> Record[K, V]:
-        """The same record with other headers."""
+        """Return a copy of the record with other headers."""
         return replace(self, headers=headers)
 
 
 class RecordContext(NamedTuple):
-    """Where a record came from, its timestamp (ms) and headers; "" and -1 where it came from no topic."""
+    """A record's origin, timestamp (ms) and headers; "" and -1 if it did not come from a topic."""
 
     topic: str
     partition: int
@@ -57,11 +57,11 @@ class RecordContext(NamedTuple):
 
 
 def discard(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-    """What a node without children forwards to."""
+    """Ignore a record: the `Process` to which a node without children forwards."""
 
 
 def fan_out(children: list[Process]) -> Process:
-    """One function that calls all children, in order."""
+    """Return one function that calls all children, in order."""
     if not children:
         return discard
     if len(children) == 1:

@@ -1,7 +1,7 @@
-"""What a node may use of the task it is built into, and the factory that builds it.
+"""The parts of a task that its nodes may use, and operators, which build the nodes.
 
 An *operator* is a function from a `Wiring` to the node's `Process`. It is called once per task; everything
-it looks up there is bound in its closure, so that a record costs one call per node and nothing else.
+it looks up is bound in its closure, so that a record costs one call per node and nothing else.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from streams.processors.record import Headers, Process
 from streams.state import CachedStore, KeyValueStore, SessionStore, VersionedStore, WindowStore
 
 RawRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
-"""Timestamp (ms), key, value and headers of an input's record, as they were read."""
+"""Timestamp (ms), key, value and headers of an input's record, not deserialized."""
 
 
 def no_raw_record(offset: int) -> RawRecord | None:
-    """There is no batch at work."""
+    """Return None: no batch is being processed."""
     return None
 
 
 class Holding(Protocol):
-    """A node that keeps records for a while, outside of any store: a commit waits until it lets them go."""
+    """A node that keeps records for a while, outside of any store: a commit waits until all are forwarded."""
 
     @property
-    def held(self) -> int:
-        """How many records it keeps."""
+    def record_count(self) -> int:
+        """The number of records that the node keeps."""
 
     @property
     def room(self) -> int:
-        """How many more it takes before the task's inputs have to wait."""
+        """The number of records that the node can take before the task's inputs have to wait."""
 
     def collect(self) -> None:
-        """Forward what is ready."""
+        """Forward the records that are ready."""
 
     def end_turn(self) -> None:
-        """As `collect`; there are no more records at hand."""
+        """Forward the records that are ready, when the task has no more input records for now."""
 
     def drain(self) -> None:
-        """Forward all there is; blocks until it is ready."""
+        """Forward all records; blocks until they are ready."""
 
     def give_up(self) -> None:
-        """Forget all there is: the task is closed."""
+        """Discard all records: the task is closed."""
 
 
 class Place(NamedTuple):
-    """The record a task is at: what a node notes that goes on with it later."""
+    """The record being processed by a task, as noted by a node that continues with it later."""
 
     topic: str
     partition: int
@@ -73,58 +73,58 @@ def _fail(node: str, error: Exception, record: object) -> None:
 
 @dataclass(slots=True)
 class TaskState:
-    """Where a task is; operators read it, the task writes it."""
+    """A task's current record, clocks and schedules; operators read them, the task writes them."""
 
     task_id: str = ""
     application_id: str = ""
     state_dir: Callable[[], Path] = _no_folder
-    """Makes the task's folder, if it is not there."""
+    """Returns the task's folder, creating it if need be."""
     commit_requested: bool = False
-    """True if a processor asks for a commit; the commit takes it back."""
+    """True if a processor has requested a commit; the commit resets it."""
     breaks_off: bool = False
-    """True if the task is to change hands: no record is begun any more."""
+    """True if the task is about to move to another instance: no further record is processed."""
     stream_time: int = -1
     wall_clock: int = 0
     windowed_emit_interval_ms: int = 0
     topic: str = ""
     partition: int = -1
     offset: int = -1
-    """Of the record in work; topic, partition and offset are empty where a schedule fires."""
+    """The offset of the record being processed. In a schedule, ``topic`` is "", the other two are -1."""
     timestamp: int = 0
-    """Of the record that a processor of the user's has in work, or when the schedule fired; ms."""
+    """The timestamp (ms) of the record in a user's processor, or the time at which a schedule fired."""
     by_stream_time: PunctuationQueue = field(default_factory=PunctuationQueue)
     by_wall_clock: PunctuationQueue = field(default_factory=PunctuationQueue)
     starters: list[Callable[[], None]] = field(default_factory=list)
-    """Called once all nodes are built, in their order."""
+    """Functions to call once all nodes are built, in the nodes' order."""
     closers: list[Callable[[], None]] = field(default_factory=list)
     on_idle: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
-    """Milliseconds of wall clock for which the task's inputs brought nothing, and what to call then."""
+    """Functions to call when the task's inputs were idle, each with the idle time, ms of wall clock."""
     window_closers: dict[str, Callable[[], None]] = field(default_factory=dict)
-    """By node, what has all windows of an aggregation closed, as if stream time were that far."""
+    """Functions by node that close all windows of an aggregation, as if stream time had reached their end."""
     global_stores: Mapping[str, CachedStore] = field(default_factory=dict)
     """The stores of global tables, which any node may read."""
     during: str = ""
-    """What is done that is no record: a schedule, or a commit."""
+    """The task's current step if it is not a record: a schedule, or a commit."""
     raw_record: Callable[[int], RawRecord | None] = no_raw_record
-    """The input's record at an offset, if it is still at hand: for those over which a task fails."""
+    """Returns the input's record at an offset, None if it is no longer in memory; for error handlers."""
     partition_count: Callable[[str], int] = lambda topic: 1
-    """How many partitions a topic has that is written; raises StreamsError for one that does not exist."""
+    """Returns the partition count of an output topic; raises StreamsError if the topic does not exist."""
     topic_name: Callable[[str], str] = lambda topic: topic
-    """What the cluster calls a topic that is written."""
+    """Returns the name of an output topic in the cluster."""
     outer_join_emit_interval_ms: int = 1000
-    """How often, by wall clock, left and outer joins look for records whose windows are closed."""
+    """The interval of wall clock at which left and outer joins look for records whose windows are closed."""
     coroutines: Coroutines | None = None
-    """Where coroutines run; a task without asynchronous nodes needs none."""
+    """Runs coroutines; a task without asynchronous nodes needs none."""
     holding: list[Holding] = field(default_factory=list)
     """The nodes that keep records, parents first."""
     suppressed: dict[str, Callable[[], tuple[int, int]]] = field(default_factory=dict)
-    """By store, how many updates are held back there now, and their bytes."""
+    """Functions by store that return the number of suppressed updates and their bytes."""
     fail: Callable[[str, Exception, object], None] = _fail
-    """Has the processing handler decide about the error of a node over a record; returns to leave it out."""
+    """Has the processing handler decide about a node's error over a record; returns to drop the record."""
 
     @property
     def place(self) -> Place:
-        """Where the task is; set it to go on with a record from there."""
+        """The record being processed; set it to continue with an earlier one."""
         return Place(
             self.topic,
             self.partition,
@@ -151,13 +151,13 @@ class TaskState:
         return punctuation
 
     def begin_punctuation(self, now: int) -> None:
-        """There is no record in work, but a time."""
+        """Note that no record is being processed, but a schedule that fires at ``now`` (ms)."""
         self.topic, self.partition, self.offset, self.timestamp = "", -1, -1, now
 
 
 @dataclass(slots=True)
 class Wiring:
-    """One node's view of its task. ``forward`` goes to all children, ``children`` has them by name."""
+    """A node's view of its task. ``forward`` sends to all children, ``children`` has them by name."""
 
     node: str
     forward: Process
@@ -167,7 +167,7 @@ class Wiring:
     task: TaskState
 
     def store(self, name: str) -> CachedStore:
-        """The node's store of that name, or a global table's."""
+        """Return a global table's store, or the node's. Raises TopologyError if there is none."""
         if name in self.task.global_stores:
             return self.task.global_stores[name]
         if name not in self.stores:
@@ -175,25 +175,25 @@ class Wiring:
         return self.stores[name]
 
     def key_value_store(self, name: str) -> KeyValueStore[object, object]:
-        """The store, which must be a key-value store."""
+        """Return a store that must be a key-value store."""
         store = self.store(name)
         assert isinstance(store, KeyValueStore), f"{name} is not a key-value store"
         return store
 
     def table_store(self, name: str) -> CachedStore:
-        """The store, which must be one that keeps a table: key-value or versioned."""
+        """Return a store that must keep a table: key-value or versioned."""
         store = self.store(name)
         assert isinstance(store, KeyValueStore | VersionedStore), f"{name} keeps no table"
         return store
 
     def window_store(self, name: str) -> WindowStore[object, object]:
-        """The store, which must be a window store."""
+        """Return a store that must be a window store."""
         store = self.store(name)
         assert isinstance(store, WindowStore), f"{name} is not a window store"
         return store
 
     def session_store(self, name: str) -> SessionStore[object, object]:
-        """The store, which must be a session store."""
+        """Return a store that must be a session store."""
         store = self.store(name)
         assert isinstance(store, SessionStore), f"{name} is not a session store"
         return store

@@ -1,4 +1,4 @@
-"""Interactive queries: what may be asked and how it is answered. Where stores are the runtime knows."""
+"""Interactive queries: queries, answers and read-only views. The runtime finds the stores and asks them."""
 
 from streams.queries.answer import Answer, Rows
 from streams.queries.hosts import HostInfo, KeyQueryMetadata, StreamsMetadata

@@ -1,4 +1,4 @@
-"""`Answer` and `Rows`: what queries give, to be awaited in an event loop or waited for in another thread."""
+"""`Answer` and `Rows`: results of queries, to await in an event loop or to wait for in another thread."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ U = TypeVar("U")
 
 
 class Answer(Generic[T]):
-    """Comes once the store's thread has read it, which is between two records.
+    """The future result of a query: the store's thread reads it between two records.
 
-    ``await answer`` in an event loop, ``answer.result(timeout)`` in another thread.
+    Use ``await answer`` in an event loop, ``answer.result(timeout)`` in another thread.
     """
 
     def __init__(self, future: Future[T]) -> None:
@@ -27,9 +27,9 @@ class Answer(Generic[T]):
         return asyncio.wrap_future(self._future).__await__()
 
     def result(self, timeout: float | None = None) -> T:
-        """Wait for it, ``timeout`` seconds at most.
+        """Wait for the result, ``timeout`` seconds at most.
 
-        Raises QueryTimedOut if it has not come by then: a function of the topology holds the thread up.
+        Raises QueryTimedOut after that: a function of the topology keeps the thread busy.
         """
         if asyncio._get_running_loop() is not None:
             raise StreamsError(
@@ -42,24 +42,26 @@ class Answer(Generic[T]):
             raise QueryTimedOut(timeout or 0) from None
 
     def then(self, use: Callable[[T], U]) -> Answer[U]:
-        """The answer of ``use``, called with this one."""
-        used: Future[U] = Future()
+        """Return an answer whose result is ``use`` of this one's."""
+        next_future: Future[U] = Future()
 
-        def come(future: Future[T]) -> None:
-            if not used.set_running_or_notify_cancel():
+        def on_done(future: Future[T]) -> None:
+            if not next_future.set_running_or_notify_cancel():
                 return
             try:
-                used.set_result(use(future.result()))
+                next_future.set_result(use(future.result()))
             except BaseException as error:
-                used.set_exception(error)
+                next_future.set_exception(error)
 
-        self._future.add_done_callback(come)
-        return Answer(used)
+        self._future.add_done_callback(on_done)
+        return Answer(next_future)
 
 
 class Rows(Generic[T]):
-    """Rows of one partition after the other, read a page at a time: ``async for`` in an event loop, ``for``
-    in another thread. What changes meanwhile is seen or not.
+    """The rows of all partitions, one partition after the other, read a page at a time.
+
+    Use ``async for`` in an event loop, ``for`` in another thread. Changes during the iteration may or may not
+    be seen.
     """
 
     def __init__(
@@ -91,5 +93,5 @@ class Rows(Generic[T]):
                     yield self._use(row)
 
     async def to_list(self) -> list[T]:
-        """All of them."""
+        """Return all rows as a list."""
         return [row async for row in self]

@@ -1,4 +1,4 @@
-"""Where state is, by instance: what `application.server` is for (Kafka's HostInfo, StreamsMetadata)."""
+"""The location of state, by instance with an `application.server` (Kafka's HostInfo, StreamsMetadata)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_client import TopicPartition
 
 
 class HostInfo(NamedTuple):
-    """An instance's address, as its ``application.server`` says."""
+    """An instance's address, from its ``application.server``."""
 
     host: str
     port: int
@@ -19,7 +19,7 @@ class HostInfo(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> HostInfo:
-        """The inverse of str(); ValueError for what is no host:port."""
+        """Parse the text of ``str(host)``. Raises ValueError for text that is not host:port."""
         host, colon, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
@@ -29,8 +29,9 @@ class HostInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsMetadata:
-    """What one instance has, at the group's last assignment. Tasks are named as in `0_1`: of sub-topology 0,
-    partition 1.
+    """The tasks, stores and partitions of an instance, as of the group's last assignment.
+
+    Tasks have names such as `0_1`: sub-topology 0, partition 1.
     """
 
     host: HostInfo
@@ -44,7 +45,7 @@ class StreamsMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyQueryMetadata:
-    """Where a key is. ``active_host``: None while nobody is known to run its task."""
+    """The location of a key. ``active_host`` is None while no instance is known to run its task."""
 
     partition: int
     active_host: HostInfo | None

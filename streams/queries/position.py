@@ -10,16 +10,16 @@ from kafka_client import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """By topic and partition, the offset up to which, itself included, all is in the store.
+    """The last offset of each input partition whose record, and all before it, are in the store.
 
-    A partition that is not there has nothing in the store, or it is not known.
+    A missing partition has no records in the store, or its offset is unknown.
     """
 
     offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
     @classmethod
     def before(cls, positions: Mapping[TopicPartition, int]) -> Position:
-        """Of the next offset to be processed of each input."""
+        """Return the position before the next offsets to process, by input."""
         offsets: dict[str, dict[int, int]] = {}
         for tp, offset in sorted(positions.items()):
             if offset > 0:
@@ -27,15 +27,15 @@ class Position:
         return cls(offsets)
 
     def offset(self, topic: str, partition: int) -> int | None:
-        """The offset of one partition."""
+        """Return the offset of a partition, None if missing."""
         return self.offsets.get(topic, {}).get(partition)
 
     def with_offset(self, topic: str, partition: int, offset: int) -> Position:
-        """This position, and one more partition."""
+        """Return this position merged with a partition's offset."""
         return self.merge(Position({topic: {partition: offset}}))
 
     def merge(self, other: Position) -> Position:
-        """Of each partition the higher offset."""
+        """Return the position with each partition's higher offset."""
         merged = {topic: dict(offsets) for topic, offsets in self.offsets.items()}
         for topic, offsets in other.offsets.items():
             mine = merged.setdefault(topic, {})
@@ -46,27 +46,29 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class PositionBound:
-    """What a store has to reflect before it may answer."""
+    """The position that a store must have reached before it may answer."""
 
     position: Position = field(default_factory=Position)
 
     @classmethod
     def at(cls, position: Position) -> PositionBound:
-        """At least this, which an earlier answer, or a producer's acknowledgement, told."""
+        """Return the bound of at least this position, such as that of an earlier answer."""
         return cls(position)
 
     @classmethod
     def unbounded(cls) -> PositionBound:
-        """Anything will do."""
+        """Return a bound that any position meets."""
         return cls()
 
     def missing(self, position: Position, partition: int) -> Iterable[tuple[str, int, int | None]]:
-        """The topics by which a store of ``partition`` at ``position`` is short, with the offset that is
-        wanted and the one that is there. As in Kafka Streams, other partitions do not matter to it.
+        """Yield the topics in which a store's ``partition`` at ``position`` is behind the bound.
+
+        Each comes with the bound's offset and the store's. As in Kafka Streams, only the store's own
+        partition is compared.
         """
         for topic, offsets in self.position.offsets.items():
-            wanted = offsets.get(partition)
-            if wanted is not None:
-                there = position.offset(topic, partition)
-                if there is None or there < wanted:
-                    yield topic, wanted, there
+            required = offsets.get(partition)
+            if required is not None:
+                reached = position.offset(topic, partition)
+                if reached is None or reached < required:
+                    yield topic, required, reached

@@ -1,7 +1,6 @@
-"""What can be asked of a store: queries, and the pages that those for many rows are answered by (KIP-805,
-KIP-960, KIP-968, KIP-985).
+"""Queries of a store, and the pages of rows that answer some of them (KIP-805, KIP-960, KIP-968, KIP-985).
 
-Each page is read between two records, so it is of one moment; a scan of several pages is not.
+A page is read between two records, so it is consistent; a scan of several pages is not.
 """
 
 from __future__ import annotations
@@ -12,18 +11,18 @@ from typing import Any, NamedTuple, TypeAlias
 from streams.serdes.windowed import FOREVER
 
 PAGE_ROWS = 1000
-"""Rows of a page, unless a query says how many."""
+"""The default number of rows of a page."""
 
 
 class ValueAndTimestamp(NamedTuple):
-    """A value, and the time (ms) of the record that set it."""
+    """A value, and the timestamp (ms) of the record that set it."""
 
     value: Any
     timestamp: int
 
 
 class Row(NamedTuple):
-    """A key (of a window or session: `Windowed`), its value, and that one's timestamp, ms."""
+    """A key (`Windowed` for a window or session), its value, and the value's timestamp, ms."""
 
     key: Any
     value: Any
@@ -31,27 +30,26 @@ class Row(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some rows, in the byte order of their keys, or from the last to the first if the query is
-    ``descending``. ``next``: what the query that goes on takes as ``after``; None if there are no more. A
-    page may be short, or empty, although there are more.
-    """
+    """A part of a query's rows. It may be short, or empty, although more rows follow."""
 
     rows: list[Row]
+    """The rows, in the byte order of their keys, or from the last to the first if ``descending``."""
     next: bytes | None = None
+    """The ``after`` of the query for the next page, None if there are no more rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyQuery:
-    """One key of a key-value store; answered by a `ValueAndTimestamp`, or None."""
+    """A query for a key of a key-value store; answered by a `ValueAndTimestamp`, or None."""
 
     key: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeQuery:
-    """The keys from ``lower`` to ``upper``, both included, of a key-value store; answered by a `Page`.
+    """A query for the keys from ``lower`` to ``upper``, both included, of a key-value store.
 
-    None is no bound. ``after``: the ``next`` of the page before.
+    Answered by a `Page`. A bound of None is no bound. ``after``: the ``next`` of the previous page.
     """
 
     lower: Any = None
@@ -63,8 +61,9 @@ class RangeQuery:
 
 @dataclass(frozen=True, slots=True)
 class WindowKeyQuery:
-    """One key's windows that start from ``time_from`` to ``time_to`` ms, both included, or its sessions that
-    have any of that span in them; answered by a `Page`.
+    """A query for a key's windows or sessions; answered by a `Page`.
+
+    Windows start from ``time_from`` to ``time_to`` ms, both included; sessions overlap this span.
     """
 
     key: Any
@@ -77,7 +76,7 @@ class WindowKeyQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRangeQuery:
-    """As `WindowKeyQuery`, of all keys."""
+    """A query for all keys' windows or sessions in a span of time, as in `WindowKeyQuery`."""
 
     time_from: int = 0
     time_to: int = FOREVER
@@ -88,8 +87,9 @@ class WindowRangeQuery:
 
 @dataclass(frozen=True, slots=True)
 class VersionedKeyQuery:
-    """A key of a versioned store: its latest version, or the one that was valid at ``as_of`` (ms); answered
-    by a `VersionedRecord`, or None.
+    """A query for a key of a versioned store; answered by a `VersionedRecord`, or None.
+
+    It is for the latest version, or for the one that was valid at ``as_of`` (ms).
     """
 
     key: Any
@@ -98,10 +98,10 @@ class VersionedKeyQuery:
 
 @dataclass(frozen=True, slots=True)
 class MultiVersionedKeyQuery:
-    """The versions that a key of a versioned store had at any time from ``time_from`` to ``time_to`` (ms,
-    both included), latest first unless ``descending`` is False; answered by a list of `VersionedRecord`.
+    """A query for the versions of a key that were valid in a span of time; answered by `VersionedRecord`s.
 
-    ``limit``: no more than so many, the latest ones.
+    The span is from ``time_from`` to ``time_to``, ms, both included. The latest version comes first if
+    ``descending``. ``limit``: the most versions, counted from the latest.
     """
 
     key: Any

@@ -1,4 +1,4 @@
-"""Answering a query from one store, in the thread that may touch the store. No waiting, no threads here."""
+"""The answer to a query from one store, read in the store's own thread. No waiting, no threads here."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from streams.state.session_key import session_bounds
 from streams.state.window_key import window_key, window_start
 
 LOOKED_AT_MAX = 10_000
-"""Rows that are looked at for a page: processing waits meanwhile."""
+"""The most rows to examine for a page, because processing waits meanwhile."""
 
 PAGE_BYTES_MAX = 4 * 1024 * 1024
-"""About how large a page gets, its last row aside."""
+"""The approximate bound of a page's size, without its last row."""
 
 _Raw = tuple[bytes, Any, int, int]
 
@@ -46,7 +46,7 @@ class UnknownQuery(InvalidStateStore):
 
 
 def read(store: CachedStore, query: Query) -> Any:
-    """The answer, as the query's class says; UnknownQuery where it does not fit the store."""
+    """Return the answer, of the type that the query's class names. Raises UnknownQuery if it does not fit."""
     match query, store:
         case KeyQuery(), KeyValueStore():
             entry = store.peek(_key_bytes(store, query.key))
@@ -72,7 +72,7 @@ _ANSWERED = {
     "session": _OF_WINDOWS,
     "versioned_key_value": "ask for a VersionedKeyQuery or MultiVersionedKeyQuery",
 }
-"""What to ask a store of a kind for."""
+"""Text by the kind of store: the queries that such a store answers."""
 
 
 def _key_bytes(store: CachedStore, key: Any) -> bytes:
@@ -93,7 +93,7 @@ def _range(store: CachedStore, query: RangeQuery) -> Page:
 
 
 def _windows(store: TimedStore, query: WindowKeyQuery | WindowRangeQuery) -> Page:
-    """A key's windows stand together, but a longer key may sort in between."""
+    """Return a page of windows or sessions."""
     lower = upper = None
     fits = _fits_span(store, query.time_from, query.time_to)
     if isinstance(query, WindowRangeQuery):
@@ -106,6 +106,7 @@ def _windows(store: TimedStore, query: WindowKeyQuery | WindowRangeQuery) -> Pag
         upper = window_key(raw, min(max(query.time_to, -1), FOREVER - 1) + 1)
 
     def is_of_key(stored_key: bytes) -> bool:
+        # A longer key may sort between the windows of a key.
         return key_of(stored_key) == raw and fits(stored_key)
 
     return _page(store, lower, upper, query, is_of_key)
@@ -114,12 +115,15 @@ def _windows(store: TimedStore, query: WindowKeyQuery | WindowRangeQuery) -> Pag
 def _versions(store: VersionedStore[Any, Any], query: MultiVersionedKeyQuery) -> list[VersionedRecord[Any]]:
     _check_limit(store, query.limit)
     key = _key_bytes(store, query.key)
-    found = list(islice(store.peek_versions(key, query.time_from, query.time_to), query.limit))
-    return found if query.descending else found[::-1]
+    versions = list(islice(store.peek_versions(key, query.time_from, query.time_to), query.limit))
+    return versions if query.descending else versions[::-1]
 
 
 def _fits_span(store: TimedStore, first: int, last: int) -> Callable[[bytes], bool]:
-    """Return True if a window starts in the span, or a session overlaps it, and is not past retention."""
+    """Return a predicate of stored keys: True for windows that start in a span, and sessions that overlap it.
+
+    It is False for those past retention.
+    """
     oldest = store.oldest
     if not isinstance(store, SessionStore):
         first = max(first, oldest)
@@ -139,26 +143,26 @@ def _page(
     query: RangeQuery | WindowKeyQuery | WindowRangeQuery,
     fits: Callable[[bytes], bool],
 ) -> Page:
-    """Rows behind the query's ``after``, until there are enough, or enough was looked at."""
+    """Return the rows after the query's ``after``, until its limit, or a bound of this module, is reached."""
     limit, after = query.limit, query.after
     _check_limit(store, limit)
     if after is not None and query.descending:
         upper = after if upper is None else min(upper, after)
     elif after is not None:
         lower = max(lower or b"", after + b"\x00")
-    found: list[Row] = []
+    rows: list[Row] = []
     size, last = 0, None
-    rows: Iterator[_Raw] = store.rows(lower, upper, backwards=query.descending)
-    for looked_at, (stored_key, value, timestamp, bytes_) in enumerate(islice(rows, LOOKED_AT_MAX), 1):
-        if len(found) == limit or size >= PAGE_BYTES_MAX:
-            return Page(found, last)
+    stored: Iterator[_Raw] = store.rows(lower, upper, backwards=query.descending)
+    for looked_at, (stored_key, value, timestamp, bytes_) in enumerate(islice(stored, LOOKED_AT_MAX), 1):
+        if len(rows) == limit or size >= PAGE_BYTES_MAX:
+            return Page(rows, last)
         last = stored_key
         if fits(stored_key):
             size += bytes_
-            found.append(Row(store.decode_key(stored_key), value, timestamp))
+            rows.append(Row(store.decode_key(stored_key), value, timestamp))
         if looked_at == LOOKED_AT_MAX:
-            return Page(found, last)
-    return Page(found)
+            return Page(rows, last)
+    return Page(rows)
 
 
 def _check_limit(store: CachedStore, limit: int) -> None:

@@ -1,4 +1,4 @@
-"""Answers to queries, one for each partition that was asked (KIP-796)."""
+"""Answers to queries, one for each queried partition (KIP-796)."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from streams.queries.position import Position
 
 
 class FailureReason(Enum):
-    """Why a store did not answer; by Kafka's names."""
+    """The reason why a store did not answer, by Kafka's names."""
 
     UNKNOWN_QUERY_TYPE = "UNKNOWN_QUERY_TYPE"
-    """A store of this kind does not take such a query."""
+    """A store of this kind does not support the query."""
     NOT_UP_TO_BOUND = "NOT_UP_TO_BOUND"
-    """It is not as far yet: ask again, or ask another copy."""
+    """The store has not reached the bound: ask again, or ask another copy."""
     NOT_PRESENT = "NOT_PRESENT"
-    """That partition is not here: another instance has it."""
+    """The partition is not in this instance: another one has it."""
     NOT_ACTIVE = "NOT_ACTIVE"
-    """Only a copy is here, and the active one was asked for."""
+    """This instance has only a copy, and the query requires the active task."""
     STORE_EXCEPTION = "STORE_EXCEPTION"
-    """The store raised."""
+    """The store raised an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult:
-    """One partition's answer: a ``value`` as of ``position``, or a ``failure`` and what to do about it.
-
-    ``active``: of the running task, rather than of a copy.
-    """
+    """A partition's answer: a value, or a failure."""
 
     value: Any = None
     position: Position = field(default_factory=Position)
+    """The position of the store when it answered."""
     active: bool = True
+    """True if the running task answered, False for a copy."""
     failure: FailureReason | None = None
     message: str = ""
+    """The failure's text, with what to do about it."""
 
     @property
     def is_success(self) -> bool:
-        """True if there is an answer."""
+        """True if there is no failure."""
         return self.failure is None
 
     def get(self) -> Any:
-        """The value; InvalidStateStore if there is none."""
+        """Return the value. Raises InvalidStateStore after a failure."""
         if self.failure is not None:
             raise InvalidStateStore(self.message)
         return self.value
@@ -53,13 +53,13 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class StateQueryResult:
-    """All answers, by partition."""
+    """The answers of all partitions."""
 
     partition_results: Mapping[int, QueryResult]
 
     @property
     def position(self) -> Position:
-        """Of all answers together; a bound for a later query, so that that one sees no less."""
+        """The merged position of all answers; as a bound, it has a later query see at least the same."""
         merged = Position()
         for each in self.partition_results.values():
             merged = merged.merge(each.position)
@@ -67,15 +67,15 @@ class StateQueryResult:
 
     @property
     def only_partition_result(self) -> QueryResult | None:
-        """The one answer that there is, besides those that found nothing; None if none found anything.
+        """The only answer with a value, None if there is none.
 
-        Raises InvalidStateStore if several did, or one failed.
+        Raises InvalidStateStore if several partitions have a value, or one failed.
         """
-        found = [
+        results = [
             each for each in self.partition_results.values() if not each.is_success or each.value is not None
         ]
-        for each in found:
+        for each in results:
             each.get()
-        if len(found) > 1:
-            raise InvalidStateStore(f"{len(found)} partitions answered: look at partition_results")
-        return found[0] if found else None
+        if len(results) > 1:
+            raise InvalidStateStore(f"{len(results)} partitions answered: look at partition_results")
+        return results[0] if results else None

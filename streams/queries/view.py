@@ -1,6 +1,6 @@
-"""Read-only views of a store over all of its tasks here, as `KafkaStreams.store` gives them.
+"""Read-only views of a store over all of its tasks in this instance, as returned by `KafkaStreams.store`.
 
-A view looks for its tasks with each call: they may come and go. Nothing here touches a store itself.
+A view looks up the tasks with each call, because they may move. A store is read only in its own thread.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ T = TypeVar("T")
 
 
 class Stores(Protocol):
-    """Who finds the stores and asks them in their threads: one name's, active or stale as was said."""
+    """The stores of one name in this instance, which are queried in their own threads."""
 
     def partitions(self) -> Answer[list[int]]:
-        """Those that are here; InvalidStateStore if none is."""
+        """Return the partitions in this instance. Raises InvalidStateStore if there are none."""
         ...
 
     def each(self, query: Query, partitions: Collection[int] | None = None) -> Answer[list[Any]]:
-        """The answer of each partition, in their order."""
+        """Return the answer of each partition, or of these ``partitions``, in their order."""
         ...
 
     def count(self) -> Answer[int]:
-        """About how many entries there are."""
+        """Return the approximate number of entries."""
         ...
 
 
 class StoreView:
-    """What views share."""
+    """The base of views."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
 
     def approximate_num_entries(self) -> Answer[int]:
-        """About how many entries there are: what RocksDB estimates, without what was not committed."""
+        """Return the approximate number of committed entries, as RocksDB estimates it."""
         return self._stores.count()
 
     def _rows(self, query: Callable[[bytes | None], Query], use: Callable[[Row], T]) -> Rows[T]:
@@ -58,64 +58,67 @@ class StoreView:
 
 
 class KeyValueView(StoreView):
-    """A key-value store."""
+    """A view of a key-value store. Rows are in each task's byte order of keys."""
 
     def get(self, key: Any) -> Answer[Any]:
-        """The value of ``key``; None if no task here has it."""
-        return self.get_with_timestamp(key).then(lambda found: None if found is None else found.value)
+        """Return the value of ``key``, None if no task in this instance has it."""
+        return self.get_with_timestamp(key).then(lambda entry: None if entry is None else entry.value)
 
     def get_with_timestamp(self, key: Any) -> Answer[ValueAndTimestamp | None]:
-        """As `get`, with the time of the record that set it."""
+        """Return the value of ``key`` with its timestamp, None if no task in this instance has it."""
         return self._stores.each(KeyQuery(key)).then(_first)
 
     def range(self, lower: Any = None, upper: Any = None) -> Rows[tuple[Any, Any]]:
-        """Keys and values from ``lower`` to ``upper``, both included, in each task's order of bytes."""
+        """Return the keys and values from ``lower`` to ``upper``, both included; None is no bound."""
         return self._rows(lambda after: RangeQuery(lower=lower, upper=upper, after=after), _key_and_value)
 
     def reverse_range(self, lower: Any = None, upper: Any = None) -> Rows[tuple[Any, Any]]:
-        """As `range`, each task's from the last key to the first."""
+        """Return the rows of `range`, each task's from the last key to the first."""
         return self._rows(
             lambda after: RangeQuery(lower=lower, upper=upper, after=after, descending=True), _key_and_value
         )
 
     def all(self) -> Rows[tuple[Any, Any]]:
-        """Every key and value."""
+        """Return all keys and values."""
         return self.range()
 
     def reverse_all(self) -> Rows[tuple[Any, Any]]:
-        """As `all`, each task's from the last key to the first."""
+        """Return the rows of `all`, each task's from the last key to the first."""
         return self.reverse_range()
 
     def all_with_timestamps(self) -> Rows[Row]:
-        """Every key, value and timestamp."""
+        """Return all keys, values and timestamps."""
         return self._rows(lambda after: RangeQuery(after=after), _row)
 
 
 class WindowView(StoreView):
-    """A window store."""
+    """A view of a window store."""
 
     def get(self, key: Any, start: int) -> Answer[Any]:
-        """The value of the window of ``key`` that starts at ``start`` ms; None if there is none."""
-        found = self._stores.each(WindowKeyQuery(key, start, start, limit=1))
-        return found.then(lambda pages: next((row.value for page in pages for row in page.rows), None))
+        """Return the value of the window of ``key`` that starts at ``start`` ms, None if there is none."""
+        answer = self._stores.each(WindowKeyQuery(key, start, start, limit=1))
+        return answer.then(lambda pages: next((row.value for page in pages for row in page.rows), None))
 
     def fetch(self, key: Any, time_from: int = 0, time_to: int = FOREVER) -> Rows[tuple[Any, Any]]:
-        """Windowed keys and values of a key's windows that start from ``time_from`` to ``time_to`` ms."""
+        """Return the windowed keys and values of a key's windows that start within a range of times.
+
+        It is from ``time_from`` to ``time_to`` ms, both included.
+        """
         return self._rows(lambda after: WindowKeyQuery(key, time_from, time_to, after=after), _key_and_value)
 
     def backward_fetch(self, key: Any, time_from: int = 0, time_to: int = FOREVER) -> Rows[tuple[Any, Any]]:
-        """As `fetch`, the latest window first."""
+        """Return the rows of `fetch`, the latest window first."""
         return self._rows(
             lambda after: WindowKeyQuery(key, time_from, time_to, after=after, descending=True),
             _key_and_value,
         )
 
     def fetch_all(self, time_from: int = 0, time_to: int = FOREVER) -> Rows[tuple[Any, Any]]:
-        """As `fetch`, of all keys."""
+        """Return the windowed keys and values of all windows that start within a range of times."""
         return self._fetch_all(time_from, time_to, descending=False)
 
     def backward_fetch_all(self, time_from: int = 0, time_to: int = FOREVER) -> Rows[tuple[Any, Any]]:
-        """As `fetch_all`, each task's from the last to the first."""
+        """Return the rows of `fetch_all`, each task's from the last to the first."""
         return self._fetch_all(time_from, time_to, descending=True)
 
     def _fetch_all(self, time_from: int, time_to: int, *, descending: bool) -> Rows[tuple[Any, Any]]:
@@ -125,30 +128,33 @@ class WindowView(StoreView):
         return self._rows(query, _key_and_value)
 
     def all(self) -> Rows[tuple[Any, Any]]:
-        """Every window."""
+        """Return all windows."""
         return self.fetch_all()
 
     def backward_all(self) -> Rows[tuple[Any, Any]]:
-        """As `all`, each task's from the last to the first."""
+        """Return the rows of `all`, each task's from the last to the first."""
         return self.backward_fetch_all()
 
 
 class SessionView(StoreView):
-    """A session store."""
+    """A view of a session store."""
 
     def fetch(self, key: Any, time_from: int = 0, time_to: int = FOREVER) -> Rows[tuple[Any, Any]]:
-        """Windowed keys and values of a key's sessions that have some of ``time_from`` to ``time_to`` ms."""
+        """Return the windowed keys and values of a key's sessions that overlap a range of times.
+
+        It is from ``time_from`` to ``time_to`` ms, both included.
+        """
         return self._rows(lambda after: WindowKeyQuery(key, time_from, time_to, after=after), _key_and_value)
 
     def backward_fetch(self, key: Any, time_from: int = 0, time_to: int = FOREVER) -> Rows[tuple[Any, Any]]:
-        """As `fetch`, the latest session first."""
+        """Return the rows of `fetch`, the latest session first."""
         return self._rows(
             lambda after: WindowKeyQuery(key, time_from, time_to, after=after, descending=True),
             _key_and_value,
         )
 
     def all(self) -> Rows[tuple[Any, Any]]:
-        """Every session."""
+        """Return all sessions."""
         return self._rows(lambda after: WindowRangeQuery(after=after), _key_and_value)
 
 
@@ -157,7 +163,7 @@ VIEWS: dict[str, type[StoreView]] = {
     "window": WindowView,
     "session": SessionView,
 }
-"""By the kind of the store."""
+"""The classes of views by the kind of store."""
 
 
 def _first(answers: list[T]) -> T | None:

@@ -14,10 +14,10 @@ AvroSchema: TypeAlias = str | Mapping[str, Any] | list[Any]
 
 
 class Avro(Serde[Any]):
-    """Plain Avro of one schema, as JSON text or the same as Python objects; records are dicts.
+    """Plain Avro of one schema, given as JSON text or Python objects; records are dicts.
 
-    ``reader_schema``: what values are read as, where it is not the schema they were written by.
-    Raises ValueError for what is no schema, and ImportError without fastavro.
+    ``reader_schema``: the schema to read values as, if it is not the one they were written by. Raises
+    ValueError for an invalid schema, and ImportError without fastavro.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Avro(Serde[Any]):
         stream = io.BytesIO(data)
         try:
             value = self._fastavro.schemaless_reader(stream, self._schema, self._reader_schema)
-        # Whatever fastavro meets in bytes that are not of the schema.
+        # The errors that fastavro raises for bytes that are not of the schema.
         except (
             EOFError,
             ValueError,

@@ -13,24 +13,24 @@ T = TypeVar("T")
 
 
 class Serde(ABC, Generic[T]):
-    """Turns values of one type into bytes and back."""
+    """Conversion of values of one type to bytes and back."""
 
     immutable: bool = False
-    """True if no value can be changed in place; stores of such values need not protect theirs by copies."""
+    """True if no value can be changed in place, so that stores need no copies of values."""
 
     @abstractmethod
     def serialize(self, value: T) -> bytes:
-        """Return the bytes of ``value``; raises TypeError or ValueError for a value of another type."""
+        """Return the bytes of ``value``. Raises TypeError or ValueError for a value of another type."""
 
     @abstractmethod
     def deserialize(self, data: bytes) -> T:
-        """Return the value of ``data``; raises ValueError for bytes that are no such value."""
+        """Return the value of ``data``. Raises ValueError for bytes that are no such value."""
 
     def of_topic(self, topic: str, *, is_key: bool) -> Serde[T]:
-        """The serde as it writes keys or values of a topic: itself, unless the bytes depend on that."""
+        """Return the serde for a topic's keys or values: itself, unless the bytes depend on the topic."""
         return self
 
     def deserialize_many(self, data: Sequence[bytes | None]) -> list[T | None]:
-        """Deserialize a batch; ``None`` stays ``None``. Override where a batch is cheaper than its parts."""
+        """Deserialize a batch; ``None`` stays ``None``. Override it if a batch is cheaper than its parts."""
         deserialize = self.deserialize
         return [None if each is None else deserialize(each) for each in data]

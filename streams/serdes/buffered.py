@@ -1,9 +1,9 @@
-"""An update of a table that is held back, and its bytes: those of Kafka's suppress buffer, version 3.
+"""A buffered record or update of a table, and its bytes in the format of Kafka's suppress buffer, version 3.
 
     int64 timestamp | int64 offset | topic | int32 partition | headers | prior | old | new | int64 time
 
-`topic`, header keys and values, and the three values have an int32 length before them, -1 for null; -2 in
-place of the old value where it is the prior one. `headers` begin with their int32 number.
+`topic`, header keys and values, and the three values are preceded by an int32 length, which is -1 for null.
+If the old value equals the prior one, it is only the length -2. `headers` begin with their int32 count.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ _AS_PRIOR = -2
 
 
 class Buffered(NamedTuple):
-    """Values are bytes. `time` (ms) decides when it may go; `prior` is what others know of the key."""
+    """A buffered record or update of a table, with serialized values."""
 
     time: int
+    """The time (ms) that decides when the record may be forwarded."""
     prior: bytes | None
+    """The key's last forwarded value."""
     old: bytes | None
     new: bytes | None
     timestamp: int
@@ -36,7 +38,7 @@ class Buffered(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes that it counts in a buffer, besides its key's: as many as with Kafka Streams."""
+        """The size in bytes without the key, counted as in Kafka Streams."""
         _, prior, old, new, _, _, topic, _, headers = self
         size = 20 + len(topic) + len(prior or b"") + len(new or b"")  # 20: timestamp, offset and partition
         if old != prior:
@@ -47,7 +49,7 @@ class Buffered(NamedTuple):
 
 
 class BufferedSerde(Serde[Buffered]):
-    """Updates held back."""
+    """The serde of buffered records."""
 
     immutable = True
 

@@ -1,10 +1,10 @@
-"""Changes of a table as they stand in the repartition topic of a table grouped anew, laid out as Kafka does.
+"""Changes of a table in the repartition topic of a regrouped table, in Kafka's format.
 
     old value ...                                    | 0
     new value ...                                    | 1
     varint length of the new value | new ... | old ... | 2
 
-A value that is null is left out; both cannot be.
+A null value is left out; at most one of both is null.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kafka_client.records.varint import read_zigzag, varint
 from streams.serdes.base import Serde
 
 OLD, NEW, BOTH = range(3)
-"""What there is; the last byte."""
+"""The values of the last byte: which of both values are present."""
 
 
 class ChangeSerde(Serde[tuple[Any, Any]]):
-    """Pairs of new and old value, of one serde."""
+    """Pairs of new and old value, both of the inner serde."""
 
     def __init__(self, inner: Serde[Any]) -> None:
         self.inner = inner

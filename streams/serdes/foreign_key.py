@@ -1,15 +1,15 @@
-"""What the two sides of a foreign-key join tell each other, in the bytes of Kafka Streams 4.4.
+"""The messages between the two sides of a foreign-key join, in the format of Kafka Streams 4.4.
 
-A subscription goes from the left table to the foreign one, and is kept there (version 1):
+A subscription is sent from the left table to the foreign one, and stored there (version 1):
 
     uint8 version, and 0x80 if there is no hash | uint8 instruction | 16 bytes hash | key bytes ... | int32
     partition
 
-A response goes back (version 0); without a value it ends behind the hash:
+A response is sent back (version 0); without a value it ends after the hash:
 
     uint8 version, and 0x80 if there is no hash | 16 bytes hash | value bytes ...
 
-Subscriptions are kept under both keys:
+Subscriptions are stored under both keys:
 
     int32 length of the foreign key | foreign key bytes ... | key bytes ...
 """
@@ -28,12 +28,12 @@ RESPONSE_VERSION = 0
 _NO_HASH = 0x80
 _HASH_BYTES = 16
 _HASH_HEAD, _NO_HASH_HEAD = bytes((RESPONSE_VERSION,)), bytes((RESPONSE_VERSION | _NO_HASH,))
-"""What a response begins with."""
+"""The first byte of a response, with and without a hash."""
 _INT = struct.Struct(">i")
 
 
 class Instruction(IntEnum):
-    """What the foreign side is to do with a subscription."""
+    """The instruction of a subscription to the foreign side."""
 
     DELETE_KEY_NO_PROPAGATE = 0
     DELETE_KEY_AND_PROPAGATE = 1
@@ -44,7 +44,7 @@ class Instruction(IntEnum):
 class Subscription(NamedTuple):
     """A left row that refers to a foreign key: its value's hash (None: it was deleted), key and partition.
 
-    ``partition`` is None in what a Kafka Streams before 3.4 has written.
+    ``partition`` is None in subscriptions written by Kafka Streams before 3.4.
     """
 
     hash: bytes | None
@@ -54,18 +54,18 @@ class Subscription(NamedTuple):
 
 
 class Response(NamedTuple):
-    """The foreign value for a left row. ``partition``, the row's, is not written: it says where to."""
+    """The foreign value for a left row. ``partition``, the row's, decides the target and is not written."""
 
     hash: bytes | None
     value: Any
     partition: int | None
 
 
-# Their own ways to be made, and an enumeration's to be found, cost as much as all else.
+# The constructors of named tuples, and an enumeration's lookup, cost as much as all the rest.
 _subscription, _response = partial(tuple.__new__, Subscription), partial(tuple.__new__, Response)
 _INSTRUCTIONS = {int(each): each for each in Instruction}
 _HEADS = [bytes((SUBSCRIPTION_VERSION, instruction)) for instruction in range(max(Instruction) + 1)]
-"""What most subscriptions begin with, by instruction."""
+"""The first bytes of most subscriptions, by instruction."""
 
 
 class SubscriptionSerde(Serde[Subscription]):
@@ -115,17 +115,17 @@ class ResponseSerde(Serde[Response]):
 
 
 def _head(data: bytes, begin: int) -> tuple[int, bytes | None, int]:
-    """Version, hash, and where what is behind it begins."""
+    """Return version, hash, and the position after the hash."""
     if data[0] & _NO_HASH:
         return data[0] & ~_NO_HASH, None, begin
     return data[0], data[begin : begin + _HASH_BYTES], begin + _HASH_BYTES
 
 
 def combined_key(foreign_key: bytes, key: bytes) -> bytes:
-    """What a subscription is kept under; with an empty ``key`` the prefix of all those of a foreign key."""
+    """Return a subscription's stored key; with an empty ``key`` the prefix of all of a foreign key."""
     return _INT.pack(len(foreign_key)) + foreign_key + key
 
 
-def behind(prefix: bytes) -> bytes:
-    """The first bytes behind all that begin with ``prefix``, which is a combined key's."""
+def end_of_prefix(prefix: bytes) -> bytes:
+    """Return the first bytes after all that begin with ``prefix``, a prefix of a combined key."""
     return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")

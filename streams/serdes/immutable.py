@@ -1,4 +1,4 @@
-"""Which types' values cannot be changed in place, so that a store may hand out the very object it keeps."""
+"""The test whether a type's values can be changed in place; if not, a store may return its own objects."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SCALARS = (
 
 
 def is_immutable(type: Any) -> bool:
-    """Return True if values of a type (an annotation will do) are immutable through and through.
+    """Return True if values of a type, or of an annotation, are immutable including all their parts.
 
     Scalars are, and tuples, frozen sets, named tuples, frozen dataclasses and frozen ``msgspec.Struct``s of
-    them. What msgspec does not know is taken to be mutable.
+    them. A type unknown to msgspec is assumed to be mutable.
     """
     try:
         return _is_immutable(inspect.type_info(type), ())
-    except (TypeError, NameError):  # an annotation msgspec does not take, or cannot resolve
+    except (TypeError, NameError):  # an annotation that msgspec does not support, or cannot resolve
         return False
 
 

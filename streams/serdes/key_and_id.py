@@ -1,4 +1,4 @@
-"""A record's key and an id within it, as stores keep them that tell duplicates.
+"""A record's key and an id within the key, for stores that detect duplicates.
 
 int32 length of the key | key bytes ... | id bytes ...
 """
@@ -14,7 +14,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class KeyAndId(Serde[tuple[Any, Any]]):
-    """Pairs of a key and an id, each of a serde of its own."""
+    """Pairs of a key and an id, each with a serde of its own."""
 
     def __init__(self, key: Serde[Any], id: Serde[Any]) -> None:
         self.key, self.id = key, id

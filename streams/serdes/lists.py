@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 _INT = struct.Struct(">i")
 _SIZES: dict[type[Serde[object]], int] = {Short: 2, Integer: 4, Float: 4, Long: 8, Double: 8, Uuid: 36}  # type: ignore[dict-item]
-"""Serdes whose values all have one size, in bytes: those that Kafka takes for such."""
+"""Serdes whose values all have one size, in bytes, according to Kafka."""
 
 
 class ListOf(Serde["list[T | None]"]):

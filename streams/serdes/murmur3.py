@@ -1,4 +1,4 @@
-"""Murmur3's 128-bit hash (x64), seeded as Kafka Streams does: a foreign-key join knows values again by it."""
+"""Murmur3's 128-bit hash (x64) with Kafka Streams' seed, by which a foreign-key join compares values."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _HASH = struct.Struct(">qq")
 
 
 def murmur3_128(data: bytes) -> bytes:
-    """The hash, as Kafka writes it: two int64, big-endian."""
+    """Return the hash as Kafka writes it: two int64, big-endian."""
     return _HASH.pack(*mmh3.hash64(data, SEED))

@@ -20,7 +20,7 @@ class String(Serde[str]):
 
     immutable = True
 
-    serialize = staticmethod(str.encode)  # type: ignore[assignment]  # a method round it costs as much again
+    serialize = staticmethod(str.encode)  # type: ignore[assignment]  # a wrapping method would double the cost
 
     def deserialize(self, data: bytes) -> str:
         return str(data, "utf-8")
@@ -30,7 +30,7 @@ class String(Serde[str]):
 
 
 class Bytes(Serde[bytes]):
-    """Bytes as they are."""
+    """Bytes, unchanged."""
 
     immutable = True
 
@@ -115,7 +115,7 @@ class Float(_Floating):
 
 
 class Boolean(Serde[bool]):
-    """One byte, 0 or 1."""
+    """A byte, 0 or 1."""
 
     immutable = True
 

@@ -1,4 +1,4 @@
-"""JSON of pydantic models, where pydantic is installed; nothing of it is imported for others."""
+"""JSON of pydantic models. pydantic is not imported here: a model's own methods are called."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PydanticJson(Serde[P]):
 
 
 def is_pydantic_model(type_: object) -> bool:
-    """Return True if this is a class of pydantic's, version 2 or later."""
+    """Return True for a model class of pydantic, version 2 or later."""
     return (
         isinstance(type_, type) and hasattr(type_, "model_validate_json") and hasattr(type_, "model_fields")
     )

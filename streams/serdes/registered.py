@@ -1,14 +1,14 @@
-"""Serdes of values behind a schema's id, as Confluent's serializers write them:
+"""Serdes of values preceded by a schema's id, as Confluent's serializers write them:
 
     0 │ int32: schema id │ Avro, or JSON
     0 │ int32: schema id │ message indexes │ Protobuf
 
-Message indexes are zigzag varints: how many, then the message's place in its file, its place among that one's
-own messages, and so on; a single 0 stands for the file's first message.
+Message indexes are zigzag varints: their count, then the outermost message's index in its file, the next
+one's index in that message, and so on. A single 0 means the file's first message.
 
-A schema is registered when its first value is written, unless ``schema_id`` is given, under the subject of
-the topic, ``<topic>-key`` or ``<topic>-value`` (TopicNameStrategy); or under ``subject``, or with
-``subject=record_name`` under the record's full name (RecordNameStrategy).
+A schema is registered when its first value is written, unless ``schema_id`` is given. Its subject is that of
+the topic, ``<topic>-key`` or ``<topic>-value`` (TopicNameStrategy), or ``subject``. With
+``subject=record_name`` it is the record's full name (RecordNameStrategy).
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from streams.serdes.base import Serde
 from streams.serdes.json import Json
 from streams.serdes.protobuf import Message, Protobuf
 from streams.serdes.pydantic import PydanticJson, is_pydantic_model
-from streams.serdes.registry import CACHE_MAX, Kept, Registry, Schema
+from streams.serdes.registry import CACHE_MAX, LruCache, Registry, Schema
 
 MAGIC = 0
 DEPTH_MAX = 100
-"""How deep messages may be declared in each other: as deep as protobuf itself reads them."""
+"""The most levels of nested message declarations, as in protobuf itself."""
 _FRAME = struct.Struct(">bi")
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
 Subject = str | Callable[[str], str] | None
-"""The subject, or what makes it of the record's full name; None: that of the topic."""
+"""The subject, or a function that returns it for the record's full name; None: that of the topic."""
 
 
 def record_name(name: str) -> str:
-    """RecordNameStrategy: the subject is the record's full name."""
+    """Return the record's full name as the subject (RecordNameStrategy)."""
     return name
 
 
@@ -57,7 +57,7 @@ class _Registered(Serde[T]):
         self._head = None if schema_id is None else _FRAME.pack(MAGIC, schema_id)
 
     def of_topic(self, topic: str, *, is_key: bool) -> Self:
-        """The serde that registers under the topic's subject, unless it has one."""
+        """Return the serde that registers under the topic's subject; itself if it has a subject or an id."""
         if self._subject is not None or self._head is not None:
             return self
         of_topic = copy.copy(self)
@@ -66,7 +66,7 @@ class _Registered(Serde[T]):
 
     @abstractmethod
     def _schema(self) -> Schema:
-        """What is registered."""
+        """Return the schema to register."""
 
     def _framed(self, data: bytes) -> bytes:
         if self._head is None:
@@ -79,9 +79,10 @@ class _Registered(Serde[T]):
 
 
 class RegisteredAvro(_Registered[Any]):
-    """Avro records as dicts. ``schema`` is what is written, and what values of other schemas are read as
-    (Avro's schema resolution), unless there is a ``reader_schema``. Without ``schema`` it reads only, each
-    value by the schema that it was written by.
+    """Avro records as dicts.
+
+    Values are written by ``schema``, and read as ``reader_schema``, by default ``schema`` too (Avro's schema
+    resolution). Without ``schema`` the serde only reads, each value as the schema that it was written by.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class RegisteredAvro(_Registered[Any]):
         self._json = parsed
         self._writer = None if parsed is None else Avro(parsed)
         self._reader_schema = parsed if reader_schema is None else reader_schema
-        self._readers: Kept[int, Avro] = Kept(CACHE_MAX)
+        self._readers: LruCache[int, Avro] = LruCache(CACHE_MAX)
 
     def _schema(self) -> Schema:
         return Schema("AVRO", json.dumps(self._json))
@@ -120,7 +121,7 @@ class RegisteredAvro(_Registered[Any]):
 
 
 class RegisteredJson(_Registered[T]):
-    """JSON, checked against a type. ``schema``: its JSON Schema, which is made of the type if not given."""
+    """JSON, checked against a type. ``schema``: its JSON Schema, by default generated from the type."""
 
     def __init__(
         self,
@@ -153,8 +154,10 @@ class RegisteredJson(_Registered[T]):
 
 
 class RegisteredProtobuf(_Registered[M]):
-    """Protobuf messages of a generated class. Of files that import others than Google's own, give the
-    ``schema_id``: their imports have to be registered before, by the tools of the registry.
+    """Protobuf messages of a generated class.
+
+    If its file imports files other than Google's own, give the ``schema_id``: the imports must be registered
+    before, by the registry's tools.
     """
 
     def __init__(
@@ -184,7 +187,7 @@ class RegisteredProtobuf(_Registered[M]):
 
 
 def unframed(data: bytes) -> tuple[int, int]:
-    """The schema's id, and where the data begins; ValueError."""
+    """Return the schema's id, and the position of the data. Raises ValueError if there is no id."""
     if len(data) < _FRAME.size or data[0] != MAGIC:
         raise ValueError(
             f"{len(data)} bytes do not begin with a schema's id (0, then four bytes): were they written "
@@ -194,7 +197,7 @@ def unframed(data: bytes) -> tuple[int, int]:
 
 
 def indexes_end(data: bytes, begin: int) -> int:
-    """Where the message begins behind its indexes; ValueError."""
+    """Return the position of the message after its indexes. Raises ValueError for invalid indexes."""
     try:
         raw, begin = read_zigzag(data, begin)
         count = raw >> 1
@@ -208,14 +211,14 @@ def indexes_end(data: bytes, begin: int) -> int:
 
 
 def indexes_written(indexes: Sequence[int]) -> bytes:
-    """The message indexes, as they stand in front of a message."""
+    """Return the bytes of message indexes."""
     if list(indexes) == [0]:
         return varint(0)
     return b"".join(map(varint, (len(indexes), *indexes)))
 
 
 def _indexes_of(descriptor: Any) -> list[int]:
-    """Where a message is in its file."""
+    """Return the indexes of a message in its file, outermost first."""
     indexes: list[int] = []
     while descriptor is not None:
         above = descriptor.containing_type

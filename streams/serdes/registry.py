@@ -1,9 +1,9 @@
-"""Schema registries: what the serdes of `registered` ask of one, and a client of Confluent's REST API.
+"""Schema registries: the interface for the serdes of `registered`, and a client of Confluent's REST API.
 
     POST /subjects/<subject>/versions   {"schema": text, "schemaType": kind}   → {"id": 1}
     GET  /schemas/ids/<id>                                                      → {"schema": text, ...}
 
-What was asked once is kept, up to a bound: a schema's id never means another schema.
+Answers are cached, up to a bound: a schema's id never means another schema.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from streams.errors import RegistryFailed, RegistryUnavailable
 Kind = Literal["AVRO", "PROTOBUF", "JSON"]
 
 CACHE_MAX = 1000
-"""Schemas that a client keeps, and as many ids; a serde keeps as many parsed ones."""
+"""The most schemas, and the most ids, that a client caches; also the most parsed schemas of a serde."""
 TIMEOUT_SECONDS = 10.0
 TRIES = 4
-"""So often a registry is asked that cannot be reached or has an error of its own, with pauses that double."""
+"""The most attempts if a registry cannot be reached or fails, with pauses that double."""
 _PAUSE_SECONDS = 0.2
 
 K = TypeVar("K")
@@ -32,28 +32,31 @@ V = TypeVar("V")
 
 
 class Schema(NamedTuple):
-    """A schema as a registry keeps it."""
+    """A schema as a registry stores it."""
 
     kind: Kind
     text: str
 
 
 class Registry(Protocol):
-    """What knows schemas by their ids."""
+    """A registry of schemas and their ids."""
 
     def register(self, subject: str, schema: Schema) -> int:
-        """The id of a schema, which is among the subject's from now on; RegistryFailed."""
+        """Add a schema to a subject, unless it has the schema, and return its id.
+
+        Raises RegistryFailed or RegistryUnavailable.
+        """
         ...
 
     def get(self, id: int) -> Schema:
-        """The schema of an id; RegistryFailed, RegistryUnavailable."""
+        """Return the schema of an id. Raises RegistryFailed or RegistryUnavailable."""
         ...
 
 
 class RegistryClient:
-    """A registry by its URL, with ``user:password@`` in front of the host where it asks for them.
+    """A client of a registry by its URL, which may have ``user:password@`` in front of the host.
 
-    Calls wait for the network, in the thread that runs the application's functions.
+    Calls block on the network, in the thread that runs the application's functions.
     """
 
     def __init__(self, url: str, *, pause: Callable[[float], None] = time.sleep) -> None:
@@ -64,19 +67,19 @@ class RegistryClient:
         if user:
             self._headers["Authorization"] = "Basic " + base64.b64encode(unquote(user).encode()).decode()
         self._pause = pause
-        self._schemas: Kept[int, Schema] = Kept(CACHE_MAX)
-        self._ids: Kept[tuple[str, Schema], int] = Kept(CACHE_MAX)
+        self._schemas: LruCache[int, Schema] = LruCache(CACHE_MAX)
+        self._ids: LruCache[tuple[str, Schema], int] = LruCache(CACHE_MAX)
 
     def register(self, subject: str, schema: Schema) -> int:
-        """The id of a schema, which is among the subject's from now on."""
-        return self._ids.get((subject, schema), self._registered)
+        """Register a schema under a subject, and return its id."""
+        return self._ids.get((subject, schema), self._register)
 
     def get(self, id: int) -> Schema:
-        """The schema of an id."""
+        """Return the schema of an id."""
         return self._schemas.get(id, self._read)
 
-    def _registered(self, asked: tuple[str, Schema]) -> int:
-        subject, schema = asked
+    def _register(self, subject_and_schema: tuple[str, Schema]) -> int:
+        subject, schema = subject_and_schema
         what = f"subject {subject!r}: its schema cannot be registered"
         body = {"schema": schema.text}
         if schema.kind != "AVRO":
@@ -88,8 +91,8 @@ class RegistryClient:
         answer = self._ask(f"/schemas/ids/{id}", f"schema {id} cannot be read", "schema")
         return Schema(answer.get("schemaType", "AVRO"), answer["schema"])
 
-    def _ask(self, path: str, what: str, wanted: str, body: bytes | None = None) -> dict[str, Any]:
-        import urllib.error  # here, for whom no registry is asked need not wait for it
+    def _ask(self, path: str, what: str, field: str, body: bytes | None = None) -> dict[str, Any]:
+        import urllib.error  # here, because its import is slow, and most applications have no registry
         import urllib.request
 
         url = self.url + path
@@ -97,17 +100,17 @@ class RegistryClient:
         for left in reversed(range(TRIES)):
             try:
                 with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-                    found = json.load(answer)
+                    response = json.load(answer)
             except urllib.error.HTTPError as error:
                 with error:
-                    told = _told(error.read())
+                    message = _message(error.read())
                 if error.code >= 500 and left:
                     self._pause(_PAUSE_SECONDS * 2 ** (TRIES - 1 - left))
                     continue
                 refusal = (
                     RegistryUnavailable if error.code >= 500 or error.code in (401, 403) else RegistryFailed
                 )
-                raise refusal(f"{what}: {url} answers {error.code} {error.reason}{told}") from None
+                raise refusal(f"{what}: {url} answers {error.code} {error.reason}{message}") from None
             except OSError as error:
                 if left:
                     self._pause(_PAUSE_SECONDS * 2 ** (TRIES - 1 - left))
@@ -116,15 +119,15 @@ class RegistryClient:
                     f"{what}: {url} cannot be reached ({error}): is the address right, and does it run?"
                 ) from None
             except ValueError:
-                found = None
-            if isinstance(found, dict) and wanted in found:
-                return found
+                response = None
+            if isinstance(response, dict) and field in response:
+                return response
             raise RegistryUnavailable(f"{what}: {url} gives no answer of a registry: is the address right?")
         raise AssertionError("the last try returns or raises")
 
 
-class Kept(Generic[K, V]):
-    """The values last asked for, up to so many."""
+class LruCache(Generic[K, V]):
+    """The values used last, up to ``most``."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -134,7 +137,7 @@ class Kept(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K, make: Callable[[K], V]) -> V:
-        """The value, made now if it is not there."""
+        """Return the value of a key; if it is missing, ``make`` it and drop the value unused for longest."""
         values = self._values
         if key in values:
             values.move_to_end(key)
@@ -145,7 +148,7 @@ class Kept(Generic[K, V]):
         return value
 
 
-def _told(body: bytes) -> str:
+def _message(body: bytes) -> str:
     try:
         return f" ({json.loads(body)['message']})"
     except (ValueError, KeyError, TypeError):

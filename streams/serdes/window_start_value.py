@@ -1,4 +1,4 @@
-"""A window's start and the value of that window.
+"""A window's start and the window's value.
 
 int64 start, ms | value bytes ...
 """
@@ -14,7 +14,7 @@ _START = struct.Struct(">q")
 
 
 class StartAndValue(Serde[tuple[int, Any]]):
-    """Pairs of a start and a value, which is of the inner serde."""
+    """Pairs of a window's start (ms) and a value of the inner serde."""
 
     def __init__(self, inner: Serde[Any]) -> None:
         self.inner = inner

@@ -21,33 +21,33 @@ _START = struct.Struct(">q")
 _BOUNDS = struct.Struct(">qq")
 
 FOREVER = 2**63 - 1
-"""Where unlimited windows end, ms: Kafka's Long.MAX_VALUE."""
+"""The end of unlimited windows, ms: Kafka's Long.MAX_VALUE."""
 
 
 class Window(NamedTuple):
-    """A span of time, milliseconds since the epoch; the end of sessions and sliding windows is in it."""
+    """A span of time, ms since the epoch; the end of sessions and sliding windows is inclusive."""
 
     start: int
     end: int
 
 
 class Windowed(NamedTuple, Generic[K]):
-    """A key within a window: what a windowed table is keyed by."""
+    """A key within a window: the key of a windowed table."""
 
     key: K
     window: Window
 
 
-made = partial(tuple.__new__, Windowed)
-"""From a key and a window: a `Windowed`, whose own way to be made costs as much as all else of a key."""
-WINDOWS_KNOWN_MAX = 1000
-"""When so many windows are remembered, all of them are forgotten."""
+windowed_of = partial(tuple.__new__, Windowed)
+"""Returns a `Windowed` of a pair of key and window, without the cost of its constructor."""
+WINDOWS_MAX = 1000
+"""The most windows in memory; when there are as many, all of them are dropped."""
 
 
 class Windows(dict[bytes, Window]):
-    """Windows of one size by the bytes that begin with their starts: many keys are of few of them.
+    """Windows of one size by the bytes that begin with their starts, because many keys have few windows.
 
-    A lookup makes what is missing; ValueError for bytes that are too few.
+    A lookup adds a missing window. Raises ValueError for too few bytes.
     """
 
     def __init__(self, size_ms: int) -> None:
@@ -58,14 +58,14 @@ class Windows(dict[bytes, Window]):
         if len(suffix) < _START.size:
             raise ValueError(f"a windowed key has at least {_START.size} bytes, got {len(suffix)}")
         (start,) = _START.unpack_from(suffix)
-        if len(self) >= WINDOWS_KNOWN_MAX:
+        if len(self) >= WINDOWS_MAX:
             self.clear()
         window = self[suffix] = Window(start, min(start + self._size_ms, FOREVER))
         return window
 
 
 class TimeWindowed(Serde[Windowed[K]]):
-    """Windowed keys of one inner serde and one window size (the end is not written)."""
+    """Windowed keys of one inner serde and one window size; the end is not written."""
 
     def __init__(self, inner: Serde[K], size_ms: int) -> None:
         self.inner = inner
@@ -74,7 +74,7 @@ class TimeWindowed(Serde[Windowed[K]]):
         self._windows = Windows(size_ms)
 
     def of_topic(self, topic: str, *, is_key: bool) -> TimeWindowed[K]:
-        """The serde of the inner one as it writes the topic."""
+        """Return the serde with the inner serde bound to the topic."""
         return TimeWindowed(self.inner.of_topic(topic, is_key=is_key), self.size_ms)
 
     def serialize(self, value: Windowed[K]) -> bytes:
@@ -82,18 +82,18 @@ class TimeWindowed(Serde[Windowed[K]]):
 
     def deserialize(self, data: bytes) -> Windowed[K]:
         window = self._windows[data[-_START.size :]]
-        return made((self.inner.deserialize(data[: -_START.size]), window))
+        return windowed_of((self.inner.deserialize(data[: -_START.size]), window))
 
 
 class SessionWindowed(Serde[Windowed[K]]):
-    """Keys of sessions, of one inner serde."""
+    """Keys of sessions, with one inner serde."""
 
     def __init__(self, inner: Serde[K]) -> None:
         self.inner = inner
         self.immutable = inner.immutable
 
     def of_topic(self, topic: str, *, is_key: bool) -> SessionWindowed[K]:
-        """The serde of the inner one as it writes the topic."""
+        """Return the serde with the inner serde bound to the topic."""
         return SessionWindowed(self.inner.of_topic(topic, is_key=is_key))
 
     def serialize(self, value: Windowed[K]) -> bytes:

@@ -142,7 +142,7 @@ class Entries:
         return dirty, new
 
     def lookup(self, key: Key) -> Entry | None:
-        """Return value and timestamp of a key, or None. The entry is safe from changes to the value."""
+        """Return value and timestamp of a key, None if absent. The caller may change the value."""
         raise NotImplementedError
 
     def timestamp(self, key: Key) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from streams.serdes import Window, Windowed
-from streams.serdes.windowed import FOREVER, Windows, made
+from streams.serdes.windowed import FOREVER, Windows, windowed_of
 from streams.state.backend import Backend
 from streams.state.spec import StoreSpec
 from streams.state.timed import TimedStore
@@ -102,7 +102,7 @@ class WindowStore(TimedStore, Generic[K, V]):
     def _key_decoder(self) -> Callable[[bytes], Windowed[K]]:
         """Return a decoder of stored keys, made fast for the many keys of a commit."""
         deserialize, end, windows = self.spec.key_serde.deserialize, -SUFFIX.size, self._windows
-        return lambda stored_key: made((deserialize(stored_key[:end]), windows[stored_key[end:]]))
+        return lambda stored_key: windowed_of((deserialize(stored_key[:end]), windows[stored_key[end:]]))
 
     @property
     def oldest(self) -> int:

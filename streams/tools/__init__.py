@@ -1,1 +1,1 @@
-"""What `millstream streams` does besides running one instance: workers, reset, lag, state."""
+"""The parts of `millstream streams` besides a single instance: workers, reset, lag, state."""

@@ -1,4 +1,4 @@
-"""``millstream streams reset|lag|state``."""
+"""The commands ``millstream streams reset|lag|state``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from streams.tools.properties import (
     ApplicationId,
     BootstrapServer,
     CommandConfig,
+    CommandOptions,
     ConfigFile,
-    Given,
     Override,
     Profile,
     settings_of,
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Form(StrEnum):
-    """How rows are printed."""
+    """The output format of rows."""
 
     TABLE = "table"
     JSON = "json"
@@ -65,10 +65,10 @@ def reset(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be done")] = False,
     force: Annotated[bool, typer.Option("--force", help="remove members that are left over")] = False,
 ) -> None:
-    """Have an application begin anew, as kafka-streams-application-reset does. Stop all instances before."""
+    """Reset an application, as kafka-streams-application-reset does. Stop all instances before."""
 
     async def work(client: Client, settings: StreamsConfig) -> bool:
-        wanted = Reset(
+        request = Reset(
             application_id=settings.application_id,
             inputs=_listed(input_topics),
             intermediates=_listed(intermediate_topics),
@@ -85,16 +85,16 @@ def reset(
             dry_run=dry_run,
             force=force,
         )
-        return await reset_application(client, wanted, typer.echo, lambda text: typer.echo(text, err=True))
+        return await reset_application(client, request, typer.echo, lambda text: typer.echo(text, err=True))
 
-    given = Given(
+    options = CommandOptions(
         config=config,
         command_config=command_config,
         profile=profile,
         bootstrap_server=bootstrap_server,
         application_id=application_id,
     )
-    if not _with_client(work, given):
+    if not _with_client(work, options):
         raise typer.Exit(1)
 
 
@@ -111,14 +111,14 @@ def lag(
     async def work(client: Client, settings: StreamsConfig) -> list[Row]:
         return await lag_rows(client, settings.application_id)
 
-    given = Given(
+    options = CommandOptions(
         config=config,
         command_config=command_config,
         profile=profile,
         bootstrap_server=bootstrap_server,
         application_id=application_id,
     )
-    rows = _with_client(work, given)
+    rows = _with_client(work, options)
     _print(rows, ("topic", "partition", "committed", "end", "lag"), form)
 
 
@@ -133,8 +133,10 @@ def state(
     What a running instance has not flushed to the disk yet is not seen.
     """
     try:
-        given = Given(config=config, override=override, application_id=application_id, is_local=True)
-        settings, _ = settings_of(given)
+        options = CommandOptions(
+            config=config, override=override, application_id=application_id, is_local=True
+        )
+        settings, _ = settings_of(options)
         columns = ("folder", "task", "store", "bytes", "keys", "checkpoint", "as_of", "problem")
         _print(state_rows(settings), columns, form)
     except MillstreamError as error:
@@ -143,10 +145,10 @@ def state(
 
 def _with_client(
     work: Callable[[Client, StreamsConfig], Awaitable[T]],
-    given: Given,
+    options: CommandOptions,
 ) -> T:
     try:
-        settings, _ = settings_of(given)
+        settings, _ = settings_of(options)
 
         async def connected() -> T:
             async with Client(settings.bootstrap_servers, **settings.client) as client:
@@ -158,7 +160,7 @@ def _with_client(
 
 
 def end(error: MillstreamError) -> NoReturn:
-    """Tell the error, and end: with 2 for what was given, 1 for what happened."""
+    """Print the error and exit: with status 2 for a wrong setting, 1 for any other error."""
     typer.echo(f"streams: {error}", err=True)
     raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
 

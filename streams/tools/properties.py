@@ -1,10 +1,14 @@
-"""The settings of the commands: a properties file of Kafka Streams, and the options over it.
+"""The settings of the commands: a properties file of Kafka Streams, overridden by options.
 
-The cluster is found as other commands find it: by `--bootstrap-server`; by `bootstrap.servers` of
-`--override`, `--command-config`, `--profile` or `--config`, in this order; by the profile of
-MILLSTREAM_PROFILE or `millstream profile use`; by KAFKA_BOOTSTRAP_SERVERS; and else it is localhost:9092. The
-profile that is taken where none is named has no effect where `--config` names a cluster: its passwords are
-for its own.
+The cluster is chosen as by other commands, from the first of these that names one:
+
+- `--bootstrap-server`;
+- `bootstrap.servers` of `--override`, `--command-config`, `--profile` or `--config`, in this order;
+- the profile of MILLSTREAM_PROFILE or `millstream profile use`;
+- KAFKA_BOOTSTRAP_SERVERS;
+- localhost:9092.
+
+If `--config` names a cluster, that default profile is not read at all: its passwords are for its own cluster.
 """
 
 from __future__ import annotations
@@ -59,8 +63,8 @@ Override = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """What a command line gives: files, options, and the profile that `--profile` names."""
+class CommandOptions:
+    """The options of a command line that decide its settings."""
 
     config: Path | None = None
     command_config: Path | None = None
@@ -69,21 +73,21 @@ class Given:
     bootstrap_server: str | None = None
     application_id: str | None = None
     is_local: bool = False
-    """True if no cluster is asked: then no profile is looked for either."""
+    """True if the command uses no cluster, so that no profile is read."""
 
 
-def settings_of(given: Given) -> tuple[StreamsConfig, int]:
-    """Return the settings, a later source over those before it, and how many workers they want.
+def settings_of(command: CommandOptions) -> tuple[StreamsConfig, int]:
+    """Return the settings and the number of workers; a later source overrides the earlier ones.
 
     Raises ConfigError for a profile that does not exist, and for a setting that cannot be used.
     """
-    file = {} if given.config is None else read_properties(given.config, "--config")
-    profile = _profile(given, file)
-    properties: dict[str, Any] = {**file, **profile} if given.profile else {**profile, **file}
-    if given.command_config is not None:
-        properties |= read_properties(given.command_config, "--command-config")
-    properties |= dict(_pair(each) for each in given.override or [])
-    options = {SERVERS: given.bootstrap_server, "application.id": given.application_id}
+    file = {} if command.config is None else read_properties(command.config, "--config")
+    profile = _profile(command, file)
+    properties: dict[str, Any] = {**file, **profile} if command.profile else {**profile, **file}
+    if command.command_config is not None:
+        properties |= read_properties(command.command_config, "--command-config")
+    properties |= dict(_pair(each) for each in command.override or [])
+    options = {SERVERS: command.bootstrap_server, "application.id": command.application_id}
     properties |= {key: value for key, value in options.items() if value is not None}
     properties[SERVERS] = properties.get(SERVERS) or os.environ.get(SERVERS_VARIABLE) or DEFAULT_SERVERS
     if not properties.get("application.id"):
@@ -94,11 +98,11 @@ def settings_of(given: Given) -> tuple[StreamsConfig, int]:
     return StreamsConfig.from_properties(properties, foreign={*file, *profile}), workers
 
 
-def _profile(given: Given, file: Mapping[str, str]) -> dict[str, str]:
-    """The keys of the profile that counts, if one does."""
-    if given.is_local:
+def _profile(command: CommandOptions, file: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of the named or default profile, none if no profile applies."""
+    if command.is_local:
         return {}
-    name = given.profile or (None if file.get(SERVERS) else default_profile())
+    name = command.profile or (None if file.get(SERVERS) else default_profile())
     return read_profile(name) if name else {}
 
 

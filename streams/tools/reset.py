@@ -1,7 +1,7 @@
-"""An application begins anew: its inputs are moved and its internal topics deleted, as Kafka's tool does.
+"""The reset of an application: it moves input offsets and deletes internal topics, as Kafka's tool does.
 
-What it prints is near to what that prints. Local state may stay: it belongs to changelogs that are gone then,
-and is restored anew.
+The output is close to that of Kafka's tool. Local state may stay: its changelogs are deleted, so the next
+start discards and restores it.
 """
 
 from __future__ import annotations
@@ -25,42 +25,47 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reset:
-    """What to do. Topics of ``internal`` are deleted of those found; all of them if it is empty."""
+    """A request to reset an application."""
 
     application_id: str
     inputs: Sequence[str] = ()
+    """The input topics whose offsets are moved to `target`."""
     intermediates: Sequence[str] = ()
+    """The topics whose offsets are moved to their ends."""
     internal: Sequence[str] = ()
+    """The internal topics to delete; all of them if empty."""
     target: Target = field(default_factory=Target)
     dry_run: bool = False
+    """True: only print the actions."""
     force: bool = False
+    """True: remove remaining members from the group."""
 
 
-async def reset(client: Client, wanted: Reset, say: Say, warn: Say) -> bool:
-    """Reset an application; False if topics were not found or not deleted, which is said.
+async def reset(client: Client, request: Reset, say: Say, warn: Say) -> bool:
+    """Reset an application, and print the actions. Return False if topics were not found or not deleted.
 
-    Raises StreamsError while it has members that run.
+    Raises StreamsError while the application has members, unless they are removed by force.
     """
     admin = Admin(client)
-    await _check_stopped(admin, wanted, say)
-    if wanted.dry_run:
+    await _check_stopped(admin, request, say)
+    if request.dry_run:
         say("----Dry run displays the actions which will be performed when running Streams Reset Tool----")
-    if wanted.intermediates:
+    if request.intermediates:
         say("WARN: `--intermediate-topics` is deprecated and will be removed in a future release")
     topics = await admin.list_topics()
-    internal = _internal(wanted, topics)
+    internal = _internal(request, topics)
     well = await _move_inputs(
-        admin, wanted, {name: each.partition_count for name, each in topics.items()}, say, warn
+        admin, request, {name: each.partition_count for name, each in topics.items()}, say, warn
     )
-    return await _delete(admin, wanted, internal, say, warn) and well
+    return await _delete(admin, request, internal, say, warn) and well
 
 
-async def _check_stopped(admin: Admin, wanted: Reset, say: Say) -> None:
-    group = wanted.application_id
+async def _check_stopped(admin: Admin, request: Reset, say: Say) -> None:
+    group = request.application_id
     description = (await admin.describe_groups([group]))[group]
     if not description.members and description.state in INACTIVE:
         return
-    if not wanted.force or wanted.dry_run:
+    if not request.force or request.dry_run:
         members = ", ".join(f"{each.client_id} ({each.client_host})" for each in description.members)
         raise StreamsError(
             f"Consumer group '{group}' is still active and has following members: {members}. Make sure to "
@@ -71,20 +76,20 @@ async def _check_stopped(admin: Admin, wanted: Reset, say: Say) -> None:
     await admin.remove_members(group, "the application is reset")
 
 
-def _internal(wanted: Reset, topics: Iterable[str]) -> list[str]:
-    """The internal topics to delete."""
-    prefix = f"{wanted.application_id}-"
-    found = sorted(each for each in topics if each.startswith(prefix) and _INTERNAL.search(each))
-    if not wanted.internal:
-        return found
-    if foreign := sorted(set(wanted.internal) - set(found)):
-        allowed = f"internal topics of the application: {', '.join(found) or 'it has none'}"
+def _internal(request: Reset, topics: Iterable[str]) -> list[str]:
+    """Return the internal topics to delete. Raises ConfigError for a topic that is not one of them."""
+    prefix = f"{request.application_id}-"
+    existing = sorted(each for each in topics if each.startswith(prefix) and _INTERNAL.search(each))
+    if not request.internal:
+        return existing
+    if foreign := sorted(set(request.internal) - set(existing)):
+        allowed = f"internal topics of the application: {', '.join(existing) or 'it has none'}"
         raise ConfigError("--internal-topics", ", ".join(foreign), allowed)
-    return sorted(wanted.internal)
+    return sorted(request.internal)
 
 
-async def _move_inputs(admin: Admin, wanted: Reset, partitions: dict[str, int], say: Say, warn: Say) -> bool:
-    group, inputs, intermediates = wanted.application_id, wanted.inputs, wanted.intermediates
+async def _move_inputs(admin: Admin, request: Reset, partitions: dict[str, int], say: Say, warn: Say) -> bool:
+    group, inputs, intermediates = request.application_id, request.inputs, request.intermediates
     if not inputs and not intermediates:
         say("No input or intermediate topics specified. Skipping seek.")
         return True
@@ -100,7 +105,7 @@ async def _move_inputs(admin: Admin, wanted: Reset, partitions: dict[str, int], 
     to_target = _partitions(set(inputs) - set(missing) - set(intermediates), partitions)
     planned: dict[TopicPartition, int] = {}
     if to_target:
-        moved = await wanted.target.offsets(admin, to_target, group, warn)
+        moved = await request.target.offsets(admin, to_target, group, warn)
         say(f"Following input topics offsets will be reset to (for consumer group {group})")
         for tp, offset in sorted(moved.items()):
             say(f"Topic: {tp.topic} Partition: {tp.partition} Offset: {offset}")
@@ -110,7 +115,7 @@ async def _move_inputs(admin: Admin, wanted: Reset, partitions: dict[str, int], 
         for topic in sorted({tp.topic for tp in to_end}):
             say(f"Topic: {topic}")
         planned |= await Target(to_latest=True).offsets(admin, to_end, group, warn)
-    if planned and not wanted.dry_run:
+    if planned and not request.dry_run:
         await admin.alter_group_offsets(group, planned)
     say("Done.")
     return not missing
@@ -129,11 +134,11 @@ def _partitions(topics: Iterable[str], partitions: dict[str, int]) -> list[Topic
     return [TopicPartition(topic, number) for topic in sorted(topics) for number in range(partitions[topic])]
 
 
-async def _delete(admin: Admin, wanted: Reset, topics: Sequence[str], say: Say, warn: Say) -> bool:
-    how = "specified" if wanted.internal else "inferred"
+async def _delete(admin: Admin, request: Reset, topics: Sequence[str], say: Say, warn: Say) -> bool:
+    how = "specified" if request.internal else "inferred"
     say(f"Deleting {how} internal topics {_listed(topics)}")
     well = True
-    for topic in () if wanted.dry_run else topics:
+    for topic in () if request.dry_run else topics:
         try:
             await admin.delete_topics([topic], missing_ok=True)
         except KafkaError as error:

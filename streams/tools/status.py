@@ -1,4 +1,4 @@
-"""How an application stands: its lag behind its inputs, and what its state folders hold."""
+"""The status of an application: its lag behind its inputs, and the content of its state folders."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TASK = re.compile(r"\d+_\d+")
 
 
 async def lag_rows(client: Client, application_id: str) -> list[Row]:
-    """A row for each input partition that the application has committed, repartition topics too."""
+    """Return a row for each input partition with a committed offset, repartition topics included."""
     admin = Admin(client)
     committed = await admin.list_group_offsets(application_id)
-    # The offsets of changelogs stand there for group tools: nobody reads them as inputs.
+    # Changelogs have committed offsets only for group tools: they are not read as inputs.
     changelogs = re.compile(rf"{re.escape(application_id)}-.*-changelog")
     inputs = sorted(tp for tp in committed if not changelogs.fullmatch(tp.topic))
     ends = await admin.list_offsets(dict.fromkeys(inputs, "latest"))
@@ -37,7 +37,7 @@ async def lag_rows(client: Client, application_id: str) -> list[Row]:
 
 
 def state_rows(config: StreamsConfig) -> Iterator[Row]:
-    """A row for each store on disk, of all workers; ``problem`` where RocksDB does not open it."""
+    """Yield a row for each store on disk, of all workers; with a ``problem`` if RocksDB does not open it."""
     root = Path(config.state_dir)
     for base in (root, *sorted(root.glob("worker-*"), key=_number)):
         for task in sorted((base / config.application_id).glob("*_*"), key=_number):
@@ -48,15 +48,15 @@ def state_rows(config: StreamsConfig) -> Iterator[Row]:
 
 def _store(path: Path) -> Row:
     try:
-        found = look_at(path)
+        stored = look_at(path)
     except StateError as error:
         return {"store": path.name, "problem": str(error)}
     return {
         "store": path.name,
-        "bytes": found.bytes,
-        "keys": found.keys,
-        "checkpoint": found.checkpoint,
-        "as_of": found.as_of,
+        "bytes": stored.bytes,
+        "keys": stored.keys,
+        "checkpoint": stored.checkpoint,
+        "as_of": stored.as_of,
     }
 
 

@@ -1,4 +1,4 @@
-"""Where a reset moves inputs to: the options of Kafka's tool, and the offsets they stand for."""
+"""The target offsets of a reset: the options of Kafka's tool, and the offsets that they select."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DURATION = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """At most one of them is given; the earliest offset if none is."""
+    """The target of a reset: at most one field is set; the earliest offset if none is."""
 
     to_earliest: bool = False
     to_latest: bool = False
@@ -44,14 +44,14 @@ class Target:
     async def offsets(
         self, admin: Admin, tps: Collection[TopicPartition], group: str, warn: Callable[[str], None]
     ) -> dict[TopicPartition, int]:
-        """The new offset of each partition, within its log."""
+        """Return the new offset of each partition, within the bounds of its log; ``warn`` of adjustments."""
         earliest = await admin.list_offsets(dict.fromkeys(tps, "earliest"))
         latest = await admin.list_offsets(dict.fromkeys(tps, "latest"))
-        wanted = await self._wanted(admin, tps, group)
-        found: dict[TopicPartition, int] = {}
+        unbounded = await self._unbounded(admin, tps, group)
+        offsets: dict[TopicPartition, int] = {}
         for tp in tps:
             first, end = earliest[tp].offset, latest[tp].offset
-            offset = end if self.to_latest else first if wanted is None else wanted.get(tp)
+            offset = end if self.to_latest else first if unbounded is None else unbounded.get(tp)
             if offset is None:
                 warn(
                     f"Partition {tp.partition} from topic {tp.topic} is empty, without a committed record. "
@@ -62,21 +62,24 @@ class Target:
                 warn(f"New offset ({offset}) is lower than earliest offset. Value will be set to {first}")
             elif offset > end:
                 warn(f"New offset ({offset}) is higher than latest offset. Value will be set to {end}")
-            found[tp] = min(max(offset, first), end)
-        return found
+            offsets[tp] = min(max(offset, first), end)
+        return offsets
 
-    async def _wanted(
+    async def _unbounded(
         self, admin: Admin, tps: Collection[TopicPartition], group: str
     ) -> Mapping[TopicPartition, int] | None:
-        """Before they are brought into the log; None for its beginning. Without those that have none."""
+        """Return the target offsets, which may be outside the logs; None for the logs' beginnings.
+
+        Partitions without an offset for a time are missing.
+        """
         if self.to_offset is not None:
             return dict.fromkeys(tps, self.to_offset)
         if self.from_file is not None:
             return _of_all(read_plan(self.from_file), tps, f"{self.from_file} has no line for")
         if self.shift_by is not None:
             committed = await admin.list_group_offsets(group)
-            known = {tp: committed[tp].offset + self.shift_by for tp in tps if tp in committed}
-            return _of_all(known, tps, "the application has no committed offset to shift of")
+            shifted = {tp: committed[tp].offset + self.shift_by for tp in tps if tp in committed}
+            return _of_all(shifted, tps, "the application has no committed offset to shift of")
         moment = self._timestamp()
         if moment is None:
             return None
@@ -92,15 +95,15 @@ class Target:
 
 
 def _of_all(
-    known: Mapping[TopicPartition, int], tps: Collection[TopicPartition], missing: str
+    offsets: Mapping[TopicPartition, int], tps: Collection[TopicPartition], missing: str
 ) -> Mapping[TopicPartition, int]:
-    if without := [str(tp) for tp in tps if tp not in known]:
+    if without := [str(tp) for tp in tps if tp not in offsets]:
         raise StreamsError(f"{missing} {', '.join(without)}")
-    return known
+    return offsets
 
 
 def read_plan(path: Path) -> dict[TopicPartition, int]:
-    """Lines of ``topic,partition,offset``."""
+    """Read a file of lines ``topic,partition,offset``. Raises ConfigError for any other line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -116,7 +119,7 @@ def read_plan(path: Path) -> dict[TopicPartition, int]:
 
 
 def timestamp_ms(text: str) -> int:
-    """The ms since 1970 of an ISO 8601 time, which is UTC if it says nothing else."""
+    """Return the ms since 1970 of an ISO 8601 time, which is UTC unless it has an offset."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -125,9 +128,9 @@ def timestamp_ms(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """The ms of an ISO 8601 duration of days, hours, minutes and seconds."""
-    found = _DURATION.fullmatch(text)
-    parts = {} if found is None else {k: float(v) for k, v in found.groupdict().items() if v is not None}
+    """Return the ms of an ISO 8601 duration of days, hours, minutes and seconds."""
+    match = _DURATION.fullmatch(text)
+    parts = {} if match is None else {k: float(v) for k, v in match.groupdict().items() if v is not None}
     if not parts:
         raise ConfigError("--by-duration", text, "P1DT2H30M, PT15M or PT10S")
     return round(timedelta(**parts).total_seconds() * 1000)

@@ -1,8 +1,8 @@
-"""N processes of one application: forked off, told to end together, and none outlives the command.
+"""N processes of one application: forked by the command and stopped together; none outlives the command.
 
-A worker that fails, or is killed, ends all of them: whoever started the command (systemd, Kubernetes) starts
-it anew. One that ends well, since it has caught up, leaves its tasks to the others. All of them see the
-command's own end, however it comes, by that of a pipe that only it holds open.
+A worker that fails, or is killed, ends all of them, so that systemd or Kubernetes can restart the command. A
+worker that ends because it has caught up leaves its tasks to the others. Workers read a pipe that only the
+command holds open, so they notice the command's end, whatever its cause.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ FAILED = 1
 
 
 def config_of(config: StreamsConfig, worker: int) -> StreamsConfig:
-    """A worker's settings. The first has the state folder of a single instance, the others one in it;
-    ports go up from the first one's."""
+    """Return a worker's settings.
+
+    The first worker has the state folder of a single instance, the others have folders in it. The ports of
+    the others are those of the first plus their numbers.
+    """
     if worker == 0:
         return config
     client_id = f"{config.client_id or config.application_id}-{worker}"
@@ -40,16 +43,16 @@ def config_of(config: StreamsConfig, worker: int) -> StreamsConfig:
 
 
 def _port_on(address: str, worker: int) -> str:
-    """The worker's host:port; a port that is free needs no other."""
+    """Return the worker's host:port; port 0, which means any free port, stays."""
     host, _, port = address.rpartition(":")
     return f"{host}:{int(port) + worker}" if port not in ("", "0") else address
 
 
 def run_workers(count: int, work: Callable[[int, int], int]) -> int:
-    """Run ``work(worker, pipe)`` in ``count`` processes and wait for all; 0, or the first failure's status.
+    """Run ``work(worker, pipe)`` in ``count`` processes and wait for all.
 
-    ``pipe`` ends (`ends_with`) when this process does. SIGTERM and SIGINT go on to the workers. Fork before
-    there are threads or event loops.
+    Returns 0, or the first failure's exit status. ``pipe`` ends (`ends_with`) when this process does. SIGTERM
+    and SIGINT are passed to the workers. Call this before there are threads or event loops.
     """
     read, write = os.pipe()
     pids: dict[int, int] = {}
@@ -83,7 +86,7 @@ def _tell(pids: dict[int, int]) -> None:
 
 
 def _be_worker(worker: int, pipe: int, work: Callable[[int, int], int]) -> None:
-    """Work, and end without a return into what forked."""
+    """Do a worker's work and exit the process, without returning to the forking code."""
     status = FAILED
     try:
         status = work(worker, pipe)
@@ -98,18 +101,18 @@ def _be_worker(worker: int, pipe: int, work: Callable[[int, int], int]) -> None:
 
 
 def raise_open_files_limit() -> None:
-    """Lift the soft limit of open files to the hard one: each store is a database, and holds several open."""
+    """Raise the soft limit of open files to the hard one: each store is a database with several files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def ends_with(pipe: int, stop: asyncio.Event) -> None:
-    """Have ``stop`` set once the process that forked this one is gone."""
+    """Set ``stop`` once the process that forked this one has ended."""
 
-    def gone() -> None:
+    def on_end() -> None:
         loop.remove_reader(pipe)
         stop.set()
 
     loop = asyncio.get_running_loop()
-    loop.add_reader(pipe, gone)
+    loop.add_reader(pipe, on_end)

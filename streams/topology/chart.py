@@ -1,4 +1,4 @@
-"""The boxes and arrows of a sub-topology's picture: its nodes, and the topics and stores they touch."""
+"""The boxes and arrows of a sub-topology's picture: its nodes, with their topics and stores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shape = Literal["topic", "source", "processor", "sink"]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One thing that is drawn. Its name is its own in a chart; `label` and `stores` are what is read."""
+    """A box to draw: its `name` is unique in a chart; `label` and `stores` are its text."""
 
     name: str
     label: str
@@ -25,7 +25,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Boxes, those that data reaches first before others, and arrows by the boxes' names."""
+    """The boxes, in the order in which data reaches them, and the arrows, by the boxes' names."""
 
     title: str
     boxes: tuple[Box, ...]
@@ -33,7 +33,7 @@ class Chart:
 
 
 def chart(subtopology: Subtopology) -> Chart:
-    """The chart of one sub-topology; a topic that is read and written stands there twice."""
+    """Return the chart of a sub-topology; a topic that is read and written has two boxes."""
     boxes: dict[str, Box] = {}
     arrows: dict[tuple[str, str], None] = {}
     for box, arrow in _parts(subtopology):

@@ -1,7 +1,7 @@
-"""The text of ``Topology.describe()``: Kafka's, to the letter, so that its visualisers read it.
+"""The text of ``Topology.describe()``: exactly Kafka's, so that its visualisers can read it.
 
-Kafka sorts by how much is below a node, and sorts parents and children while it is still counting that. What
-it has counted by then depends on the order of Java's collections, which is therefore followed (`java_order`).
+Kafka sorts nodes by the number of nodes below them, and sorts parents and children while it is still
+counting. The counts at that moment depend on the order of Java's collections, which `java_order` reproduces.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from streams.topology.subtopology import Subtopology
 
 
 def describe(subtopologies: Iterable[Subtopology]) -> str:
-    """Describe all sub-topologies."""
+    """Return the description of all sub-topologies."""
     return "Topologies:\n " + "".join(_describe_one(each) for each in subtopologies)
 
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """A node while it is described. ``size``: of the tree below it, itself included."""
+    """A node to be described. ``size``: the number of nodes below it, itself included."""
 
     node: Node
     size: int = 1
@@ -29,14 +29,14 @@ class _Entry:
     children: TreeSet[_Entry] = field(default_factory=lambda: TreeSet(_rank))
 
     def grow(self, by: int) -> None:
-        """This much more is below it, and below all above it."""
+        """Add a number of nodes to the sizes of this node and of all nodes above it."""
         self.size += by
         for parent in self.parents:
             parent.grow(by)
 
 
 def _rank(entry: _Entry) -> tuple[int, str]:
-    """Nodes with more below them come first, then names."""
+    """Return the sort key of a node: the larger size first, then the name."""
     return -entry.size, entry.node.name
 
 
@@ -59,17 +59,17 @@ def _describe_one(subtopology: Subtopology) -> str:
 
 
 def _read_by(source: SourceNode) -> str:
-    """The topics of a source, or its pattern."""
+    """Return the topics of a source, or its pattern, as text."""
     return f"[{_set(source.topics)}]" if source.pattern is None else source.pattern.pattern
 
 
 def target_of(sink: SinkNode) -> str:
-    """Where a sink writes, in Kafka's words."""
+    """Return the target of a sink, in Kafka's words."""
     return f"topic: {sink.topic}" if sink.choose_topic is None else f"extractor class: {chooser_of(sink)}"
 
 
 def chooser_of(sink: SinkNode) -> str:
-    """What chooses a sink's topics: its name, or its text if it is no function."""
+    """Return the name of the function that chooses a sink's topics, or the text of another object."""
     return str(getattr(sink.choose_topic, "__qualname__", sink.choose_topic))
 
 
@@ -78,7 +78,7 @@ def _names(entries: Iterable[_Entry]) -> str:
 
 
 def _linked(nodes: Iterable[Node]) -> list[_Entry]:
-    """The entries, each put among its parents' children by the sizes known at that moment."""
+    """Return the nodes' entries, each sorted among its parents' children by the sizes at that moment."""
     entries = {node.name: _Entry(node) for node in nodes}
     for name in sorted(entries, key=bucket_of(len(entries))):
         entry = entries[name]
@@ -90,5 +90,5 @@ def _linked(nodes: Iterable[Node]) -> list[_Entry]:
 
 
 def _set(names: Collection[str]) -> str:
-    """Names as a HashSet of Java's tells them."""
+    """Return names as text, in the order of Java's HashSet."""
     return ", ".join(sorted(names, key=bucket_of(len(names))))

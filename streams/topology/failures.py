@@ -1,4 +1,4 @@
-"""`Failures`: what becomes of a record over which a task fails: the configured handlers decide."""
+"""`Failures`: the configured handlers' decisions about records that cannot be read, processed or written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Handlers:
 
 
 class Failures:
-    """One task's. A method returns if the record is to be left out, and raises if the task is to fail."""
+    """Decisions about a task's failures: a method returns to drop the record, or raises to end the task."""
 
     def __init__(self, handlers: Handlers, state: TaskState, written: Written) -> None:
         self._state = state
@@ -43,12 +43,12 @@ class Failures:
         self._processing = answering(handlers.processing)
         self._production = answering(handlers.production)
         self.guards = handlers.processing is not log_and_fail
-        """True if nodes are to be guarded: without, the first error ends the task wherever it is caught."""
+        """True if nodes must be guarded; if not, every error ends the task anyway."""
 
     def input(self, node: str, problem: SerializationError, error: Exception, row: tuple[Any, ...]) -> None:
-        """Decide about a record of an input that cannot be deserialized, or a batch that cannot be read.
+        """Decide about an input's record that cannot be deserialized, or a batch that cannot be read.
 
-        ``row``: the record's timestamp, key, value and headers; of a batch its largest timestamp at most.
+        ``row``: the record's timestamp, key, value and headers; of a batch, at most its largest timestamp.
         """
         timestamp, key, value, headers = row
         context = ErrorContext(
@@ -67,11 +67,11 @@ class Failures:
         self._decide(self._deserialization, context, problem, error)
 
     def output(self, node: str, problem: SerializationError, error: Exception, record: object) -> None:
-        """A record that a sink cannot serialize."""
+        """Decide about a record that a sink cannot serialize."""
         self._decide(self._production, self._context(node, problem, record), problem, error)
 
     def processing(self, node: str, error: Exception, record: object) -> None:
-        """A record over which a node's function raised; None in a schedule."""
+        """Decide about a record over which a node's function raised; ``record`` is None in a schedule."""
         state = self._state
         problem = ProcessingError(
             state.task_id,
@@ -86,7 +86,7 @@ class Failures:
 
     def _context(self, node: str, error: Exception, record: object) -> ErrorContext:
         state = self._state
-        told: dict[str, Any] = {
+        common: dict[str, Any] = {
             "error": error,
             "node": node,
             "task_id": state.task_id,
@@ -95,7 +95,7 @@ class Failures:
         }
         row = None if state.during else state.raw_record(state.offset)
         if row is None:
-            return ErrorContext(**told)
+            return ErrorContext(**common)
         timestamp, key, value, headers = row
         return ErrorContext(
             topic=state.topic,
@@ -105,14 +105,14 @@ class Failures:
             headers=headers,
             key=key,
             value=value,
-            **told,
+            **common,
         )
 
     def _decide(
         self, handler: Answering, context: ErrorContext, problem: StreamsError, error: Exception
     ) -> None:
         if isinstance(error, RegistryUnavailable):
-            raise problem from error  # The record may be as it should.
+            raise problem from error  # The record itself may be valid.
         response = handler(context)
         if response.answer == "fail":
             raise problem from error
@@ -122,12 +122,12 @@ class Failures:
         log.warning("left out: %s", problem)
 
     def guarded(self, process: Process, node: str, metrics: NodeMetrics) -> Process:
-        """The same function, whose errors the processing handler decides about: those above it go on."""
+        """Return a node's function wrapped so that the processing handler decides about its errors."""
 
         def call(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             try:
                 process(key, value, timestamp, headers)
-            except StreamsError:  # decided below already
+            except StreamsError:  # decided in a child already
                 raise
             except Exception as error:
                 self.processing(node, error, Record(key, value, timestamp, headers))

@@ -1,4 +1,4 @@
-"""Stores and internal topics named by numbers, which are others when the topology changes (KIP-1111)."""
+"""Stores and internal topics with generated names, which change with the topology (KIP-1111)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SETTING = "ensure.explicit.internal.resource.naming"
 
 @dataclass(frozen=True, slots=True)
 class GeneratedNames:
-    """What has such a name, in the topology's order."""
+    """The names with generated numbers, in the topology's order."""
 
     changelogs: tuple[str, ...]
     stores: tuple[str, ...]
@@ -23,28 +23,28 @@ class GeneratedNames:
     def of(
         cls, stores: Iterable[StoreSpec], topics: Iterable[str], numbered: Collection[str]
     ) -> GeneratedNames:
-        """``numbered``: the names that a number was taken for; what has one in its name has it from there."""
+        """Select the generated names: those that contain a name of ``numbered`` nodes and stores."""
 
         def is_numbered(name: str) -> bool:
             return any(each in name for each in numbered)
 
-        found = [spec for spec in stores if is_numbered(spec.name)]
+        generated = [spec for spec in stores if is_numbered(spec.name)]
         return cls(
-            tuple(spec.changelog for spec in found if spec.logged),
-            tuple(spec.name for spec in found),
+            tuple(spec.changelog for spec in generated if spec.logged),
+            tuple(spec.name for spec in generated),
             tuple(topic for topic in topics if is_numbered(topic)),
         )
 
     def refuse(self) -> None:
-        """TopologyError if there is one."""
+        """Raise TopologyError if there are any generated names."""
         kinds = {
             "changelog topics": self.changelogs,
             "state stores": self.stores,
             "repartition topics": self.repartition_topics,
         }
-        told = [f"{kind} {', '.join(names)}" for kind, names in kinds.items() if names]
-        if told:
+        listed = [f"{kind} {', '.join(names)}" for kind, names in kinds.items() if names]
+        if listed:
             raise TopologyError(
-                f"{SETTING} is on, and these have names that change with the topology: {'; '.join(told)}. "
+                f"{SETTING} is on, and these have names that change with the topology: {'; '.join(listed)}. "
                 "Name the stores by store= and the topics by name=, at the operators whose numbers they have"
             )

@@ -1,4 +1,4 @@
-"""Orders of Java's collections, where they show in the text of ``Topology.describe()``."""
+"""Orders of Java's collections, on which the text of ``Topology.describe()`` depends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ T = TypeVar("T")
 
 
 def bucket_of(count: int) -> Callable[[str], int]:
-    """Where a string goes in a HashMap of so many; within a bucket the order of insertion stays."""
+    """Return a function that returns a string's bucket in a HashMap of ``count`` entries.
+
+    Entries of a bucket are in the order of insertion.
+    """
     buckets = 16
     while count > buckets * 3 // 4:
         buckets *= 2
@@ -34,8 +37,9 @@ class _Branch(Generic[T]):
 
 
 class TreeSet(Generic[T]):
-    """A red-black tree whose items may change their rank once they are in it: which of them a new one is
-    compared with, and so its place, depends on the tree's shape.
+    """A red-black tree whose items may change their rank after insertion.
+
+    The items with which a new one is compared, and so its place, depend on the tree's shape.
     """
 
     def __init__(self, rank: Callable[[T], Any]) -> None:
@@ -43,7 +47,7 @@ class TreeSet(Generic[T]):
         self._root: _Branch[T] | None = None
 
     def add(self, item: T) -> None:
-        """Put an item in, unless one of the same rank is met on the way to its place."""
+        """Insert an item, unless one of the same rank is on the path to its place."""
         rank, at, parent, before = self._rank(item), self._root, None, False
         while at is not None:
             other = self._rank(at.item)
@@ -70,7 +74,7 @@ class TreeSet(Generic[T]):
             yield from self._walk(branch.right)
 
     def _balance(self, branch: _Branch[T]) -> None:
-        """No red branch has a red parent: recolour upwards, and rotate where the uncle is black."""
+        """Ensure that no red branch has a red parent: recolour upwards, and rotate if the uncle is black."""
         while (parent := branch.parent) is not None and parent.red:
             above = parent.parent
             assert above is not None, "the root is black"
@@ -89,7 +93,7 @@ class TreeSet(Generic[T]):
         self._root.red = False
 
     def _rotate(self, branch: _Branch[T]) -> None:
-        """Let a branch take its parent's place, and the parent go below it."""
+        """Move a branch to its parent's place, and the parent below it."""
         parent = branch.parent
         assert parent is not None
         above = parent.parent
@@ -111,7 +115,7 @@ class TreeSet(Generic[T]):
 
 
 class PriorityQueue(Generic[T]):
-    """A heap, least rank first. Which of equals comes first is what Java's makes of it."""
+    """A heap, least rank first. Items of equal rank are in the same order as in Java's PriorityQueue."""
 
     def __init__(self, rank: Callable[[T], Any]) -> None:
         self._rank = rank
@@ -121,7 +125,7 @@ class PriorityQueue(Generic[T]):
         return len(self._heap)
 
     def offer(self, item: T) -> None:
-        """Put an item in: it rises as long as it is less than what is above it."""
+        """Add an item: it rises as long as it is less than the item above it."""
         heap, rank = self._heap, self._rank(item)
         at = len(heap)
         heap.append(item)
@@ -130,7 +134,7 @@ class PriorityQueue(Generic[T]):
         heap[at] = item
 
     def poll(self) -> T:
-        """Take the first out: the last takes its place, and sinks as long as one below it is less."""
+        """Remove and return the first item; the last takes its place and sinks below lesser ones."""
         heap = self._heap
         first, item = heap[0], heap.pop()
         if not heap:

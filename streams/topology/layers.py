@@ -1,7 +1,7 @@
-"""Where a chart's boxes stand: in layers, each below all that leads to it (Sugiyama's method, simplified).
+"""The layers of a chart's boxes: each box is below all boxes that lead to it (Sugiyama's method, simplified).
 
-An arrow over several layers passes each in between at a point of its own, so that it crosses no box. Within
-a layer the order follows the neighbours' places, downward and upward in turns, which untangles most arrows.
+An arrow over several layers has a point of its own in each layer in between, so that it crosses no box. Each
+layer is sorted by the places of its neighbours, downward and upward in turns, which untangles most arrows.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ ROUNDS = 8
 Place = tuple[int, int]
 """A layer and the order within it."""
 Route = tuple[str, ...]
-"""What an arrow passes, from its box to its box; points in between are of names like ``a>b@2``."""
+"""The names of an arrow's boxes and of the points in between, which are like ``a>b@2``."""
 
 
 def layers_of(chart: Chart) -> tuple[list[list[str]], list[Route]]:
-    """Boxes and points by layer, in their order; and each arrow's route."""
+    """Return the names of boxes and points by layer, in their order, and each arrow's route."""
     depth = _depths(chart)
     layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=0) + 1)]
     for box in chart.boxes:
@@ -35,7 +35,7 @@ def layers_of(chart: Chart) -> tuple[list[list[str]], list[Route]]:
 
 
 def _depths(chart: Chart) -> dict[str, int]:
-    """The longest way to each box. Those above a box come before it."""
+    """Return the length of the longest path to each box. The chart's boxes must be in topological order."""
     above: dict[str, list[str]] = {box.name: [] for box in chart.boxes}
     for upper, lower in chart.arrows:
         above[lower].append(upper)
@@ -60,7 +60,7 @@ def _untangle(layers: Sequence[list[str]], routes: Sequence[Route]) -> None:
 
 
 def _sort(layer: list[str], neighbours: Mapping[str, list[str]], place: Mapping[str, int]) -> None:
-    """Order a layer by the mean place of its neighbours; what has none keeps its place."""
+    """Sort a layer by the mean place of each name's neighbours; a name without any keeps its place."""
 
     def mean(name: str) -> float:
         near = neighbours.get(name)

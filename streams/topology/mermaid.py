@@ -11,7 +11,7 @@ _EDGES = {"topic": ("([", "])"), "source": ("[/", "/]"), "processor": ("[", "]")
 
 
 def mermaid(subtopologies: Iterable[Subtopology]) -> str:
-    """The text of the flowchart, a subgraph for each sub-topology; stores hang on those who use them."""
+    """Return the text of the flowchart: a subgraph per sub-topology, and stores linked to their users."""
     return "".join(f"{line}\n" for line in ["flowchart TD", *_lines(subtopologies)])
 
 

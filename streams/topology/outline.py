@@ -1,4 +1,4 @@
-"""A topology as plain data, for programs: what `Topology.describe` says, with what else is known, as JSON.
+"""A topology as plain data for programs: the content of `Topology.describe` and more, fit for JSON.
 
 {"sub_topologies": [{"id": 0, "nodes": [{"name": ..., "type": "source", "topics": [...], "successors": [...],
  "predecessors": [...]}, {"type": "processor", "stores": [...], ...}, {"type": "sink", "topic": ..., ...}]}],
@@ -20,7 +20,7 @@ Outline = dict[str, Any]
 
 
 def outline(subtopologies: Iterable[Subtopology], stores: Mapping[str, StoreSpec]) -> Outline:
-    """The sub-topologies, their stores and repartition topics; fit for JSON."""
+    """Return the sub-topologies, their stores and repartition topics as plain data."""
     parts = list(subtopologies)
     return {
         "sub_topologies": [{"id": each.id, "nodes": [_node(node) for node in each.nodes]} for each in parts],
@@ -36,22 +36,22 @@ def outline(subtopologies: Iterable[Subtopology], stores: Mapping[str, StoreSpec
 
 
 def _node(node: Node) -> Outline:
-    told: Outline = {"name": node.name}
+    outlined: Outline = {"name": node.name}
     if isinstance(node, SourceNode):
-        told |= {"type": "source", "topics": list(node.topics)}
+        outlined |= {"type": "source", "topics": list(node.topics)}
         if node.pattern is not None:
-            told["pattern"] = node.pattern.pattern
+            outlined["pattern"] = node.pattern.pattern
     elif isinstance(node, SinkNode):
-        told |= {"type": "sink", "topic": node.topic}
+        outlined |= {"type": "sink", "topic": node.topic}
         if node.choose_topic is not None:
-            told["topic_chosen_by"] = chooser_of(node)
+            outlined["topic_chosen_by"] = chooser_of(node)
     elif isinstance(node, ProcessorNode):
-        told |= {"type": "processor", "stores": list(node.stores)}
+        outlined |= {"type": "processor", "stores": list(node.stores)}
     links = {
         "successors": list(dict.fromkeys(node.children)),
         "predecessors": list(dict.fromkeys(node.parents)),
     }
-    return told | links
+    return outlined | links
 
 
 def _store(spec: StoreSpec) -> Outline:

@@ -1,8 +1,8 @@
-"""How many partitions every topic has, and with that how many tasks there are. No I/O: counts come in.
+"""The partition count of every topic, which decides the number of tasks. No I/O.
 
-External topics that are joined must agree. A repartition topic has as many partitions as the program says, or
-else the number of the topics it is joined with, if one is external; otherwise the largest of its own group
-and of the topics its records come from.
+The caller passes the counts of external topics; those that are joined must have the same count. A repartition
+topic has the count that the program sets. If there is none, it has that of an external topic it is joined
+with. Otherwise it has the largest count of its own group and of the topics its records are from.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from streams.topology.topology import Topology
 
 
 def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[str, int]:
-    """Partitions of every source topic, repartition topics too, by the topology's names.
+    """Return the partition counts of all source topics, repartition topics too, by the topology's names.
 
-    A topic that a pattern has matched and that is gone has 0. Raises TopologyError for another source topic
-    that is not in ``external``, and for joined topics that differ.
+    A deleted topic that a pattern had matched has 0 partitions. Raises TopologyError for any other source
+    topic that is not in ``external``, and for joined topics with different counts.
     """
     sources = _Sources(topology)
-    counts = _given(sources, external)
+    counts = _independent_counts(sources, external)
     groups = [
         [topic for source in sorted(group) for topic in _source(topology, source).topics]
         for group in topology.copartitions
@@ -31,14 +31,14 @@ def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[st
         _check(group, counts)
     pending = sources.internal - counts.keys()
     while pending:
-        found = {topic: n for topic in sorted(pending) if (n := _count(sources, topic, groups, counts))}
-        if not found:
+        new = {topic: n for topic in sorted(pending) if (n := _count(sources, topic, groups, counts))}
+        if not new:
             raise TopologyError(
                 f"it is not known how many partitions the repartition topics {sorted(pending)} need: "
                 f"{_why_not_known(topology)}"
             )
-        counts.update(found)
-        pending -= found.keys()
+        counts.update(new)
+        pending -= new.keys()
     for group in groups:
         most = _most(sources, group, counts)
         free = [each for each in group if each in sources.internal]
@@ -48,7 +48,7 @@ def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[st
 
 
 class _Sources:
-    """A topology's source topics, looked up once: a large topology is counted for each of its many tasks."""
+    """A topology's source topics, collected once: a large topology is counted for each of its many tasks."""
 
     def __init__(self, topology: Topology) -> None:
         nodes = [node for node in topology.nodes.values() if isinstance(node, SourceNode)]
@@ -63,8 +63,8 @@ class _Sources:
                 self.above[written] += topics
 
 
-def _given(sources: _Sources, external: Mapping[str, int]) -> dict[str, int]:
-    """The counts that follow from no others: of external topics, and of those the program says."""
+def _independent_counts(sources: _Sources, external: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts that depend on no others: of external topics, and those set by the program."""
     counts: dict[str, int] = {}
     for topic in sources.external:
         if topic not in external and sources.by_topic[topic].pattern is not None:
@@ -76,24 +76,24 @@ def _given(sources: _Sources, external: Mapping[str, int]) -> dict[str, int]:
             )
         counts[topic] = external[topic]
     for topic in sorted(sources.internal):
-        if (said := sources.by_topic[topic].partitions) is not None:
-            counts[topic] = said
+        if (partitions := sources.by_topic[topic].partitions) is not None:
+            counts[topic] = partitions
     return counts
 
 
 def _count(sources: _Sources, topic: str, groups: list[list[str]], counts: Mapping[str, int]) -> int | None:
-    """The number of one repartition topic, None while a count it depends on is unknown."""
+    """Return the count of a repartition topic, None or 0 while a count it depends on is unknown."""
     for group in groups:
         if topic not in group:
             continue
-        given = [
+        fixed = [
             counts[each]
             for each in group
             if counts.get(each)
             and (each not in sources.internal or sources.by_topic[each].partitions is not None)
         ]
-        if given:
-            return given[0]
+        if fixed:
+            return fixed[0]
     above = sources.above.get(topic, [])
     return max((counts[each] for each in above), default=0) if counts.keys() >= set(above) else None
 
@@ -102,24 +102,24 @@ def _why_not_known(topology: Topology) -> str:
     unmatched = [each for each in topology.nodes.values() if isinstance(each, SourceNode) and each.pattern]
     unmatched = [each for each in unmatched if not each.topics]
     if unmatched:
-        told = ", ".join(repr(each.pattern.pattern) for each in unmatched if each.pattern)
-        return f"no topic matches the pattern {told}, so make one before the application starts"
+        patterns = ", ".join(repr(each.pattern.pattern) for each in unmatched if each.pattern)
+        return f"no topic matches the pattern {patterns}, so make one before the application starts"
     return "they only feed each other"
 
 
 def _most(sources: _Sources, group: list[str], counts: Mapping[str, int]) -> int:
-    """Partitions of the repartition topics of a group: as many as the program says of one of them."""
-    said = [counts[topic] for topic in group if sources.by_topic[topic].partitions is not None]
-    return said[0] if said else max(counts[topic] for topic in group)
+    """Return the count of a group's repartition topics: that which the program sets, else the largest."""
+    fixed = [counts[topic] for topic in group if sources.by_topic[topic].partitions is not None]
+    return fixed[0] if fixed else max(counts[topic] for topic in group)
 
 
 def _check(group: list[str], counts: Mapping[str, int]) -> None:
-    known = [topic for topic in group if counts.get(topic)]
-    for topic in known[1:]:
-        if counts[topic] != counts[known[0]]:
+    counted = [topic for topic in group if counts.get(topic)]
+    for topic in counted[1:]:
+        if counts[topic] != counts[counted[0]]:
             raise TopologyError(
                 f"topics that are joined need the same number of partitions: "
-                f"{known[0]!r} has {counts[known[0]]}, {topic!r} has {counts[topic]}; "
+                f"{counted[0]!r} has {counts[counted[0]]}, {topic!r} has {counts[topic]}; "
                 "repartition() one of the streams, or make its topic anew"
             )
 

@@ -1,7 +1,7 @@
-"""Sources that read topics by a pattern: which topics these are. No I/O: names of topics come in.
+"""The topics of sources that read by a pattern. No I/O: the existing topics are arguments.
 
-An application that runs a topology with patterns has a copy of its own (`own_topology`). Its sources are
-given the topics that exist, again at each assignment. The group's leader decides these for all instances
+An application that runs a topology with patterns has a copy of its own (`own_topology`). At each assignment
+its sources are set to the matching topics, which the group's leader decides for all instances
 (`streams.runtime.assignment.protocol`).
 """
 
@@ -18,32 +18,32 @@ Matched = Mapping[str, Sequence[str]]
 
 
 def pattern_sources(topology: Topology) -> list[SourceNode]:
-    """The sources that read by a pattern."""
+    """Return the sources that read by a pattern."""
     return [
         node for node in topology.nodes.values() if isinstance(node, SourceNode) and node.pattern is not None
     ]
 
 
 def own_topology(topology: Topology) -> Topology:
-    """The topology itself, or a copy to be told of topics where it has patterns."""
+    """Return the topology itself, or if it has patterns a copy, whose sources' topics may be set."""
     return topology.copy() if pattern_sources(topology) else topology
 
 
 def match_topics(topology: Topology, names: Iterable[str]) -> Matched:
-    """Find the topics that each pattern matches whole.
+    """Return the topics whose full names match each source's pattern.
 
-    Raises TopologyError for a topic that two patterns match: as in Kafka one source reads it.
+    Raises TopologyError for a topic that two patterns match: as in Kafka, one source reads a topic.
     """
     sources = pattern_sources(topology)
     matched: dict[str, list[str]] = {source.name: [] for source in sources}
     for topic in sorted(names):
         fitting = [each for each in sources if each.pattern is not None and each.pattern.fullmatch(topic)]
         if len(fitting) > 1:
-            told = " and ".join(
+            patterns = " and ".join(
                 f"{each.pattern.pattern!r} of {each.name}" for each in fitting if each.pattern
             )
             raise TopologyError(
-                f"topic {topic!r} matches {told}: one source reads a topic, so let one pattern match it"
+                f"topic {topic!r} matches {patterns}: one source reads a topic, so let one pattern match it"
             )
         for source in fitting:
             matched[source.name].append(topic)

@@ -1,4 +1,4 @@
-"""A sub-topology made runnable for one task: its operators wired up, from the sinks to the sources."""
+"""The runnable form of a sub-topology for one task: its operators, built from the sinks to the sources."""
 
 from __future__ import annotations
 
@@ -20,42 +20,41 @@ from streams.topology.subtopology import Subtopology
 
 @dataclass(slots=True)
 class Program:
-    """One task's wired operators.
-
-    `heads`: what takes a source node's records, by node name. `written`: rows since they were last taken.
-    """
+    """The operators of a task, ready to process records."""
 
     heads: dict[str, Process]
+    """The functions that process source nodes' records, by node name."""
     written: Written
+    """The rows of the sinks since they were last taken."""
     metrics: dict[str, NodeMetrics]
     stores: dict[str, CachedStore]
     state: TaskState
     failures: Failures
 
     def drain(self) -> None:
-        """Bring every store's changes to its `pending`.
+        """Serialize every store's changes into its `pending`.
 
-        Forwarding one store's changes may change others, so this repeats until no store has any, and no
-        node keeps a record that may change some.
+        Forwarding a store's changes may change other stores. So this repeats until no store has changes, and
+        no node keeps a record that may change one.
         """
-        self._let_go()
+        self._drain_nodes()
         while changed := [store for store in self.stores.values() if store.needs_drain]:
             for store in changed:
                 store.drain()
-            self._let_go()
+            self._drain_nodes()
 
-    def _let_go(self) -> None:
-        while any(each.held for each in self.state.holding):
+    def _drain_nodes(self) -> None:
+        while any(each.record_count for each in self.state.holding):
             for each in self.state.holding:
                 each.drain()
 
     def node_that_raised(self, error: BaseException) -> str:
-        """The innermost node on the way to where the error was raised; "" if it was none."""
+        """Return the innermost node in the traceback of an error, "" if there is none."""
         functions = [frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)]
         return next((name for name in reversed(functions) if name in self.metrics), "")
 
     def close(self) -> None:
-        """Tell the processors; nothing may be processed afterwards."""
+        """Close the processors; nothing may be processed afterwards."""
         for closer in self.state.closers:
             closer()
 
@@ -68,7 +67,7 @@ def wire(
     handlers: Handlers,
     written: type[Written] = Written,
 ) -> Program:
-    """Build the closures of a task. Nodes come in the order they were made, so children follow parents."""
+    """Build the closures of a task, from the last node to the first, so that children are built first."""
     rows = written(sink.topic for sink in subtopology.sinks if sink.topic is not None)
     failures = Failures(handlers, state, rows)
     state.fail = failures.processing
@@ -95,7 +94,7 @@ def wire(
 
 
 def _start(state: TaskState, stores: Mapping[str, CachedStore]) -> None:
-    """Let the processors of the user's begin, parents first."""
+    """Initialize the stores' clocks and the user's processors, parents first."""
     for store in stores.values():
         if isinstance(store, KeyValueStore):
             store.now = lambda: state.timestamp
@@ -108,12 +107,12 @@ def _start(state: TaskState, stores: Mapping[str, CachedStore]) -> None:
 
 
 def _named(process: Process, node: str) -> Process:
-    """Let tracebacks call the function by its node's name; records pay nothing for it."""
+    """Give the function its node's name in tracebacks, which costs nothing per record."""
     if isinstance(process, FunctionType):
         process.__code__ = process.__code__.replace(co_name=node, co_qualname=node)
     return process
 
 
 def source_nodes(subtopology: Subtopology) -> dict[str, SourceNode]:
-    """Source nodes by the topics they read."""
+    """Return the source nodes by the topics they read."""
     return {topic: source for source in subtopology.sources for topic in source.topics}

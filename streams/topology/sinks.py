@@ -1,6 +1,6 @@
-"""Sinks as functions: a record is serialized at once, since the program may go on changing its value.
+"""Sinks as functions. A record is serialized at once, since the program may change its value later.
 
-That is written out in both of them: a function for it would be called for each record of every application.
+Both kinds of sinks repeat the serialization: a common function would cost a call for each record.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streams.topology.sink_output import Row, Written
 def sink(
     node: SinkNode, written: Written, metrics: NodeMetrics, state: TaskState, failures: Failures
 ) -> Process:
-    """What takes a sink's records."""
+    """Return the function that serializes a sink's records and adds them to ``written``."""
     if node.topic is None or node.partitioner is not None:
         return _choosing_sink(node, written, metrics, state, failures)
     topic, append = node.topic, written.rows_of(node.topic).append
@@ -49,7 +49,7 @@ def sink(
 def _choosing_sink(
     node: SinkNode, written: Written, metrics: NodeMetrics, state: TaskState, failures: Failures
 ) -> Process:
-    """A sink that chooses topic, partition or both for each record."""
+    """Return the function of a sink that chooses topic, partition or both for each record."""
     serdes: dict[str, tuple[Serde[Any], Serde[Any]]] = {}
     place = _placing(node, written, metrics)
 
@@ -110,7 +110,10 @@ def _placing(
 def _checked(
     node: SinkNode, answer: int | Collection[int] | None, topic: str, partitions: int
 ) -> list[int] | None:
-    """The partitions a partitioner wants, without repetition; None leaves it to the key."""
+    """Return the partitions that a partitioner has chosen, without duplicates; None leaves it to the key.
+
+    Raises StreamsError for a partition that the topic does not have.
+    """
     if answer is None:
         return None
     chosen = [answer] if isinstance(answer, int) else list(dict.fromkeys(answer))
@@ -137,7 +140,7 @@ def _left_out(
     metrics: NodeMetrics,
     failures: Failures,
 ) -> None:
-    """Raises, or counts the record as dropped, as the production handler says."""
+    """Have the production handler decide: raise an error, or count the record as dropped."""
     problem = SerializationError(
         f"{node.name} cannot serialize {record.key!r}, {record.value!r}: {error}", topic
     )

@@ -10,7 +10,7 @@ from streams.graph import Node, ProcessorNode, SinkNode, SourceNode
 
 @dataclass(frozen=True, slots=True)
 class Subtopology:
-    """One connected part; its tasks are one per partition. Nodes are in the order they are built."""
+    """A connected part of a graph, with one task per partition. Nodes are in build order."""
 
     id: int
     nodes: tuple[Node, ...]
@@ -22,7 +22,7 @@ class Subtopology:
 
     @property
     def is_global(self) -> bool:
-        """True if it is of a global table: no tasks run it."""
+        """True if the part belongs to a global table, so that no tasks run it."""
         return any(source.is_global for source in self.sources)
 
     @property
@@ -32,18 +32,18 @@ class Subtopology:
 
     @property
     def topics(self) -> list[str]:
-        """Source topics, as the topology names them."""
+        """The source topics, by the topology's names."""
         return [topic for source in self.sources for topic in source.topics]
 
     @property
     def stores(self) -> list[str]:
-        """Store names, by the nodes' order."""
+        """The names of the stores, in the nodes' order."""
         names = [name for node in self.nodes if isinstance(node, ProcessorNode) for name in node.stores]
         return list(dict.fromkeys(names))
 
 
 def subtopologies_of(nodes: Mapping[str, Node]) -> tuple[Subtopology, ...]:
-    """Number the parts as Kafka does: by their sources, in the order in which they are built."""
+    """Return the parts, numbered as Kafka does: by their sources, in build order."""
     root = _roots(nodes)
     sources = [name for name, node in nodes.items() if isinstance(node, SourceNode)]
     order = list(dict.fromkeys(root[name] for name in sources))
@@ -54,7 +54,7 @@ def subtopologies_of(nodes: Mapping[str, Node]) -> tuple[Subtopology, ...]:
 
 
 def _roots(nodes: Mapping[str, Node]) -> dict[str, str]:
-    """Union-find: each node's representative."""
+    """Return each node's representative by union-find: nodes of one part have the same."""
     parent = {name: name for name in nodes}
 
     def find(name: str) -> str:

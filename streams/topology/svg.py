@@ -1,4 +1,4 @@
-"""A topology as an SVG picture, drawn by hand: a frame for each sub-topology, data flowing downward."""
+"""A topology as an SVG picture without a drawing library: a frame per sub-topology, data flowing downward."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """Where a box, or a point of an arrow, stands: its middle, and its size."""
+    """The place of a box, or of a point of an arrow: its center, and its size."""
 
     x: float
     y: float
@@ -42,7 +42,7 @@ class _Spot:
 
 
 def svg(subtopologies: Iterable[Subtopology]) -> str:
-    """The picture as text."""
+    """Return the picture as SVG text."""
     drawn: list[str] = []
     width, y = 0.0, MARGIN
     for subtopology in subtopologies:
@@ -58,7 +58,7 @@ def svg(subtopologies: Iterable[Subtopology]) -> str:
 
 
 def _draw(chart: Chart) -> tuple[str, float, float]:
-    """One framed sub-topology, and its width and height."""
+    """Return the SVG text of a framed sub-topology, and its width and height."""
     boxes = {box.name: box for box in chart.boxes}
     layers, routes = layers_of(chart)
     spots, width, height = _spots(layers, boxes, least=CHARACTER * len(chart.title))
@@ -74,7 +74,10 @@ def _draw(chart: Chart) -> tuple[str, float, float]:
 def _spots(
     layers: list[list[str]], boxes: Mapping[str, Box], *, least: float
 ) -> tuple[dict[str, _Spot], float, float]:
-    """Each layer in a row, in the middle of the widest; with the width and height of all."""
+    """Return the places of boxes and points, and the width and height of all.
+
+    Each layer is a row, centered on the widest one.
+    """
     sizes = {name: _size(boxes.get(name)) for layer in layers for name in layer}
     widths = [sum(sizes[name][0] for name in layer) + GAP_X * (len(layer) - 1) for layer in layers]
     full = max([least, *widths]) + 2 * PADDING
@@ -115,7 +118,7 @@ def _box(box: Box, spot: _Spot) -> str:
 
 
 def _arrow(route: Route, spots: Mapping[str, _Spot]) -> str:
-    """From the foot of a box to the head of another, by curves that leave and arrive upright."""
+    """Return an arrow from the bottom of a box to the top of another, as curves that are vertical there."""
     first, last = spots[route[0]], spots[route[-1]]
     points = [(first.x, first.y + first.height / 2)]
     points += [(spots[name].x, spots[name].y) for name in route[1:-1]]

@@ -1,6 +1,6 @@
-"""`Topology`: nodes, stores and sub-topologies; what `StreamsBuilder.build` returns and every runner takes.
+"""`Topology`: nodes, stores and sub-topologies; `StreamsBuilder.build` returns one, and runners take it.
 
-It can also be put together node by node, as with Kafka's class of that name.
+It can also be built node by node, as with Kafka's class of that name.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class _Parts:
 
 
 class Topology:
-    """Nodes, stores and sub-topologies. What runs it, looks at it first: nothing may be added afterwards.
+    """Nodes, stores and sub-topologies. Once it is described or run, nothing can be added any more.
 
-    ``key_serde`` and ``value_serde`` are those of sources and sinks that are added without.
+    ``key_serde`` and ``value_serde`` are the defaults of sources and sinks added without serdes.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class Topology:
         has_default_serdes: bool = False,
     ) -> None:
         self.optimization = optimization
-        """The rules of ``topology.optimization`` that it was built by."""
+        """The rules of ``topology.optimization`` by which the topology was built."""
         self.has_default_serdes = has_default_serdes
-        """True if ``default.key.serde`` and ``default.value.serde`` were known where it was begun."""
+        """True if the builder knew ``default.key.serde`` and ``default.value.serde``."""
         self._graph = Graph() if graph is None else graph
         self._key_serde = serde_for(key_serde)
         self._value_serde = serde_for(value_serde)
@@ -79,14 +79,14 @@ class Topology:
         timestamp_extractor: TimestampExtractor | None = None,
         reset: OffsetReset | None = None,
     ) -> Self:
-        """Add a node that reads topics: one, several, or all whose whole names match a compiled pattern."""
+        """Add a node that reads topics: one, several, or all whose full names match a compiled pattern."""
         pattern, names = (topics, ()) if isinstance(topics, re.Pattern) else (None, topics)
         node = SourceNode(
             name=name,
             topics=(names,) if isinstance(names, str) else tuple(names),
             pattern=pattern,
-            key_serde=_known(name, "key", key_serde, self._key_serde),
-            value_serde=_known(name, "value", value_serde, self._value_serde),
+            key_serde=_serde_or_default(name, "key", key_serde, self._key_serde),
+            value_serde=_serde_or_default(name, "value", value_serde, self._value_serde),
             timestamp_extractor=timestamp_extractor,
             reset=reset,
         )
@@ -100,7 +100,10 @@ class Topology:
         *,
         stores: Collection[str | StoreSpec] = (),
     ) -> Self:
-        """Add a node that runs a processor; ``supplier()`` makes one per task. A `StoreSpec` is added."""
+        """Add a node that runs a processor; ``supplier()`` makes one per task.
+
+        A `StoreSpec` in ``stores`` is added to the topology.
+        """
         if not callable(supplier):
             raise TopologyError(
                 f"{name}: a processor is made per task: give its class or a function, not {supplier!r}"
@@ -119,14 +122,14 @@ class Topology:
         value_serde: SerdeLike | None = None,
         partitioner: StreamPartitioner | None = None,
     ) -> Self:
-        """Add a node that writes a topic, or for each record that of ``topic(key, value, context)``."""
+        """Add a node that writes a topic; ``topic(key, value, context)`` may choose one for each record."""
         node = SinkNode(
             name=name,
             parents=_parents(parents),
             topic=topic if isinstance(topic, str) else None,
             choose_topic=None if isinstance(topic, str) else topic,
-            key_serde=_known(name, "key", key_serde, self._key_serde),
-            value_serde=_known(name, "value", value_serde, self._value_serde),
+            key_serde=_serde_or_default(name, "key", key_serde, self._key_serde),
+            value_serde=_serde_or_default(name, "value", value_serde, self._value_serde),
             partitioner=partitioner,
         )
         return self._add(node)
@@ -143,16 +146,16 @@ class Topology:
         value_serde: SerdeLike | None = None,
         timestamp_extractor: TimestampExtractor | None = None,
     ) -> Self:
-        """Add a store that every instance keeps whole: a processor makes it of all of the topic's records.
+        """Add a store of which every instance has a full copy, filled by a processor from a topic's records.
 
-        Any processor may read it, without naming it.
+        Any processor may read the store, without naming it in ``stores=``.
         """
         self._check_open()
         node = SourceNode(
             name=source,
             topics=(topic,),
-            key_serde=_known(source, "key", key_serde, self._key_serde),
-            value_serde=_known(source, "value", value_serde, self._value_serde),
+            key_serde=_serde_or_default(source, "key", key_serde, self._key_serde),
+            value_serde=_serde_or_default(source, "value", value_serde, self._value_serde),
             timestamp_extractor=timestamp_extractor,
             is_global=True,
             by_processor=True,
@@ -161,7 +164,7 @@ class Topology:
         return self
 
     def add_state_store(self, spec: StoreSpec, processors: str | Sequence[str] = ()) -> Self:
-        """Add a store, and give these processors the use of it."""
+        """Add a store, and give these processors access to it."""
         self._check_open()
         self._graph.add_store(spec)
         for processor in _parents(processors):
@@ -169,7 +172,7 @@ class Topology:
         return self
 
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Self:
-        """Give a processor the use of stores. Processors that share one are in one sub-topology."""
+        """Give a processor access to stores. Processors that share a store are in one sub-topology."""
         self._check_open()
         node = self._graph.nodes.get(processor)
         if not isinstance(node, ProcessorNode):
@@ -210,11 +213,14 @@ class Topology:
 
     @property
     def generated_names(self) -> GeneratedNames:
-        """What is named by numbers on disk or at the brokers."""
+        """The stores and internal topics with generated names."""
         return self.finished()._all.generated_names
 
     def finished(self) -> Self:
-        """The topology itself, to which nothing is added any more; TopologyError if it cannot work."""
+        """Check the topology and return it; nothing can be added any more.
+
+        Raises TopologyError if the topology cannot work.
+        """
         if self._parts is None:
             graph = self._graph
             nodes = graph.in_build_order()
@@ -230,14 +236,16 @@ class Topology:
         return self
 
     def copy(self) -> Topology:
-        """The finished topology once more, with nodes of its own."""
+        """Return a finished copy of the topology, with nodes of its own."""
         return Topology(
             self._graph.copy(), optimization=self.optimization, has_default_serdes=self.has_default_serdes
         ).finished()
 
     def with_defaults(self, *, timestamp_extractor: TimestampExtractor | None, in_memory: bool) -> Topology:
-        """The finished topology with this where it says nothing of its own, as `graph.with_defaults` has it;
-        TopologyError if it cannot work.
+        """Return a finished topology with defaults where it has no settings of its own.
+
+        See `graph.with_defaults`.
+        Raises TopologyError if the topology cannot work.
         """
         graph = with_defaults(self._graph, timestamp_extractor=timestamp_extractor, in_memory=in_memory)
         if graph is self._graph:
@@ -248,7 +256,7 @@ class Topology:
 
     @property
     def _all(self) -> _Parts:
-        assert self._parts is not None, "finished() comes first"
+        assert self._parts is not None, "finished() is called first"
         return self._parts
 
     @property
@@ -258,7 +266,7 @@ class Topology:
 
     @property
     def external_topics(self) -> list[str]:
-        """Source topics of tasks that others make, sorted; of patterns those that are known to match."""
+        """Source topics of tasks that are not internal, sorted; of patterns, the topics known to match."""
         external = (source for source in self._sources() if not source.internal and not source.is_global)
         return sorted({topic for source in external for topic in source.topics})
 
@@ -274,36 +282,36 @@ class Topology:
 
     @property
     def repartition_topics(self) -> list[str]:
-        """Source topics the application makes itself, without the application id, sorted."""
+        """Source topics that the application creates, without the application id, sorted."""
         return sorted({topic for source in self._sources() if source.internal for topic in source.topics})
 
     @property
     def sink_topics(self) -> list[str]:
-        """Topics written that are not the application's own, sorted; without those chosen for each record."""
+        """Topics of sinks that are not internal, sorted; without those chosen for each record."""
         sinks = (node for node in self.nodes.values() if isinstance(node, SinkNode))
         return sorted({sink.topic for sink in sinks if not sink.internal and sink.topic is not None})
 
     def source_of(self, topic: str) -> SourceNode:
-        """The node that reads ``topic``; KeyError if none does."""
+        """Return the node that reads ``topic``. Raises KeyError if there is none."""
         for source in self._sources():
             if topic in source.topics:
                 return source
         raise KeyError(topic)
 
     def describe(self) -> str:
-        """The topology as text, as Kafka's ``Topology.describe()`` prints it."""
+        """Return the topology as text, as Kafka's ``Topology.describe()`` prints it."""
         return describe(self.subtopologies)
 
     def outline(self) -> Outline:
-        """The topology as plain data, fit for JSON: `streams.topology.outline` tells its form."""
+        """Return the topology as plain data, fit for JSON; `streams.topology.outline` shows its form."""
         return outline(self.subtopologies, self.stores)
 
     def mermaid(self) -> str:
-        """The topology as a Mermaid flowchart."""
+        """Return the topology as a Mermaid flowchart."""
         return mermaid(self.subtopologies)
 
     def svg(self) -> str:
-        """The topology as an SVG picture."""
+        """Return the topology as an SVG picture."""
         return svg(self.subtopologies)
 
     def _sources(self) -> list[SourceNode]:
@@ -313,7 +321,7 @@ class Topology:
 def add_global_store(
     graph: Graph, spec: StoreSpec, source: SourceNode, processor: str, supplier: Callable[[], Any]
 ) -> None:
-    """Add a global store that a processor keeps, and the nodes of both; its topic is its changelog."""
+    """Add a global store, and the nodes of its source and its processor; its topic is its changelog."""
     if not callable(supplier):
         raise TopologyError(
             f"{processor}: every instance makes a processor: give its class or a function, not {supplier!r}"
@@ -347,8 +355,10 @@ def _parents(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _known(node: str, what: str, given: SerdeLike | None, default: Serde[Any] | None) -> Serde[Any]:
-    serde = serde_for(given) or default
+def _serde_or_default(
+    node: str, what: str, serde_like: SerdeLike | None, default: Serde[Any] | None
+) -> Serde[Any]:
+    serde = serde_for(serde_like) or default
     if serde is None:
         raise TopologyError(
             f"{node} needs a {what} serde and none is known: say {what}_serde= here, or in Topology()"

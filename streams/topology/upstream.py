@@ -1,4 +1,4 @@
-"""What a sub-topology behind repartition topics depends on: the topics that are read above it."""
+"""The source topics on which a sub-topology depends through repartition topics."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from streams.topology.topology import Topology
 
 
 def sources_upstream(topology: Topology) -> dict[int, dict[str, SourceNode]]:
-    """By number of the sub-topology: the topics, as the topology names them, that are read by those which
-    write its repartition topics, and by those above them, each with the node that reads it.
+    """Return each sub-topology's upstream topics with the nodes that read them, by the sub-topology's number.
+
+    They are the source topics of the sub-topologies that write its repartition topics, directly or through
+    further ones, by the topology's names.
     """
     parts = topology.with_tasks
     writers: dict[str, list[int]] = {}
@@ -26,14 +28,14 @@ def sources_upstream(topology: Topology) -> dict[int, dict[str, SourceNode]]:
 
 
 def _above(direct: Mapping[int, set[int]], id: int) -> set[int]:
-    """All that are above a sub-topology."""
-    found: set[int] = set()
+    """Return the numbers of all sub-topologies above one, directly or through others."""
+    above: set[int] = set()
     waiting = [id]
     while waiting:
-        for each in direct[waiting.pop()] - found:
-            found.add(each)
+        for each in direct[waiting.pop()] - above:
+            above.add(each)
             waiting.append(each)
-    return found
+    return above
 
 
 def _united(sources: Mapping[int, Mapping[str, SourceNode]], ids: set[int]) -> dict[str, SourceNode]:

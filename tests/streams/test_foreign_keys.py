@@ -25,8 +25,8 @@ from streams.serdes.foreign_key import (
     ResponseSerde,
     Subscription,
     SubscriptionSerde,
-    behind,
     combined_key,
+    end_of_prefix,
 )
 from streams.serdes.murmur3 import murmur3_128
 from streams.state import open_store
@@ -82,7 +82,7 @@ def test_combined_keys_of_a_foreign_key_are_a_range() -> None:
     keys = [combined_key(foreign, b"k") for foreign in (b"", b"a", b"\xff", b"\xff\xff", b"aa")]
     for foreign in (b"", b"a", b"\xff", b"\xff\xff", b"aa"):
         prefix = combined_key(foreign, b"")
-        assert [key for key in keys if prefix <= key < behind(prefix)] == [combined_key(foreign, b"k")]
+        assert [key for key in keys if prefix <= key < end_of_prefix(prefix)] == [combined_key(foreign, b"k")]
 
 
 @pytest.mark.parametrize(("caching", "answers"), [(False, ["found", None]), (True, ["found"])])

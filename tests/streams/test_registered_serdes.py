@@ -23,7 +23,7 @@ from streams.serdes import (
     record_name,
 )
 from streams.serdes import registry as registries
-from streams.serdes.registry import Kept, Schema
+from streams.serdes.registry import LruCache, Schema
 from streams.testing import TopologyTestDriver
 from streams.topology import Handlers
 from tests.support.registry import NEW, Asked, asked_registry
@@ -163,7 +163,7 @@ def test_who_asks_says_who_they_are(asked: Asked) -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    kept: Kept[int, int] = Kept(2)
+    kept: LruCache[int, int] = LruCache(2)
     made: list[int] = []
 
     def make(key: int) -> int:

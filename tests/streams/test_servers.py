@@ -17,7 +17,7 @@ from kafka_client.profiles import make_default, write_profile
 from streams import StreamsConfig
 from streams.cli import app
 from streams.runtime import contact
-from streams.tools.properties import Given, settings_of
+from streams.tools.properties import CommandOptions, settings_of
 from tests.streams.running import copy, run
 from tests.support.waiting import until
 
@@ -33,7 +33,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def servers(**given: Any) -> str:
-    found, _ = settings_of(Given(application_id="app", **given))
+    found, _ = settings_of(CommandOptions(application_id="app", **given))
     return found.bootstrap_servers
 
 
@@ -57,7 +57,7 @@ def test_the_cluster_is_found_as_by_other_commands(tmp_path: Path, monkeypatch: 
 
 
 def test_a_profiles_other_keys_count() -> None:
-    found, _ = settings_of(Given(application_id="app", profile="prod"))
+    found, _ = settings_of(CommandOptions(application_id="app", profile="prod"))
     assert found.client == {"request_timeout_ms": 7000}
 
 
@@ -65,7 +65,7 @@ def test_a_default_profiles_keys_are_not_for_the_cluster_of_a_file(tmp_path: Pat
     make_default("prod")
     file = tmp_path / "app.properties"
     file.write_text("bootstrap.servers=file:1\n")
-    found, _ = settings_of(Given(application_id="app", config=file))
+    found, _ = settings_of(CommandOptions(application_id="app", config=file))
     assert found.client == {}
 
 
@@ -104,7 +104,7 @@ def test_a_misspelt_key_of_a_file_is_named_too(caplog: pytest.LogCaptureFixture,
     file = tmp_path / "app.properties"
     file.write_text("application.id=app\nmy.own=1\ncomit.interval.ms=1\n")
     with caplog.at_level(logging.WARNING, "streams"):
-        settings_of(Given(config=file))
+        settings_of(CommandOptions(config=file))
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == "without effect here: comit.interval.ms (did you mean commit.interval.ms?), my.own"
 

@@ -74,7 +74,7 @@ class KStream(Generic[K, V]):
 
     def filter_not(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KStream[K, V]:
         """Keep records for which ``predicate(key, value)`` is false."""
-        operator = stateless.filter_records(predicate, wanted=False)
+        operator = stateless.filter_records(predicate, forward_if=False)
         return KStream(self._stream.then("KSTREAM-FILTER-", name, operator))
 
     def map(

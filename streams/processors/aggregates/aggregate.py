@@ -1,12 +1,12 @@
-"""Aggregations of grouped streams by key: one operator shape, three ways to add a record. Those by window
-stand on it (`aggregate_windows`, `aggregate_sliding`, `aggregate_sessions`).
+"""Aggregations of grouped streams by key: one operator, and several ways to add a record.
 
-The result's timestamp is the highest of its records. Null keys are dropped, and null
-values where there are no windows (Kafka's KStreamAggregate).
+The aggregations by window build on them (`aggregate_windows`, `aggregate_sliding`, `aggregate_sessions`). The
+result's timestamp is the highest of its records. Null keys are dropped, and without windows null values too
+(Kafka's KStreamAggregate).
 
-An aggregator may change `old` in place and return it. That object goes back to the store as it is if nobody
-else can hold it or a part of it: the store forwards nothing before the commit, and the record's value, which
-other operators see too and which may have become a part of the result, is immutable.
+An aggregator may change `old` in place and return it. The object goes back to the store without a copy if
+nobody else can hold it or a part of it. That takes two conditions: the store forwards nothing before the
+commit, and the record's value is immutable, as other operators see it and the result may contain it.
 """
 
 from __future__ import annotations
@@ -25,24 +25,28 @@ from streams.state import CachedStore, VersionedStore
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """How a record is added: ``add(key, value, old)`` gives the new result; ``old`` is None for the first.
-
-    `initial`: what the first record is added to. Where updates are forwarded one by one, that is told as the
-    first one's old value, as Kafka Streams does; None where there is no such thing. `merge(key, one, other)`:
-    the result of two sessions that become one; None where sessions cannot be asked for.
-    `add_to_merged`: as `add`, for what `initial` and `merge` gave for a session, None included, which Kafka
-    hands on as it is. None where `add` does the same. `counts`: `add` gives one more than ``old``.
-    """
+    """The functions that add a record to a result and merge results."""
 
     add: Callable[[Any, Any, Any], Any]
+    """``add(key, value, old)`` returns the new result; ``old`` is None for the first record."""
     initial: Callable[[], Any] = lambda: None
+    """Returns the result before the first record.
+
+    If updates are forwarded one by one, it is the first update's old value, as in Kafka Streams.
+    """
     merge: Callable[[Any, Any, Any], Any] | None = None
+    """``merge(key, one, other)`` returns the result of two merged sessions; None: sessions not supported."""
     add_to_merged: Callable[[Any, Any, Any], Any] | None = None
+    """Like `add`, for a session's result of `initial` and `merge`, which may be None, as in Kafka.
+
+    None if `add` does the same.
+    """
     counts: bool = False
+    """True if `add` returns one more than ``old``."""
 
 
 def counting() -> Aggregation:
-    """Count records."""
+    """Return an aggregation that counts records."""
     return Aggregation(
         lambda key, value, old: 1 if old is None else old + 1,
         lambda: 0,
@@ -52,7 +56,7 @@ def counting() -> Aggregation:
 
 
 def reducing(reducer: Callable[[Any, Any], Any]) -> Aggregation:
-    """The first value, then ``reducer(old, value)``."""
+    """Return an aggregation that begins with the first value and then calls ``reducer(old, value)``."""
     return Aggregation(
         lambda key, value, old: value if old is None else reducer(old, value),
         merge=lambda key, one, other: other if one is None else reducer(one, other),
@@ -64,7 +68,7 @@ def aggregating(
     aggregator: Callable[[Any, Any, Any], Any],
     merger: Callable[[Any, Any, Any], Any] | None = None,
 ) -> Aggregation:
-    """``aggregator(key, value, old)``, beginning with ``initializer()``."""
+    """Return an aggregation that calls ``aggregator(key, value, old)``, beginning with ``initializer()``."""
     return Aggregation(
         lambda key, value, old: aggregator(key, value, initializer() if old is None else old),
         initializer,
@@ -74,30 +78,33 @@ def aggregating(
 
 
 Addition = Callable[[bytes, Any, Any, Any, int, Headers], None]
-"""Takes stored key, the result's key (of which a cached store makes no use), and the record's key, value,
-timestamp and headers.
+"""Takes the stored key, the result's key (unused by a cached store), and a record's key, value, timestamp and
+headers.
 """
 
 
 def addition(wiring: Wiring, store: CachedStore, aggregation: Aggregation, old_values: OldValues) -> Addition:
-    """What adds a record to a result in the store and forwards the change: at the commit if cached."""
+    """Return a function that adds a record to a result in the store and forwards the change.
+
+    A cached store forwards it at the commit.
+    """
     if isinstance(store, VersionedStore):
         return _addition_of_version(wiring, store, aggregation, old_values)
     forward_changes(wiring, store, old_values)
     if store.spec.cached:
-        return addition_unheard(store, aggregation)
+        return silent_addition(store, aggregation)
     if old_values.are_told:
         return _addition_from_old(wiring, store, aggregation)
     return _addition(wiring, store, aggregation)
 
 
-def addition_unheard(store: CachedStore, aggregation: Aggregation) -> Addition:
-    """What adds a record to a result in the store, and forwards nothing."""
+def silent_addition(store: CachedStore, aggregation: Aggregation) -> Addition:
+    """Return a function that adds a record to a result in the store, and forwards nothing."""
     folding = store.folding(aggregation.add, counts=aggregation.counts)
     if folding is not None:
         return folding.add
     borrow, update, give_back, adder = store.borrow, store.update, store.give_back, aggregation.add
-    known: dict[type, bool] = {}
+    immutable_types: dict[type, bool] = {}
 
     def add(
         stored_key: bytes, result_key: Any, key: Any, value: Any, timestamp: int, headers: Headers
@@ -110,7 +117,7 @@ def addition_unheard(store: CachedStore, aggregation: Aggregation) -> Addition:
         new = adder(key, value, old)
         if newest > timestamp and new is not None:
             timestamp = newest
-        if new is old and cannot_change(value, known):
+        if new is old and cannot_change(value, immutable_types):
             give_back(stored_key, new, timestamp, headers)
         else:
             update(stored_key, new, timestamp, headers)
@@ -150,7 +157,7 @@ def _addition_from_old(wiring: Wiring, store: CachedStore, aggregation: Aggregat
         else:
             newest = max(entry[1], timestamp)
             new = adder(key, value, entry[0])
-            # Read anew where the adder may have changed its copy.
+            # Read the old value again: the adder may have changed its copy.
             again = lookup(stored_key)
             assert again is not None
             old = again[0]
@@ -163,7 +170,7 @@ def _addition_from_old(wiring: Wiring, store: CachedStore, aggregation: Aggregat
 def _addition_of_version(
     wiring: Wiring, store: VersionedStore[Any, Any], aggregation: Aggregation, old_values: OldValues
 ) -> Addition:
-    """The new result is a version of its own, put at the time of the newest of its records."""
+    """Return a function that puts each new result as a version, at the time of its newest record."""
     latest, adder, initial = store.latest, aggregation.add, aggregation.initial
     keep, tells_old = result_keeper(wiring, store), old_values.are_told
 
@@ -183,19 +190,22 @@ def _addition_of_version(
     return add
 
 
-def cannot_change(value: Any, known: dict[type, bool]) -> bool:
-    """Return True if a value is immutable; a tuple, as joiners like to return, if its parts are."""
+def cannot_change(value: Any, immutable_types: dict[type, bool]) -> bool:
+    """Return True if a value is immutable; a tuple, as joiners often return, is if its parts are.
+
+    ``immutable_types`` remembers the answers by type.
+    """
     kind = type(value)
     if kind is tuple:
-        return all(cannot_change(part, known) for part in value)
-    immutable = known.get(kind)
+        return all(cannot_change(part, immutable_types) for part in value)
+    immutable = immutable_types.get(kind)
     if immutable is None:
-        immutable = known[kind] = is_immutable(kind)
+        immutable = immutable_types[kind] = is_immutable(kind)
     return immutable
 
 
 def aggregate(store_name: str, aggregation: Aggregation, old_values: OldValues) -> Operator:
-    """One value per key."""
+    """Return the operator of an aggregation with one result per key."""
 
     def build(wiring: Wiring) -> Process:
         store, dropped = wiring.table_store(store_name), wiring.metrics.dropped

@@ -1,8 +1,8 @@
 """Aggregation by key and session (Kafka's KStreamSessionWindowAggregate).
 
-A record, its key's sessions no further than the gap from it, and nothing else make one session. It takes the
-others' place: they become tombstones, downstream too, and it comes after them, with its end as timestamp.
-Records without a key are left out; one without a value is a record like others.
+A record and its key's sessions that are no further from it than the gap make one session. The new session
+replaces the old ones: they become tombstones, downstream too, and the new one follows, with its end as
+timestamp. Records without a key are dropped; a record without a value is processed like others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from streams.processors.aggregates.aggregate import Aggregation, cannot_change
-from streams.processors.aggregates.expired import tell_as_stored
+from streams.processors.aggregates.expired import hide_expired_old_values
 from streams.processors.record import Headers, Process
 from streams.processors.tables.table import OldValues, forward_changes
 from streams.processors.windowing.emit import emit_closed, spans_of_sessions
@@ -23,7 +23,7 @@ from streams.state import SessionStore
 from streams.state.session_key import session_key
 
 Bounds: TypeAlias = tuple[int, int]
-"""A stored session's end and start, as the store finds them."""
+"""A stored session's end and start, ms."""
 
 
 def aggregate_sessions(
@@ -35,7 +35,10 @@ def aggregate_sessions(
     clock: str | None = None,
     idle_ms: int | None = None,
 ) -> Operator:
-    """One value per key and session. ``idle_ms``: see `let_close`."""
+    """Return the operator of an aggregation with one result per key and session.
+
+    ``idle_ms``: see `let_close`.
+    """
     gap, grace = windows.inactivity_gap_ms, windows.grace_ms
     emits = emit == "on_window_close"
 
@@ -51,7 +54,7 @@ def aggregate_sessions(
         let_close(wiring, store, windows, spans if emits else None, clock or "", idle_ms)
         if not emits:
             forward_changes(wiring, store, old_values)
-            tell_as_stored(store)
+            hide_expired_old_values(store)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None:
@@ -60,9 +63,9 @@ def aggregate_sessions(
             if timestamp > time.stream_time:
                 time.stream_time = timestamp
             close, raw = time.stream_time - grace - gap, serialize(key)
-            found = find(raw, timestamp - gap, timestamp + gap)
+            sessions = find(raw, timestamp - gap, timestamp + gap)
             start = end = timestamp
-            for old_end, old_start in found:
+            for old_end, old_start in sessions:
                 if old_start < start:
                     start = old_start
                 if old_end > end:
@@ -70,8 +73,8 @@ def aggregate_sessions(
             if end < close:
                 late()
             else:
-                so_far = merged(key, raw, found)
-                replace(key, raw, value, so_far, found, start, end, timestamp, headers)
+                so_far = merged(key, raw, sessions)
+                replace(key, raw, value, so_far, sessions, start, end, timestamp, headers)
             if emits:
                 on_close(close, headers)
 
@@ -83,13 +86,16 @@ def aggregate_sessions(
 def _merging(
     store: SessionStore[Any, Any], aggregation: Aggregation
 ) -> Callable[[Any, bytes, list[Bounds]], Any]:
-    """What the sessions found amount to, before the record is added; the initial value if there are none."""
+    """Return a function that merges the results of sessions, before the record is added.
+
+    Without sessions, it returns the initial value.
+    """
     lookup, initial, merge = store.borrow, aggregation.initial, aggregation.merge
     assert merge is not None, "sessions merge"
 
-    def merged(key: Any, raw: bytes, found: list[Bounds]) -> Any:
+    def merged(key: Any, raw: bytes, sessions: list[Bounds]) -> Any:
         so_far = initial()
-        for old_end, old_start in found:
+        for old_end, old_start in sessions:
             entry = lookup(session_key(raw, old_start, old_end))
             so_far = merge(key, so_far, None if entry is None else entry[0])
         return so_far
@@ -105,12 +111,12 @@ def _replacing(
     *,
     emits: bool,
 ) -> Callable[..., None]:
-    """Adds the record, and puts the session in the place of those found, here and downstream."""
+    """Return a function that adds a record and replaces the merged sessions, here and downstream."""
     take_out, take_place = store.take_out, store.merge
     add = aggregation.add_to_merged or aggregation.add
     update, give_back, cached = store.update, store.give_back, store.spec.cached
     forward = None if emits or cached else wiring.forward
-    known: dict[type, bool] = {}
+    immutable_types: dict[type, bool] = {}
     retire = _retiring(wiring, store, old_values)
 
     def replace(
@@ -118,25 +124,25 @@ def _replacing(
         raw: bytes,
         value: Any,
         so_far: Any,
-        found: list[Bounds],
+        replaced: list[Bounds],
         start: int,
         end: int,
         timestamp: int,
         headers: Headers,
     ) -> None:
         if forward is not None and (start != end or start != timestamp):
-            retire(key, raw, found, headers)
-            found = []
+            retire(key, raw, replaced, headers)
+            replaced = []
         so_far = add(key, value, so_far)
         if so_far is None:
-            for old_end, old_start in found:
+            for old_end, old_start in replaced:
                 take_out(raw, old_start, old_end, headers)
-            if not cached and (end, start) not in found:
-                # Java deletes it all the same: without a cache nobody knows that it never was.
+            if not cached and (end, start) not in replaced:
+                # As in Kafka Streams, a store without a cache deletes the session even if it never existed.
                 take_out(raw, start, end, headers)
         else:
-            stored_key = take_place(raw, found, start, end, headers)
-            if cached and cannot_change(value, known):
+            stored_key = take_place(raw, replaced, start, end, headers)
+            if cached and cannot_change(value, immutable_types):
                 give_back(stored_key, so_far, end, headers)
             else:
                 update(stored_key, so_far, end, headers)
@@ -149,11 +155,11 @@ def _replacing(
 def _retiring(
     wiring: Wiring, store: SessionStore[Any, Any], old_values: OldValues
 ) -> Callable[[Any, bytes, list[Bounds], Headers], None]:
-    """Takes sessions out of the store, and tells downstream of an uncached store that they are gone."""
+    """Return a function that deletes sessions of an uncached store and forwards their deletions."""
     lookup, take_out, forward, tells_old = store.borrow, store.take_out, wiring.forward, old_values.are_told
 
-    def retire(key: Any, raw: bytes, found: list[Bounds], headers: Headers) -> None:
-        for old_end, old_start in found:
+    def retire(key: Any, raw: bytes, sessions: list[Bounds], headers: Headers) -> None:
+        for old_end, old_start in sessions:
             entry = lookup(session_key(raw, old_start, old_end)) if tells_old else None
             take_out(raw, old_start, old_end, headers)
             old = None if entry is None else entry[0]

@@ -1,15 +1,14 @@
 """Aggregation by key and sliding window (KIP-450; Kafka's KStreamSlidingWindowAggregate).
 
-A record at time t belongs to all windows of its key that there are around t. Besides, there must be
-afterwards
+A record at time t belongs to all existing windows of its key around t. Adding it may also create windows:
 
 - its left window, `[t - difference, t]`;
-- its right window, `[t + 1, t + 1 + difference]`, if there are records in it;
-- the right window of the record before it, if it is in that.
+- its right window, `[t + 1, t + 1 + difference]`, if it has records;
+- the right window of the previous record, if the new record is in it.
 
-New windows begin with the value of one that has the same records: `lookup` gives each caller a value of its
-own, so what is looked up may be changed in place. Windows do not start before 0: all records before
-`difference` share the one that does, though it may lack what its end says.
+A new window begins with the value of a window with the same records. `lookup` returns a value of its own to
+each caller, so that value may be changed in place. Windows do not start before 0: all records before
+`difference` share the window that starts at 0, as their left window.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from copy import deepcopy
 from typing import Any
 
 from streams.processors.aggregates.aggregate import Aggregation
-from streams.processors.aggregates.expired import tell_as_stored
+from streams.processors.aggregates.expired import hide_expired_old_values
 from streams.processors.record import Headers, Process
 from streams.processors.tables.table import OldValues, forward_changes
 from streams.processors.windowing.emit import emit_closed, spans_of_sliding_windows
@@ -41,7 +40,10 @@ def aggregate_sliding(
     clock: str | None = None,
     idle_ms: int | None = None,
 ) -> Operator:
-    """One value per key and window. ``idle_ms``: see `let_close`."""
+    """Return the operator of an aggregation with one result per key and window.
+
+    ``idle_ms``: see `let_close`.
+    """
     difference, grace = windows.time_difference_ms, windows.grace_ms
 
     def build(wiring: Wiring) -> Process:
@@ -54,8 +56,8 @@ def aggregate_sliding(
         forward = wiring.forward if emit == "on_window_update" and not store.spec.cached else None
         if emit == "on_window_update":
             forward_changes(wiring, store, old_values)
-            if clock is not None:  # The operator may be behind others that write the store.
-                tell_as_stored(store)
+            if clock is not None:  # The operator may lag behind others that write the store.
+                hide_expired_old_values(store)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None or value is None:
@@ -82,7 +84,7 @@ def aggregate_sliding(
 
 
 class _Addition:
-    """One record on its way into its windows. ``forward`` None: updates do not go on at once."""
+    """The addition of one record to its windows. ``forward`` is None if updates are not forwarded at once."""
 
     __slots__ = (
         "_aggregation",
@@ -119,7 +121,7 @@ class _Addition:
     def begin(
         self, raw: bytes, key: Any, value: Any, timestamp: int, headers: Headers, tells_old: bool
     ) -> None:
-        """Take the record, and look which windows there are from which its own could be made."""
+        """Set the record, and look up the starts of the windows near it. Call `add` or `add_early` next."""
         self._raw, self._key, self._value = raw, key, value
         self._timestamp, self._headers = timestamp, headers
         self._tells_old = tells_old and self._forward is not None
@@ -129,7 +131,7 @@ class _Addition:
         self._starts = starts[bisect_left(starts, lowest) : bisect_left(starts, timestamp + 2)]
 
     def add(self) -> None:
-        """Add it, the latest window first, as Kafka does."""
+        """Add the record, to the latest window first, as Kafka does."""
         timestamp, difference, starts = self._timestamp, self._difference, self._starts
         left = right = previous = None
         has_left = False
@@ -144,7 +146,7 @@ class _Addition:
                 has_left = True
                 self._update(start, entry)
                 if entry[1] >= timestamp:
-                    return  # a record of that very time made the others
+                    return  # an earlier record of the same time created the other windows
                 previous = entry[1]
             else:
                 left, previous = entry, entry[1]
@@ -157,7 +159,7 @@ class _Addition:
         self._add_right(right)
 
     def add_early(self) -> None:
-        """Add it, if its left window would begin before 0."""
+        """Add a record whose left window would begin before 0."""
         timestamp, starts = self._timestamp, self._starts
         right = previous = None
         shared = self._get(0) if starts and starts[0] == 0 else None
@@ -187,7 +189,7 @@ class _Addition:
             self._update(start, None)
 
     def _update(self, start: int, entry: Entry | None) -> None:
-        """Add the record to a window with this value and time; None for a new one."""
+        """Add the record to a window with the value and time of ``entry``; None for a new window."""
         if start + self._difference < self._close:
             self._late()
             return
@@ -201,7 +203,10 @@ class _Addition:
             self._put(start, add(self._key, self._value, entry[0]), max(timestamp, entry[1]), old)
 
     def _add_right(self, right: Entry | None) -> None:
-        """Make the right window, if it is not there and has records: those of a window around the record."""
+        """Create the right window, unless it exists or has no records.
+
+        ``right``: the value and time of a window around the record, without the record.
+        """
         timestamp, starts = self._timestamp, self._starts
         if right is not None and right[1] > timestamp and not (starts and starts[-1] == timestamp + 1):
             self._put(timestamp + 1, *right)

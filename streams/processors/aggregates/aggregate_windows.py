@@ -1,9 +1,9 @@
 """Aggregation by key and time window: tumbling, hopping and unlimited windows.
 
-A record counts in each of its windows whose end lies behind stream time less grace (Kafka's
-KStreamWindowAggregate). One without a key is left out; one without a value is a record like others.
+A record is added to each of its windows that ends after stream time less grace (Kafka's
+KStreamWindowAggregate). A record without a key is dropped; one without a value is processed like others.
 
-Records that follow each other are mostly in the same windows, so these are found once for many records.
+Consecutive records are mostly in the same windows, so these are computed once for many records.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from streams.processors.aggregates.aggregate import Addition, Aggregation, addition, addition_unheard
-from streams.processors.aggregates.expired import begin_anew_past_retention, tell_as_stored
+from streams.processors.aggregates.aggregate import Addition, Aggregation, addition, silent_addition
+from streams.processors.aggregates.expired import hide_expired_old_values, restart_expired
 from streams.processors.record import Headers, Process
 from streams.processors.tables.table import OldValues, forward_changes
 from streams.processors.windowing.emit import emit_closed, spans_of_time_windows
@@ -39,7 +39,10 @@ def aggregate_windows(
     clock: str | None = None,
     idle_ms: int | None = None,
 ) -> Operator:
-    """One value per key and window. ``idle_ms``: see `let_close`."""
+    """Return the operator of an aggregation with one result per key and window.
+
+    ``idle_ms``: see `let_close`.
+    """
 
     def build(wiring: Wiring) -> Process:
         store = wiring.window_store(store_name)
@@ -62,22 +65,25 @@ def _addition(
     old_values: OldValues,
     clock: str | None,
 ) -> AdditionToWindows:
-    """As `addition`; an operator that has a ``clock`` may be behind others that write the store."""
+    """Return a function that adds a record to its windows and forwards the changes.
+
+    An operator with a ``clock`` may lag behind others that write the store.
+    """
     if store.spec.cached and clock is None:
         forward_changes(wiring, store, old_values)
-        return _addition_unheard(store, aggregation)
+        return _silent_addition(store, aggregation)
     add = addition(wiring, store, aggregation, old_values)
     if clock is not None:
-        tell_as_stored(store)
-        add = begin_anew_past_retention(store, add)
+        hide_expired_old_values(store)
+        add = restart_expired(store, add)
     return _to_each(store, add)
 
 
-def _addition_unheard(store: WindowStore[Any, Any], aggregation: Aggregation) -> AdditionToWindows:
+def _silent_addition(store: WindowStore[Any, Any], aggregation: Aggregation) -> AdditionToWindows:
     folding = store.folding(aggregation.add, counts=aggregation.counts)
     if folding is not None:
         return folding.add_to_each
-    return _to_each(store, addition_unheard(store, aggregation))
+    return _to_each(store, silent_addition(store, aggregation))
 
 
 def _to_each(store: WindowStore[Any, Any], add: Addition) -> AdditionToWindows:
@@ -103,15 +109,15 @@ def _in_windows(
     size, advance, grace, starts = windows.size_ms, windows.advance_ms, windows.grace_ms, windows.starts()
     dropped, late = wiring.metrics.dropped, wiring.metrics.late
     serialize = store.spec.key_serde.serialize
-    # All records of the times from `since` on and before `until` are in the same windows, whose suffixes are
-    # `same`. The first of these windows ends at `end`.
+    # All records with timestamps in `[since, until)` are in the same windows, whose suffixes are `same`. The
+    # first of these windows ends at `end`.
     since = until = end = 0
     same: list[bytes] = []
 
     def find(timestamp: int) -> list[bytes]:
-        """The suffixes of the windows that the record still counts in."""
+        """Return the suffixes of the record's windows that are not closed."""
         nonlocal since, until, end, same
-        close, found = time.stream_time - grace, []
+        close, suffixes = time.stream_time - grace, []
         all_starts = starts(timestamp)
         for start in all_starts:
             if start + size <= close:
@@ -119,16 +125,16 @@ def _in_windows(
                 continue
             if start > store.newest:
                 store.newest = start
-            found.append(window_suffix(start))
-        if found and len(found) == len(all_starts):
+            suffixes.append(window_suffix(start))
+        if suffixes and len(suffixes) == len(all_starts):
             first, last = all_starts[0], all_starts[-1]
             since, until, end = (
                 max(last, first + size - advance),
                 min(last + advance, first + size),
                 first + size,
             )
-            same = found
-        return found
+            same = suffixes
+        return suffixes
 
     def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -136,8 +142,8 @@ def _in_windows(
             return
         if timestamp > time.stream_time:
             time.stream_time = timestamp
-        known = since <= timestamp < until and end > time.stream_time - grace
-        if suffixes := same if known else find(timestamp):
+        is_same = since <= timestamp < until and end > time.stream_time - grace
+        if suffixes := same if is_same else find(timestamp):
             add(serialize(key), suffixes, key, value, timestamp, headers)
 
     return process
@@ -147,7 +153,7 @@ def _on_close(
     wiring: Wiring, store: WindowStore[Any, Any], windows: TimeWindows, aggregation: Aggregation
 ) -> Process:
     emit = emit_closed(wiring, store, spans_of_time_windows(windows))
-    add, grace = _addition_unheard(store, aggregation), windows.grace_ms
+    add, grace = _silent_addition(store, aggregation), windows.grace_ms
 
     def add_and_note(
         raw: bytes, suffixes: list[bytes], key: Any, value: Any, timestamp: int, headers: Headers

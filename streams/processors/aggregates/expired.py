@@ -1,8 +1,8 @@
-"""What aggregations do about windows past retention, as Kafka Streams' stores have it.
+"""The handling of windows past retention in aggregations, as in Kafka Streams.
 
-A record of an aggregation's own is late before its window is past retention. Not so where several streams
-write one store (cogroup): each has a time of its own, and one that is behind the others may still add to a
-window that the store does not find any more. Then it begins anew.
+With one input stream, a record is late before its window is past retention. With several streams that write
+one store (cogroup), each has a stream time of its own. So a stream that lags behind the others may add to a
+window that the store does not find any more. Then the window's result starts again from nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from streams.processors.record import Headers
 from streams.state import Changed, TimedStore
 
 
-def tell_as_stored(store: TimedStore) -> None:
-    """Have a cached store tell at commits of windows past retention as if it had had nothing of them before.
+def hide_expired_old_values(store: TimedStore) -> None:
+    """Have a cached store forward windows past retention, at commits, as if they had no earlier value.
 
-    Kafka Streams, too, finds such a window in its cache; but when the cache is flushed, the store below does
-    not find it any more. So nobody hears that it is gone, and of one that is set there is no old value.
+    Kafka Streams finds such a window in its cache as well. But when the cache is flushed, the store below
+    does not find the window. So its deletion is not forwarded, and its update is forwarded without an old
+    value.
     """
     listener, time_of = store.listener, store.time_of
     if listener is None:
@@ -25,28 +26,28 @@ def tell_as_stored(store: TimedStore) -> None:
 
     def changed(changes: list[Changed]) -> None:
         nonlocal flushed
-        told = []
+        visible = []
         for stored_key, new, old, timestamp, headers in changes:
             time = time_of(stored_key)
             if time > flushed - store.spec.retention_ms:
-                told.append((stored_key, new, old, timestamp, headers))
+                visible.append((stored_key, new, old, timestamp, headers))
             elif new is not None:
-                told.append((stored_key, new, None, timestamp, headers))
+                visible.append((stored_key, new, None, timestamp, headers))
             flushed = max(flushed, time)
-        listener(told)
+        listener(visible)
 
     store.listener = changed
 
 
-def begin_anew_past_retention(store: TimedStore, add: Addition) -> Addition:
-    """Return what adds as ``add`` does, and finds nothing to add to in a window past retention."""
+def restart_expired(store: TimedStore, add: Addition) -> Addition:
+    """Return an addition that calls ``add`` after marking the window as absent if it is past retention."""
     is_found, set_absent = store.is_found, store.set_absent
 
-    def add_to_found(
+    def add_or_restart(
         stored_key: bytes, result_key: object, key: object, value: object, timestamp: int, headers: Headers
     ) -> None:
         if not is_found(stored_key):
             set_absent(stored_key)
         add(stored_key, result_key, key, value, timestamp, headers)
 
-    return add_to_found
+    return add_or_restart

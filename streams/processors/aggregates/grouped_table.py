@@ -1,8 +1,8 @@
-"""Operators of tables grouped anew: the new key of each update, and aggregations that take back what is gone.
+"""Operators of regrouped tables: the new key of each update, and aggregations that subtract old values.
 
-An update of the table, a `Change`, becomes one or two of the grouped one: what a key had before is taken back
-from where it was counted, what it has now is added where it belongs. As Kafka Streams' KTableRepartitionMap,
-KTableAggregate and KTableReduce.
+An update of the table, a `Change`, becomes one or two of the regrouped table: the old value is subtracted
+from the result of its group, and the new value is added to the result of its group. As Kafka Streams'
+KTableRepartitionMap, KTableAggregate and KTableReduce.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from streams.processors.wiring import Operator, Wiring
 
 
 def regroup(selector: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
-    """Send each update on by the new keys, and with the new values, of what was and of what is.
+    """Return an operator that forwards each update under the keys, and with the values, of the selector.
 
-    A null key or value of the selector's leaves that side out.
+    ``selector(key, value)`` is called for the old and for the new value. If it returns a null key or value,
+    that side is left out.
     """
 
     def selected(key: Any, value: Any) -> tuple[Any, Any] | None:
@@ -37,7 +38,7 @@ def regroup(selector: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
             if new is not None and old is not None and new[0] == old[0]:
                 forward(new[0], (new[1], old[1]), timestamp, headers)
                 return
-            if old is not None:  # first, so that a value that only moves is not counted twice meanwhile
+            if old is not None:  # first, so that a value that changes its group is never counted twice
                 forward(old[0], (None, old[1]), timestamp, headers)
             if new is not None:
                 forward(new[0], (new[1], None), timestamp, headers)
@@ -48,9 +49,10 @@ def regroup(selector: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
 
 
 def of_changes(add: Callable[[Any, Any, Any], Any], subtract: Callable[[Any, Any, Any], Any]) -> Aggregation:
-    """Add `Change`s: ``subtract(key, old_value, so_far)``, then ``add(key, new_value, so_far)``.
+    """Return an aggregation of `Change`s.
 
-    ``add`` is given None where there is nothing so far; ``subtract`` is not called then.
+    For each it calls ``subtract(key, old_value, so_far)``, then ``add(key, new_value, so_far)``. If there is
+    no result so far, ``subtract`` is not called, and ``so_far`` is None for ``add``.
     """
 
     def apply(key: Any, value: Change, so_far: Any) -> Any:
@@ -63,7 +65,7 @@ def of_changes(add: Callable[[Any, Any, Any], Any], subtract: Callable[[Any, Any
 
 
 def counting() -> Aggregation:
-    """Count the table's keys."""
+    """Return an aggregation that counts the table's keys."""
     return of_changes(
         lambda key, value, so_far: 1 if so_far is None else so_far + 1,
         lambda key, value, so_far: so_far - 1,
@@ -71,7 +73,10 @@ def counting() -> Aggregation:
 
 
 def reducing(adder: Callable[[Any, Any], Any], subtractor: Callable[[Any, Any], Any]) -> Aggregation:
-    """The first value, then ``adder(so_far, value)``; ``subtractor(so_far, value)`` takes back."""
+    """Return an aggregation that begins with the first value and then calls ``adder(so_far, value)``.
+
+    ``subtractor(so_far, value)`` removes an old value.
+    """
     return of_changes(
         lambda key, value, so_far: value if so_far is None else adder(so_far, value),
         lambda key, value, so_far: subtractor(so_far, value),
@@ -83,14 +88,17 @@ def aggregating(
     adder: Callable[[Any, Any, Any], Any],
     subtractor: Callable[[Any, Any, Any], Any],
 ) -> Aggregation:
-    """``adder(key, value, so_far)``, beginning with ``initializer()``; ``subtractor`` takes back."""
+    """Return an aggregation that begins with ``initializer()`` and calls ``adder(key, value, so_far)``.
+
+    ``subtractor(key, value, so_far)`` removes an old value.
+    """
     return of_changes(
         lambda key, value, so_far: adder(key, value, initializer() if so_far is None else so_far), subtractor
     )
 
 
 def aggregate_changes(store_name: str, aggregation: Aggregation, old_values: OldValues) -> Operator:
-    """One result per key of the grouped table."""
+    """Return the operator of an aggregation of a regrouped table, with one result per group."""
 
     def build(wiring: Wiring) -> Process:
         store = wiring.table_store(store_name)

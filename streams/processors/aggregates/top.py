@@ -1,7 +1,7 @@
 """The N greatest, or smallest, values of a key: lists in order of rank, the best first.
 
-Of equals the one that came first stays in front; of sessions that become one, the earlier session's. A table
-takes rows back, so all of its rows are kept: what is behind the Nth may come to the front again.
+Among equals the first to arrive is in front; of merged sessions, the earlier session's. An update of a table
+removes rows, so all of the table's rows are kept: a row after the Nth may move to the front again.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ def _itself(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """``by(value)`` is what values are compared by: the value itself unless given."""
+    """An order of values by ``by(value)``, which is the value itself by default."""
 
     by: Callable[[Any], Any] = _itself
     smallest: bool = False
 
     @classmethod
     def of(cls, by: Callable[[Any], Any] | None, *, smallest: bool) -> Ranking:
-        """By the value itself unless told otherwise."""
+        """Return a ranking by ``by(value)``, or by the value itself if ``by`` is None."""
         return cls(_itself if by is None else by, smallest)
 
     def place(self, rows: Rows, value: Any, limit: int | None = None) -> None:
-        """Put a value behind those that are as good or better; no more than ``limit`` stay."""
+        """Insert a value after those that are equal or better; ``rows`` keeps ``limit`` values at most."""
         by, beats = self.by, lt if self.smallest else gt
         rank = by(value)
         if rows and not beats(rank, by(rows[-1])):
@@ -54,7 +54,7 @@ class Ranking:
 
 
 def best_of_stream(n: int, ranking: Ranking) -> Aggregation:
-    """The best N of a stream's values; null values count for nothing."""
+    """Return an aggregation of the best N of a stream's values; null values are ignored."""
     place = ranking.place
 
     def add(key: Any, value: Any, rows: Rows | None) -> Rows | None:
@@ -74,7 +74,7 @@ def best_of_stream(n: int, ranking: Ranking) -> Aggregation:
 
 
 def all_of_table(ranking: Ranking) -> Aggregation:
-    """All of a table's rows, in order; none is a null."""
+    """Return an aggregation of all of a table's rows, in order; the result is None if there are no rows."""
 
     def add(key: Any, value: Any, rows: Rows | None) -> Rows:
         rows = [] if rows is None else rows

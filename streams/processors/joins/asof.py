@@ -1,4 +1,4 @@
-"""`AsOf`: which of the other stream's records a record meets in an as-of join, and when that is known."""
+"""`AsOf`: the settings of an as-of join, the choice of a record's match, and when that choice is final."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ from streams.processors.windowing.windows import Duration, milliseconds
 
 Direction: TypeAlias = Literal["backward", "forward", "nearest"]
 Match: TypeAlias = tuple[int, Any]
-"""Timestamp (ms) and value of the record that is met."""
+"""Timestamp (ms) and value of the matching record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsOf:
-    """As pandas' ``merge_asof``: a record meets at most one of the other stream's.
-
-    `backward`: the last one that is not later; `forward`: the first one that is not earlier; `nearest`: the
-    nearer of the two, the earlier one if they are as near. Of several at that time it is the last that came,
-    looking forward the first. It is no further than `tolerance`, and not of the same time unless
-    `allow_exact_matches`. `grace`: how much later than stream time the other stream's records may be.
-    """
+    """The settings of an as-of join, like pandas' ``merge_asof``: a record has at most one match."""
 
     tolerance: Duration
+    """The longest time between a record and its match."""
     direction: Direction = "backward"
+    """The side on which the match is.
+
+    `backward`: the last record that is not later. `forward`: the first record that is not earlier. `nearest`:
+    the nearer of the two, or the earlier one if both are equally near. Among several of the same time, the
+    match is the last to arrive, or the first if it is later than the record.
+    """
     allow_exact_matches: bool = True
+    """False: a record of the same time is no match."""
     grace: Duration = 0
+    """How far behind stream time the other stream's records may be."""
 
     def __post_init__(self) -> None:
         if self.direction not in ("backward", "forward", "nearest"):
@@ -41,7 +44,7 @@ class AsOf:
 
     @property
     def tolerance_ms(self) -> int:
-        """How far apart two records may be, ms."""
+        """The longest time between a record and its match, ms."""
         return milliseconds(self.tolerance)
 
     @property
@@ -56,51 +59,58 @@ class AsOf:
 
     @property
     def retention_ms(self) -> int:
-        """How long the other stream's records are needed, ms: from the earliest one that a record may meet
-        until the record need not wait any longer.
+        """How long the other stream's records are kept, ms.
+
+        It is the time from a record's earliest possible match until the record need not wait any longer.
         """
         ways = 2 if self.direction == "nearest" else 1
         return ways * self.tolerance_ms + self.grace_ms + 1
 
     def span(self, timestamp: int) -> tuple[int, int]:
-        """The first and last time (ms) of what a record of this time may meet."""
+        """Return the first and last time (ms) of possible matches of a record of this time."""
         exact = 0 if self.allow_exact_matches else 1
         first = timestamp + exact if self.direction == "forward" else timestamp - self.tolerance_ms
         last = timestamp - exact if self.direction == "backward" else timestamp + self.tolerance_ms
         return max(first, 0), last
 
     def meets(self, timestamp: int, other: int) -> bool:
-        """Return True if a record of this time may meet one of the ``other`` time."""
+        """Return True if a record of the ``other`` time is a possible match of a record of this time."""
         first, last = self.span(timestamp)
         return first <= other <= last and (self.allow_exact_matches or other != timestamp)
 
-    def choose(self, timestamp: int, found: list[Match]) -> Match | None:
-        """The one that a record of this time meets, of those in its `span`, by time and as they came."""
-        if not found or self.direction == "backward":
-            return found[-1] if found else None
+    def choose(self, timestamp: int, candidates: list[Match]) -> Match | None:
+        """Return the match of a record of this time, None if there is none.
+
+        ``candidates``: the records in its `span`, by time and order of arrival.
+        """
+        if not candidates or self.direction == "backward":
+            return candidates[-1] if candidates else None
         if self.direction == "forward":
-            return found[0]
+            return candidates[0]
         at = bisect_right if self.allow_exact_matches else bisect_left
-        before = at(found, timestamp, key=_time)
-        behind = bisect_right(found, timestamp, key=_time)
-        if before == 0 or behind == len(found):
-            return found[before - 1] if before else (found[behind] if behind < len(found) else None)
-        earlier, later = found[before - 1], found[behind]
+        before = at(candidates, timestamp, key=_time)
+        after = bisect_right(candidates, timestamp, key=_time)
+        if after == len(candidates):
+            return candidates[before - 1] if before else None
+        if before == 0:
+            return candidates[after]
+        earlier, later = candidates[before - 1], candidates[after]
         return earlier if timestamp - earlier[0] <= later[0] - timestamp else later
 
-    def due(self, timestamp: int, met: int | None) -> int:
-        """The stream time (ms) from which on nothing on time can be a better match than one of the time
-        ``met``, None for none.
+    def due(self, timestamp: int, match_time: int | None) -> int:
+        """Return the stream time (ms) from which on no record can be a better match, except late ones.
+
+        ``match_time``: the time (ms) of the match so far, None if there is none.
         """
         if self.direction == "backward":
             return timestamp + self.grace_ms
-        if met is None:
+        if match_time is None:
             return timestamp + self.tolerance_ms + self.grace_ms + 1
-        return timestamp + abs(met - timestamp) + self.grace_ms
+        return timestamp + abs(match_time - timestamp) + self.grace_ms
 
 
 def time_of(match: Match | None) -> int | None:
-    """The time of a match, ms; None if there is none."""
+    """Return the time of a match, ms; None if there is no match."""
     return None if match is None else match[0]
 
 

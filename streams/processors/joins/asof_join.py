@@ -1,7 +1,7 @@
-"""The as-of join of two streams (`AsOf`): a record of the left stream goes on once, with one record or none.
+"""The as-of join of two streams (`AsOf`): each left record is joined once, with one right record or none.
 
-It goes on once stream time, that of both streams together, is so far that no better match can come, with its
-own timestamp and headers; until then it waits in a store. What comes of the right stream is kept for a time.
+A left record waits in a store until no better match can arrive, by the stream time of both streams. Then its
+result is forwarded, with its timestamp and headers. Right records are kept for a while as possible matches.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from streams.state import JoinWindowStore
 from streams.state.waiting import Waiting, WaitingStore
 
 CLOCK = "join"
-"""Of the right stream's store: the stream time of both."""
+"""The name of the clock in the right stream's store that has the stream time of both streams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsOfJoin:
-    """What both sides know. ``right_store``, ``waiting_store``: None where nothing waits.
-
-    `outer`: a record that meets none is joined with None. `idle_ms`: how long the task's inputs bring
-    nothing, by wall clock, before nothing waits any longer; None for ever.
-    """
+    """The settings and stores of an as-of join, shared by both sides."""
 
     as_of: AsOf
     joiner: Joiner
     value_serde: Serde[Any]
+    """The serde of left values."""
     right_store: str
+    """The name of the store of right records."""
     waiting_store: str | None
+    """The name of the store of waiting left records, None if records never wait."""
     outer: bool
+    """True: a left record without a match is joined with None."""
     idle_ms: int | None = None
+    """The idle time of the task's inputs (wall clock, ms) after which records stop waiting; None: never."""
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -45,7 +46,7 @@ class AsOfJoin:
 
 
 class _Side:
-    """A side of the join in one task; both have the same stores and the same time."""
+    """A side of the join in a task; both sides have the same stores and the same stream time."""
 
     def __init__(self, wiring: Wiring, join: AsOfJoin) -> None:
         right = wiring.store(join.right_store)
@@ -62,12 +63,12 @@ class _Side:
         self._decode = right.spec.key_serde.deserialize
 
     def match(self, key: bytes, timestamp: int) -> Match | None:
-        """What a record of this key and time meets, as far as is known."""
+        """Return the match so far of a left record of this key and time (ms), None if there is none."""
         as_of = self._join.as_of
         return as_of.choose(timestamp, self.right.find(key, *as_of.span(timestamp)))
 
     def advance(self, timestamp: int) -> int:
-        """Stream time with this record; what is due goes on before the record is looked at."""
+        """Advance stream time to a record's timestamp, join the records that are due, return stream time."""
         time = self.time
         if timestamp > time.stream_time:
             time.stream_time = timestamp
@@ -83,29 +84,29 @@ class _Side:
             store.expect(waiting, self._join.as_of.due(waiting.timestamp, time_of(match)))
 
     def keep(self, key: bytes, value: Any, timestamp: int, headers: Headers, due: int) -> None:
-        """Have a record wait."""
-        assert self.waiting is not None, "records wait only where there is a store for them"
+        """Put a left record in the store of waiting records until the stream time ``due`` (ms)."""
+        assert self.waiting is not None, "records wait only if there is a store for them"
         data, task = self._join.value_serde.serialize(value), self._task
         place = task.offset, task.topic, task.partition
-        held = Buffered(timestamp, None, None, data, timestamp, *place, headers)
-        self.waiting.expect(self.waiting.keep(key, timestamp, held), due)
+        record = Buffered(timestamp, None, None, data, timestamp, *place, headers)
+        self.waiting.expect(self.waiting.keep(key, timestamp, record), due)
 
     def answer(self, store: WaitingStore, waiting: Waiting) -> None:
-        """Let a record that waited go on."""
-        held = store.take(waiting, self.time.stream_time)
-        value = self._join.value_serde.deserialize(held.new or b"")
+        """Remove a record from the store of waiting records, and join it."""
+        record = store.take(waiting, self.time.stream_time)
+        value = self._join.value_serde.deserialize(record.new or b"")
         match = self.match(waiting.key, waiting.timestamp)
-        self.send(self._decode(waiting.key), value, waiting.timestamp, held.headers, match)
+        self.send(self._decode(waiting.key), value, waiting.timestamp, record.headers, match)
 
     def send(self, key: Any, value: Any, timestamp: int, headers: Headers, match: Match | None) -> None:
-        """Let a record go on with what it meets."""
+        """Forward the result of a left record and its match, if the join has one."""
         if match is not None:
             self.forward(key, self._join.joiner(key, value, match[1]), timestamp, headers)
         elif self._join.outer:
             self.forward(key, self._join.joiner(key, value, None), timestamp, headers)
 
     def look_again(self, key: bytes, timestamp: int) -> None:
-        """A right record came: who waits for one like it may be due at once, or sooner."""
+        """Set the due times of records that match a new right record, and join those that are due now."""
         if (store := self.waiting) is None:
             return
         as_of = self._join.as_of
@@ -116,7 +117,7 @@ class _Side:
             self.answer(store, waiting)
 
     def end_waiting(self) -> None:
-        """Let all that waits go on, as if stream time were so far."""
+        """Join all waiting records, as if stream time had reached their due times."""
         if (store := self.waiting) is None:
             return
         self._begin(store)
@@ -125,7 +126,7 @@ class _Side:
 
 
 def join_left(join: AsOfJoin) -> Operator:
-    """The side whose records go on."""
+    """Return the operator of the left side, whose records are joined with a match."""
 
     def build(wiring: Wiring) -> Process:
         side, as_of, outer = _Side(wiring, join), join.as_of, join.outer
@@ -155,14 +156,14 @@ def join_left(join: AsOfJoin) -> Operator:
 
 
 def join_right(join: AsOfJoin) -> Operator:
-    """The side whose records are met."""
+    """Return the operator of the right side, whose records are the matches."""
 
     def build(wiring: Wiring) -> Process:
         side = _Side(wiring, join)
         add, serialize, dropped = side.right.add, side.right.spec.key_serde.serialize, wiring.metrics.dropped
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            side.advance(timestamp)  # first: what is due cannot meet this one
+            side.advance(timestamp)  # first: this record is no match for records that are due
             if key is None or value is None:
                 dropped()
                 return

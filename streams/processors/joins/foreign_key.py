@@ -1,8 +1,9 @@
 """The join of a table with another one by a key in its values: KIP-213.
 
-Each left row subscribes to its foreign key, where the foreign table is; the subscription is kept there. The
-foreign value comes back in a response, at once and whenever it changes. The left row is looked up for it: if
-it changed meanwhile, which its hash tells, another response is under way, and this one is dropped.
+Each left row sends a subscription to its foreign key's partition of the foreign table, where it is stored.
+The foreign value is sent back in a response, at once and whenever it changes. A response has the hash of the
+left row that subscribed. If the left row has another hash by then, another response follows, and this one is
+dropped.
 
     left row -> send -> (topic) -> receive -> answer          -> (topic) -> resolve -> result
                 foreign row     ->            answer_changed  ->
@@ -19,7 +20,7 @@ from streams.processors.tables.change import Change
 from streams.processors.tables.table import TableView
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Serde
-from streams.serdes.foreign_key import Instruction, Response, Subscription, behind, combined_key
+from streams.serdes.foreign_key import Instruction, Response, Subscription, combined_key, end_of_prefix
 from streams.serdes.murmur3 import murmur3_128
 
 _FORGET = Instruction.DELETE_KEY_NO_PROPAGATE
@@ -35,7 +36,7 @@ def send_subscriptions(
     *,
     left: bool,
 ) -> Operator:
-    """Subscribe left rows to the foreign key of their value, and unsubscribe them from the one before."""
+    """Return the operator that subscribes left rows to their foreign key, and unsubscribes the old one."""
     instructions = _left_instructions if left else _inner_instructions
 
     def build(wiring: Wiring) -> Process:
@@ -50,12 +51,12 @@ def send_subscriptions(
             now = None if new is None else extract(key, new)
             both = before is not None and now is not None
             is_same = both and serialize_foreign(before) == serialize_foreign(now)
-            told = instructions(before, now, is_same=is_same)
-            if not told:
+            subscriptions = instructions(before, now, is_same=is_same)
+            if not subscriptions:
                 dropped()
                 return
             hash = None if new is None else murmur3_128(serialize(new))
-            for foreign_key, instruction in told:
+            for foreign_key, instruction in subscriptions:
                 forward(foreign_key, Subscription(hash, instruction, key, partition), timestamp, headers)
 
         return process
@@ -63,30 +64,30 @@ def send_subscriptions(
     return build
 
 
-_Told = list[tuple[Any, Instruction]]
-"""Foreign keys and what is to be done there."""
+_Instructions = list[tuple[Any, Instruction]]
+"""Foreign keys, each with the instruction to send there."""
 
 
-def _inner_instructions(before: Any, now: Any, *, is_same: bool) -> _Told:
+def _inner_instructions(before: Any, now: Any, *, is_same: bool) -> _Instructions:
     if before is None:
         return [] if now is None else [(now, _TELL_IF_THERE)]
     if now is None:
         return [(before, _FORGET_AND_TELL)]
     if is_same:
         return [(now, _TELL_IF_THERE)]
-    # What was joined before has to go, even if there is nothing under the new foreign key.
+    # The old result must be deleted, even if the foreign table does not have the new key.
     return [(before, _FORGET), (now, _TELL)]
 
 
-def _left_instructions(before: Any, now: Any, *, is_same: bool) -> _Told:
-    told: _Told = [] if before is None or is_same else [(before, _FORGET)]
-    return [*told, (now, _TELL)]
+def _left_instructions(before: Any, now: Any, *, is_same: bool) -> _Instructions:
+    unsubscribe: _Instructions = [] if before is None or is_same else [(before, _FORGET)]
+    return [*unsubscribe, (now, _TELL)]
 
 
 def receive_subscriptions(
     store_name: str, serialize_foreign: Callable[[Any], bytes], serialize_key: Callable[[Any], bytes]
 ) -> Operator:
-    """Keep subscriptions, or forget them, and pass them on."""
+    """Return the operator that stores or deletes subscriptions, and forwards them."""
 
     def build(wiring: Wiring) -> Process:
         forward, dropped = wiring.forward, wiring.metrics.dropped
@@ -108,7 +109,7 @@ def receive_subscriptions(
 
 
 def answer(foreign: TableView) -> Operator:
-    """Answer a subscription with the foreign value, as its instruction says."""
+    """Return the operator that responds to a subscription with the foreign value, by its instruction."""
 
     def build(wiring: Wiring) -> Process:
         forward, get = wiring.forward, foreign.bind(wiring)
@@ -117,10 +118,10 @@ def answer(foreign: TableView) -> Operator:
             hash, instruction, row_key, partition = value
             if instruction == _FORGET:
                 return
-            found = None if key is None else get(key)
+            entry = None if key is None else get(key)
             foreign_value = None
-            if found is not None:
-                foreign_value, time = found
+            if entry is not None:
+                foreign_value, time = entry
                 timestamp = max(timestamp, time)
             elif instruction == _TELL_IF_THERE:
                 return
@@ -134,14 +135,14 @@ def answer(foreign: TableView) -> Operator:
 
 
 def answer_changed(store_name: str, serialize_foreign: Callable[[Any], bytes]) -> Operator:
-    """Tell a foreign row's update to all that subscribed to it."""
+    """Return the operator that sends a foreign row's update to all its subscribers."""
 
     def build(wiring: Wiring) -> Process:
         forward, scan = wiring.forward, wiring.key_value_store(store_name).scan
 
         def process(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
             prefix, new = combined_key(serialize_foreign(key), b""), value[0]
-            for _, (hash, _, row_key, partition), _ in scan(prefix, behind(prefix)):
+            for _, (hash, _, row_key, partition), _ in scan(prefix, end_of_prefix(prefix)):
                 forward(row_key, Response(hash, new, partition), timestamp, headers)
 
         return process
@@ -150,8 +151,9 @@ def answer_changed(store_name: str, serialize_foreign: Callable[[Any], bytes]) -
 
 
 def resolve(left_table: TableView, value_serde: Serde[Any], joiner: Joiner, *, left: bool) -> Operator:
-    """Join a response with the left row, if that is still the one that subscribed; None if there is no
-    result.
+    """Return the operator that joins a response with the left row, if the row has not changed meanwhile.
+
+    The result is None if the rows have no join.
     """
 
     def build(wiring: Wiring) -> Process:
@@ -159,13 +161,13 @@ def resolve(left_table: TableView, value_serde: Serde[Any], joiner: Joiner, *, l
         get, serialize = left_table.bind(wiring), value_serde.serialize
 
         def process(key: Any, value: Response, timestamp: int, headers: Headers) -> None:
-            found = get(key)
-            row = None if found is None else found[0]
+            entry = get(key)
+            row = None if entry is None else entry[0]
             if value.hash != (None if row is None else murmur3_128(serialize(row))):
                 dropped()
                 return
-            gone = value.value is None and (row is None or not left)
-            forward(key, None if gone else joiner(key, row, value.value), timestamp, headers)
+            has_none = value.value is None and (row is None or not left)
+            forward(key, None if has_none else joiner(key, row, value.value), timestamp, headers)
 
         return process
 
@@ -173,5 +175,5 @@ def resolve(left_table: TableView, value_serde: Serde[Any], joiner: Joiner, *, l
 
 
 def placed_by_response(topic: str, key: Any, value: Response, partitions: int) -> int | None:
-    """A response goes to the partition that the subscription came from."""
+    """Return the partition of a response: the one from which the subscription was sent."""
     return value.partition

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 Joiner: TypeAlias = Callable[[Any, Any, Any], Any]
-"""From key, value and the other value to the result."""
+"""Returns the result of a key, a value and the other side's value."""
 
 
 def with_key(joiner: Callable[..., Any], *, takes_key: bool) -> Joiner:
-    """The joiner as a function of key, value and other value."""
+    """Return the joiner as a function of key, value and other value."""
     return joiner if takes_key else lambda key, value, other: joiner(value, other)

@@ -1,7 +1,6 @@
-"""The join of a stream with a table under a key that is made of the record: with a global table, or one's own
-key.
+"""The join of a stream with a table by a key that is selected from the record, as with global tables.
 
-What looks a table up by the record's own key, for a joiner of values only, is `table.join_table`.
+The join by the record's own key, with a joiner of values only, is `table.join_table`.
 """
 
 from __future__ import annotations
@@ -16,18 +15,17 @@ from streams.processors.wiring import Operator, Wiring
 
 
 def record_key(key: Any, value: Any) -> Any:
-    """Looks a table up by the record's own key."""
+    """Return the record's own key as the key to look up."""
     return key
 
 
 def join_selected(
     view: TableView, select: Callable[[Any, Any], Any], joiner: Joiner, *, left: bool
 ) -> Operator:
-    """Look ``select(key, value)`` up in the table as it is now; the result has the stream's key and
-    timestamp.
+    """Return the operator that joins each record with the table's current value of ``select(key, value)``.
 
-    Null values are dropped. An inner join leaves out records that select None, or what the table does not
-    have; with ``left`` these are joined with None.
+    The result has the record's key and timestamp. Null values are dropped. An inner join drops records that
+    select None, and ignores keys that the table does not have; with ``left`` these are joined with None.
     """
 
     def build(wiring: Wiring) -> Process:
@@ -35,13 +33,13 @@ def join_selected(
         get = view.bind(wiring)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            wanted = None if value is None else select(key, value)
-            if value is None or (wanted is None and not left):
+            selected = None if value is None else select(key, value)
+            if value is None or (selected is None and not left):
                 dropped()
                 return
-            found = None if wanted is None else get(wanted)
-            if found is not None:
-                forward(key, joiner(key, value, found[0]), timestamp, headers)
+            entry = None if selected is None else get(selected)
+            if entry is not None:
+                forward(key, joiner(key, value, entry[0]), timestamp, headers)
             elif left:
                 forward(key, joiner(key, value, None), timestamp, headers)
 

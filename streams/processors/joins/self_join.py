@@ -1,7 +1,7 @@
 """The join of a stream with itself, over the one store that has its records (KIP-862).
 
-A record meets what came before as the left side, then as the right one, and then itself; so results come in
-the order in which the join with two stores tells them.
+A record is joined with earlier records as the left side, then as the right side, and then with itself. So
+results are forwarded in the same order as by the join with two stores.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from streams.processors.wiring import Operator, Wiring
 
 
 def join_self(side: JoinSide, store_name: str) -> Operator:
-    """``side``: the left one, of which windows and joiner are taken. The store has what came before."""
+    """Return the operator of a stream's join with itself.
+
+    ``side``: the left side, with the join's windows and joiner. ``store_name``: the store of earlier records.
+    """
     before, after = side.span_ms
     joined, retention = side.joined(), side.windows.size_ms + side.windows.grace_ms
 
@@ -30,7 +33,7 @@ def join_self(side: JoinSide, store_name: str) -> Operator:
             raw = serialize(key)
             for time, other in find(raw, max(timestamp - before, 0), max(timestamp + after, 0)):
                 forward(key, joined(key, value, other), max(timestamp, time), headers)
-            # Too late to be met by another record, it does not meet itself either.
+            # A record that is too late for a join with another record is not joined with itself either.
             waits = timestamp > max(store.stream_time, timestamp) - retention + 1
             for time, other in find(raw, max(timestamp - after, 0), max(timestamp + before, 0)):
                 if waits and time > timestamp:

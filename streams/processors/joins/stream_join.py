@@ -1,13 +1,12 @@
-"""The join of two streams: each keeps its records for a while, and looks up the other's.
+"""The join of two streams: each side stores its records for a while, and looks up those of the other side.
 
-A join has four nodes: one for each side that keeps its records, and one below it that looks into the other
-side's store. A record is looked up before it is kept, so each pair is found once, by its later record.
-Results have the higher timestamp of both.
+A join has four nodes: each side has one that stores its records, and one below that reads the other side's
+store. A record is looked up before it is stored, so each pair is joined once, by the record that arrives
+later. Results have the higher timestamp of both.
 
-Left and outer joins have another store, which both sides share: of what met nothing when it came. It goes
-out, with its own timestamp, once nothing that meets it may come any more, unless it met something meanwhile
-(KIP-633). Null values are dropped, and null keys too, unless their side goes on without the other's
-(KIP-962).
+Left and outer joins have another store, shared by both sides, of records without a match so far. Such a
+record is forwarded, with its own timestamp, once no match can arrive any more (KIP-633). Null values are
+dropped, and null keys too, unless their side is an outer one (KIP-962).
 """
 
 from __future__ import annotations
@@ -25,36 +24,35 @@ from streams.state import JoinWindowStore, OuterJoinStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinSide:
-    """One side of a join of two streams.
-
-    `other_store`: where the other side's records are. `joiner` takes left and right value, or key, left and
-    right. `outer`: whether records of this side go on without the other's. `unmatched_store`: where they wait
-    for that, those of the other side too; None for an inner join.
-    """
+    """A side of a join of two streams."""
 
     is_left: bool
     windows: JoinWindows
     joiner: Callable[..., Any]
+    """Takes left and right value, or key, left and right value if `with_key`."""
     with_key: bool
     other_store: str
+    """The name of the store of the other side's records."""
     outer: bool = False
+    """True: records of this side without a match are forwarded as well."""
     unmatched_store: str | None = None
+    """The name of the store of both sides' records without a match so far; None for an inner join."""
 
     @property
     def span_ms(self) -> tuple[int, int]:
-        """How much earlier, and later, the other side's records may be."""
+        """How much earlier, and later, a match on the other side may be, ms."""
         before, after = self.windows.before_ms, self.windows.after_ms
         return (before, after) if self.is_left else (after, before)
 
     @property
     def stores(self) -> tuple[str, ...]:
-        """The stores it looks into."""
+        """The names of the stores that the side's lookups use."""
         return (
             (self.other_store,) if self.unmatched_store is None else (self.other_store, self.unmatched_store)
         )
 
     def joined(self) -> Joiner:
-        """The joiner as a function of key, this side's value and the other's."""
+        """Return the joiner as a function of key, this side's value and the other side's."""
         joiner = self.joiner
         match self.with_key, self.is_left:
             case True, True:
@@ -68,7 +66,7 @@ class JoinSide:
 
 
 def keep_records(store_name: str) -> Operator:
-    """Pass each record on, and keep it for the other side."""
+    """Return the operator that forwards each record, then stores it for the other side."""
 
     def build(wiring: Wiring) -> Process:
         store = window_store(wiring, store_name)
@@ -85,7 +83,7 @@ def keep_records(store_name: str) -> Operator:
 
 
 def join_inner(side: JoinSide) -> Operator:
-    """Join each record with those of the other side within the window."""
+    """Return the operator that joins each record with those of the other side within the window."""
     (before, after), joined = side.span_ms, side.joined()
 
     def build(wiring: Wiring) -> Process:
@@ -107,7 +105,11 @@ def join_inner(side: JoinSide) -> Operator:
 
 
 def join_outer(side: JoinSide) -> Operator:
-    """As `join_inner`, and what meets nothing goes on by itself, at once or once its window is closed."""
+    """Return the operator of a side of a left or outer join.
+
+    If this side is outer, its records without a match are joined with None, at once or when their window is
+    closed.
+    """
     (before, after), joined, outer, is_left = side.span_ms, side.joined(), side.outer, side.is_left
 
     def build(wiring: Wiring) -> Process:
@@ -129,12 +131,12 @@ def join_outer(side: JoinSide) -> Operator:
             if timestamp == unmatched.time:
                 send_closed(headers)
             raw, time_to = serialize(key), max(timestamp + after, 0)
-            found = find(raw, max(timestamp - before, 0), time_to)
-            for time, other in found:
+            matches = find(raw, max(timestamp - before, 0), time_to)
+            for time, other in matches:
                 forget(raw, time, is_left=not is_left, now=timestamp)
                 result = joined(key, value, other)
                 forward(key, result, timestamp if timestamp > time else time, headers)
-            if found or not outer:
+            if matches or not outer:
                 return
             if time_to < unmatched.time:
                 forward(key, joined(key, value, None), timestamp, headers)
@@ -149,7 +151,10 @@ def join_outer(side: JoinSide) -> Operator:
 def _closing(
     wiring: Wiring, side: JoinSide, unmatched: OuterJoinStore, deserialize: Callable[[bytes], Any]
 ) -> Callable[[Headers], None]:
-    """What sends on the records whose windows are closed, at most so often; they get the headers given."""
+    """Return a function that forwards unmatched records whose windows are closed, with the headers it takes.
+
+    It does so at most every ``task.outer_join_emit_interval_ms`` of wall clock.
+    """
     windows, task, forward = side.windows, wiring.task, wiring.forward
     before, after, grace = windows.before_ms, windows.after_ms, windows.grace_ms
     joiner = with_key(side.joiner, takes_key=side.with_key)
@@ -168,14 +173,14 @@ def _closing(
 
 
 def window_store(wiring: Wiring, name: str) -> JoinWindowStore[Any, Any]:
-    """A join's store by name."""
+    """Return a join's store by name."""
     store = wiring.store(name)
     assert isinstance(store, JoinWindowStore), f"{name} is not a join's window store"
     return store
 
 
 def _unmatched_store(wiring: Wiring, side: JoinSide) -> OuterJoinStore:
-    assert side.unmatched_store is not None, "an outer join has a store of what met nothing"
+    assert side.unmatched_store is not None, "an outer join has a store of unmatched records"
     store = wiring.store(side.unmatched_store)
     assert isinstance(store, OuterJoinStore), f"{side.unmatched_store} is not an outer join's store"
     return store

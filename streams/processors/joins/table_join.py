@@ -1,13 +1,13 @@
-"""The join of two tables by their key: each side's updates, joined with what the other side has now.
+"""The join of two tables by their key: each side's updates are joined with the other side's current value.
 
-Which results there are is said by two things a side may need: a value of its own, and one of the other side.
+A side may need a value of its own, and one of the other side, for a result:
 
-    join        both need both
-    left join   the left side needs its own only, the right side needs the left's only
-    outer join  one of both will do
+    join        both sides need both values
+    left join   both sides need the left value
+    outer join  one of both values is enough
 
-A result has the higher timestamp of both values. A key whose join there is no more is deleted, but nothing is
-said of keys that had and have no value on either side.
+A result has the higher timestamp of both values. A key that has no result any more is deleted. An update of a
+key that had and has no value on either side is not forwarded.
 """
 
 from __future__ import annotations
@@ -26,25 +26,28 @@ from streams.state import Entry
 def join_updates(
     other: TableView, joiner: Joiner, old_values: OldValues, *, needs_own: bool, needs_other: bool
 ) -> Operator:
-    """Join one side's updates with the other table; ``joiner`` takes key, own value and the other's."""
+    """Return the operator that joins one side's updates with the other table.
+
+    ``joiner`` takes key, this side's value and the other's.
+    """
 
     def build(wiring: Wiring) -> Process:
         forward, get, tells_old = wiring.forward, other.bind(wiring), old_values.are_told
 
         def process(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
-            found = get(key)
+            entry = get(key)
             new, old = value
-            if found is None:
+            if entry is None:
                 if needs_other or (new is None and old is None):
                     return
                 others = None
             else:
-                others, time = found
+                others, time = entry
                 if time > timestamp:
                     timestamp = time
-            gone = needs_own or found is None
-            joined = None if new is None and gone else joiner(key, new, others)
-            before = None if not tells_old or (old is None and gone) else joiner(key, old, others)
+            required = needs_own or entry is None  # a value of this side
+            joined = None if new is None and required else joiner(key, new, others)
+            before = None if not tells_old or (old is None and required) else joiner(key, old, others)
             forward(key, (joined, before), timestamp, headers)
 
         return process
@@ -53,7 +56,7 @@ def join_updates(
 
 
 def keep_joined(store_name: str, old_values: OldValues) -> Operator:
-    """Keep both sides' results in the joined table's own store, and pass them on."""
+    """Return the operator that puts both sides' results in the joined table's store, and forwards them."""
 
     def build(wiring: Wiring) -> Process:
         keep = keeper(wiring, store_name, old_values)
@@ -68,7 +71,7 @@ def keep_joined(store_name: str, old_values: OldValues) -> Operator:
 
 @dataclass(frozen=True, slots=True)
 class JoinedView:
-    """The join of two tables, made anew for each lookup."""
+    """The join of two tables, computed for each lookup."""
 
     left: TableView
     right: TableView

@@ -1,7 +1,7 @@
-"""The join of a stream with a versioned table: each record with what the table had at the record's time.
+"""The join of a stream with a versioned table: each record with the table's value at the record's time.
 
-With a grace period (KIP-923) records wait in a store until stream time is so much past theirs, so that what
-the table learns meanwhile counts. A record that comes later than that is joined at once.
+With a grace period (KIP-923), records wait in a store until stream time is past their time by the period. So
+they are joined with updates of the table that arrive meanwhile. A record later than that is joined at once.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from streams.state import JoinBufferStore
 
 
 def join_as_of(view: AsOfView, joiner: Joiner, *, left: bool) -> Operator:
-    """Look each record up in the table as it was at the record's time; the result has the record's timestamp.
+    """Return the operator that joins each record with the table's value at the record's time.
 
-    Null values are dropped. An inner join leaves out null keys and keys that the table did not have then;
-    with ``left`` these are joined with None.
+    The result has the record's timestamp. Null values are dropped. An inner join drops null keys and ignores
+    keys that the table did not have at that time; with ``left`` these are joined with None.
     """
 
     def build(wiring: Wiring) -> Process:
@@ -48,9 +48,10 @@ def join_buffered(
     *,
     left: bool,
 ) -> Operator:
-    """As `join_as_of`, of records that wait in the store until stream time is ``grace_ms`` past theirs.
+    """Return an operator like `join_as_of` whose records wait until stream time is ``grace_ms`` past theirs.
 
-    They go on by their times and keys. What is late already, or has no key to wait under, does not wait.
+    Waiting records are joined by their times and keys. A record that is late already, or has no key, does not
+    wait.
     """
 
     def build(wiring: Wiring) -> Process:
@@ -68,9 +69,9 @@ def join_buffered(
             place = task.offset, task.topic, task.partition
             data = value_serde.serialize(value)
             store.add(key_serde.serialize(key), Buffered(0, None, None, data, timestamp, *place, headers))
-            for raw, held in store.take(store.stream_time - grace_ms):
-                its_value = value_serde.deserialize(held.new or b"")
-                join(key_serde.deserialize(raw), its_value, held.timestamp, held.headers)
+            for raw, record in store.take(store.stream_time - grace_ms):
+                its_value = value_serde.deserialize(record.new or b"")
+                join(key_serde.deserialize(raw), its_value, record.timestamp, record.headers)
 
         return process
 
@@ -78,13 +79,13 @@ def join_buffered(
 
 
 def _join(wiring: Wiring, view: AsOfView, joiner: Joiner, *, left: bool) -> Process:
-    """Joins a record that has a value, and a key unless ``left``."""
+    """Return a function that joins a record, which must have a value, and a key unless ``left``."""
     forward, get = wiring.forward, view.bind_as_of(wiring)
 
     def join(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        found = None if key is None else get(key, timestamp)
-        if found is not None:
-            forward(key, joiner(key, value, found[0]), timestamp, headers)
+        entry = None if key is None else get(key, timestamp)
+        if entry is not None:
+            forward(key, joiner(key, value, entry[0]), timestamp, headers)
         elif left:
             forward(key, joiner(key, value, None), timestamp, headers)
 

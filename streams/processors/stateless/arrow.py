@@ -22,16 +22,16 @@ _AS_THEY_ARE = (bytes, bytearray, datetime, date, time, timedelta, Decimal)
 
 
 def check_installed(operator: str) -> None:
-    """Raises TopologyError if there is no pyarrow; it is not imported."""
+    """Raise TopologyError if pyarrow is not installed; it is not imported."""
     if find_spec("pyarrow") is None:
         raise TopologyError(f"{operator}(as_='arrow') needs pyarrow: pip install 'millstream[arrow]'")
 
 
 def of_batches(function: Callable[[Any], Any], *, keeps_keys: bool) -> Function:
-    """Of a function of a `pyarrow.RecordBatch` that returns one, a table, or an array of values.
+    """Wrap a function of a `pyarrow.RecordBatch` that returns a batch, a table, or an array of values.
 
-    A column that it leaves out stays what it was; without ``value`` the other columns are the values' fields.
-    With ``keeps_keys`` only values are taken.
+    A column missing in its result stays unchanged. Without a column ``value``, the other columns are the
+    values' fields. With ``keeps_keys``, only the result's values are used.
     """
 
     def call(records: list[Record[Any, Any]]) -> Results:
@@ -70,25 +70,26 @@ def _array(values: list[Any]) -> Any:
 
 
 def _model(value: Any) -> Any:
-    """A pydantic model's fields."""
+    """Return a pydantic model's fields."""
     return value.model_dump()
 
 
-def _columns(function: object, found: Any, count: int) -> dict[str, list[Any]]:
+def _columns(function: object, result: Any, count: int) -> dict[str, list[Any]]:
     import pyarrow as pa
 
     name = getattr(function, "__qualname__", repr(function))
-    if not isinstance(found, pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray):
+    if not isinstance(result, pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray):
+        kind = type(result).__name__
         raise BatchMismatch(
-            f"{name} gave a {type(found).__name__}, not a pyarrow RecordBatch, Table or Array of {count} rows"
+            f"{name} gave a {kind}, not a pyarrow RecordBatch, Table or Array of {count} rows"
         )
-    if len(found) != count:
+    if len(result) != count:
         raise BatchMismatch(
-            f"{name} gave {len(found)} rows for {count} records: it has to return one for each, in order"
+            f"{name} gave {len(result)} rows for {count} records: it has to return one for each, in order"
         )
-    if isinstance(found, pa.Array | pa.ChunkedArray):
-        return {VALUE: found.to_pylist()}
-    table = pa.table(found)
+    if isinstance(result, pa.Array | pa.ChunkedArray):
+        return {VALUE: result.to_pylist()}
+    table = pa.table(result)
     if TIMESTAMP in table.column_names:
         at = table.column_names.index(TIMESTAMP)
         times = table[TIMESTAMP].cast(pa.timestamp("ms", "UTC")).cast(pa.int64())

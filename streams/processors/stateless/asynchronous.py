@@ -1,6 +1,6 @@
-"""Asynchronous operators: a coroutine per record, with a limit of time and further attempts.
+"""Asynchronous operators: a coroutine per record, with a timeout and retries.
 
-What is in flight, and in which order it comes out, is `in_flight`'s.
+`in_flight` bounds the running calls and orders their results.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ BACKOFF_LIMIT_S = 30.0
 """The longest wait between two attempts."""
 
 Arguments = Callable[[Any, Any], tuple[Any, ...]]
-"""What a function is called with, of key and value."""
+"""Returns the arguments of a function call for a key and a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calling:
-    """How a function is called: see `KStream.map_values_async`, which has these as keywords. Times in ms."""
+    """The settings of a function's calls, the keywords of `KStream.map_values_async`. Times in ms."""
 
     function: Callable[..., Awaitable[Any]]
     arguments: Arguments
@@ -38,7 +38,7 @@ class Calling:
     context: Context | None
 
     async def attempts(self, coroutines: Coroutines, node: str, key: Any, value: Any) -> Any:
-        """What the function gives; raises what the last attempt raised."""
+        """Return the function's result, after retries if need be. Raises the error of the last attempt."""
         backoff = Backoff(self.retry_backoff_ms / 1000, BACKOFF_LIMIT_S)
         while True:
             try:
@@ -65,17 +65,17 @@ class Calling:
             ) from error
 
     def _awaitable(self, arguments: tuple[Any, ...]) -> Awaitable[Any]:
-        found = self.function(*arguments)
-        if not inspect.isawaitable(found):
+        result = self.function(*arguments)
+        if not inspect.isawaitable(result):
             raise TypeError(
-                f"{_name(self.function)} gave a {type(found).__name__}, not a coroutine: make it an "
+                f"{_name(self.function)} gave a {type(result).__name__}, not a coroutine: make it an "
                 "'async def', or use the operator without 'async' in its name"
             )
-        return found
+        return result
 
 
 def call_for_values(calling: Calling) -> Operator:
-    """Replace the value by what a coroutine makes of the record."""
+    """Return the operator that replaces each value by a coroutine's result."""
 
     def deliver(forward: Process, record: Record[Any, Any], value: Any) -> None:
         forward(record.key, value, record.timestamp, record.headers)
@@ -84,7 +84,7 @@ def call_for_values(calling: Calling) -> Operator:
 
 
 def call_for_many_values(calling: Calling) -> Operator:
-    """Replace a value by any number of them, under the same key."""
+    """Return the operator that replaces each value by the values of a coroutine's result."""
 
     def deliver(forward: Process, record: Record[Any, Any], values: list[Any]) -> None:
         for value in values:
@@ -99,7 +99,7 @@ def call_for_many_values(calling: Calling) -> Operator:
 
 
 def call_for_records(calling: Calling) -> Operator:
-    """Replace key and value by what a coroutine makes of them."""
+    """Return the operator that replaces key and value by those of a coroutine's result."""
 
     def deliver(forward: Process, record: Record[Any, Any], pair: tuple[Any, Any]) -> None:
         forward(*pair, record.timestamp, record.headers)
@@ -113,7 +113,7 @@ def call_for_records(calling: Calling) -> Operator:
 
 
 def _calling(
-    calling: Calling, deliver: Deliver, checked: Callable[[Any], Any] = lambda found: found
+    calling: Calling, deliver: Deliver, checked: Callable[[Any], Any] = lambda result: result
 ) -> Operator:
     def build(wiring: Wiring) -> Process:
         async def work(key: Any, value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Batch operators: a function is given many records of a task at once, as models and vectorised work like it.
+"""Batch operators: a function processes many records of a task at once, as models and vectorised code need.
 
-A batch ends at its bound, at the end of the records at hand in a turn of the loop, or at a commit. Batches in
-Arrow's form are `arrow`'s.
+A batch ends at its bound, at the end of the input records of a turn of the loop, or at a commit. Batches in
+Arrow's format are in `arrow`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from streams.processors.wiring import Operator, Place, Wiring
 
 Results = Sequence[Record[Any, Any]]
 Function = Callable[[list[Record[Any, Any]]], Results]
-"""From records to as many records; raises BatchMismatch for another number of them."""
+"""Returns as many records as it takes; raises BatchMismatch if there is another number of results."""
 
 
 class BatchMismatch(Exception):
-    """What a function returned does not fit the batch it was given."""
+    """A function's result does not fit its batch."""
 
 
 class Batch:
-    """The records of one node of one task that wait for others."""
+    """The records of a node of a task that wait for a full batch."""
 
     room = sys.maxsize
 
@@ -39,23 +39,24 @@ class Batch:
         self._places: list[Place] = []
 
     @property
-    def held(self) -> int:
-        """How many records wait."""
+    def record_count(self) -> int:
+        """The number of records that wait."""
         return len(self._records)
 
     def take(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        """Add a record; a batch that is full goes on at once."""
+        """Add a record; process the batch if it is full."""
         self._records.append(Record(key, value, timestamp, headers))
         self._places.append(self._task.place)
         if len(self._records) >= self._max_records:
             self.end_turn()
 
     def collect(self) -> None:
-        """There may be more to come."""
+        """Do nothing: the turn may have more records for the batch."""
 
     def end_turn(self) -> None:
-        """Call the function with what there is, and forward what it gives. An error leaves the task at the
-        place of the record over which it was raised.
+        """Call the function with the waiting records, and forward its results.
+
+        An error leaves the task at the place of the record over which it was raised.
         """
         if not self._records:
             return
@@ -78,11 +79,14 @@ class Batch:
     drain = end_turn
 
     def give_up(self) -> None:
-        """Forget what waits."""
+        """Discard the waiting records."""
         self._records, self._places = [], []
 
     def _check_form(self, error: Exception) -> None:
-        """Results that do not fit are no matter of a record: the handler is not asked."""
+        """Raise errors that do not concern a record: results that do not fit, and those of this library.
+
+        The processing handler does not decide about them.
+        """
         if isinstance(error, StreamsError):
             raise error
         if isinstance(error, BatchMismatch):
@@ -97,7 +101,7 @@ class Batch:
             ) from error
 
     def _one_by_one(self, records: Sequence[Record[Any, Any]], places: Sequence[Place]) -> None:
-        """Find out which of them are bad: the processing handler decides about each, the others go on."""
+        """Call the function for each record: the processing handler decides about those that fail."""
         for record, place in zip(records, places, strict=True):
             self._task.place = place
             try:
@@ -121,7 +125,7 @@ class Batch:
 
 
 def in_batches(function: Function, max_records: int) -> Operator:
-    """Replace records by what the function makes of many."""
+    """Return the operator that replaces batches of up to ``max_records`` records by a function's results."""
 
     def build(wiring: Wiring) -> Process:
         batch = Batch(wiring, function, max_records)
@@ -137,45 +141,48 @@ def in_batches(function: Function, max_records: int) -> Operator:
 
 
 def of_records(function: Callable[[list[Record[Any, Any]]], Any]) -> Function:
-    """Of a function that returns a record for each, or only its new value."""
+    """Wrap a function of records that returns a record for each, or only its new value."""
 
     def call(records: list[Record[Any, Any]]) -> Results:
-        found = as_list(function, function(list(records)), len(records))
+        results = as_list(function, function(list(records)), len(records))
         return [
             each if isinstance(each, Record) else record.with_value(each)
-            for record, each in zip(records, found, strict=True)
+            for record, each in zip(records, results, strict=True)
         ]
 
     return call
 
 
 def of_values(function: Callable[..., Any], *, with_keys: bool) -> Function:
-    """Of a function of the values, or of the keys and the values, that returns a value for each."""
+    """Wrap a function of the values, or of keys and values, that returns a value for each."""
 
     def call(records: list[Record[Any, Any]]) -> Results:
         values = [record.value for record in records]
-        found = function([record.key for record in records], values) if with_keys else function(values)
-        return with_values(records, as_list(function, found, len(records)))
+        result = function([record.key for record in records], values) if with_keys else function(values)
+        return with_values(records, as_list(function, result, len(records)))
 
     return call
 
 
 def with_values(records: Sequence[Record[Any, Any]], values: Sequence[Any]) -> Results:
-    """The same records with other values."""
+    """Return the records with other values."""
     return [
         Record(record.key, value, record.timestamp, record.headers)
         for record, value in zip(records, values, strict=True)
     ]
 
 
-def as_list(function: object, found: Any, count: int) -> list[Any]:
-    """What a function gave for so many records, as a list: of a list, a NumPy array, a pandas series."""
+def as_list(function: object, result: Any, count: int) -> list[Any]:
+    """Return a function's result for ``count`` records as a list; it may be a NumPy array or a pandas series.
+
+    Raises BatchMismatch if it has another length.
+    """
     name = getattr(function, "__qualname__", repr(function))
-    if isinstance(found, str | bytes | dict) or not hasattr(found, "__iter__"):
+    if isinstance(result, str | bytes | dict) or not hasattr(result, "__iter__"):
         raise BatchMismatch(
-            f"{name} gave a {type(found).__name__} for {count} records: it has to return a list of as many"
+            f"{name} gave a {type(result).__name__} for {count} records: it has to return a list of as many"
         )
-    results = found.tolist() if hasattr(found, "tolist") else list(found)
+    results = result.tolist() if hasattr(result, "tolist") else list(result)
     if len(results) != count:
         raise BatchMismatch(
             f"{name} gave {len(results)} results for {count} records: it has to return one for each, in "

@@ -1,6 +1,6 @@
-"""Fields of values that are dicts: filled where they are missing, or dropped.
+"""Functions that fill missing fields of dict values, or drop fields.
 
-The dict is never changed in place, since other operators may have it too.
+A dict is never changed in place, since other operators may hold it too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def filling(defaults: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """Give fields that are missing, or None, their default. What is no value stays none."""
+    """Return a function that sets fields that are missing or None to their defaults; a null stays null."""
     defaults = deepcopy(dict(defaults))
 
     def fill(value: Any) -> Any:
@@ -27,20 +27,20 @@ def filling(defaults: Mapping[str, Any]) -> Callable[[Any], Any]:
 
 
 def dropping(fields: Sequence[str], *, ignore_missing: bool) -> Callable[[Any], Any]:
-    """Leave fields out; KeyError for one that is missing, unless that does not matter."""
+    """Return a function that drops fields; it raises KeyError for a missing one unless ``ignore_missing``."""
 
     def drop(value: Any) -> Any:
         if value is None:
             return None
-        left = _copied(value, "drop()")
+        copy = _copied(value, "drop()")
         for field in fields:
-            if field in left:
-                del left[field]
+            if field in copy:
+                del copy[field]
             elif not ignore_missing:
                 raise KeyError(
                     f"drop(): no field {field!r} among {list(value)}; errors='ignore' allows for that"
                 )
-        return left
+        return copy
 
     return drop
 

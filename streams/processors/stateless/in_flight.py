@@ -1,7 +1,7 @@
-"""Records in flight: those of an asynchronous node whose coroutines are not over, or whose turn has not come.
+"""Records in flight: those of an asynchronous node whose coroutines are running, or whose turn has not come.
 
-It is all in the task's thread but for the coroutines, which run in an event loop (`Coroutines`). A result is
-forwarded at the place of its record: topic, partition, offset, stream time, and the bytes handlers are given.
+Only the coroutines run in an event loop (`Coroutines`), everything else in the task's thread. A result is
+forwarded at the place of its record: topic, partition, offset, stream time, and the bytes for error handlers.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from streams.processors.record import Headers, Process, Record
 from streams.processors.wiring import Place, Wiring
 
 Ordered = Literal["key", "partition", "none"]
-"""What comes out in the order of the input.
+"""The records whose results are forwarded in the order of the input.
 
     key        the records of a key, one call after the other; those without a key are in no order
     partition  all records; their calls run at the same time
-    none       nothing
+    none       no records
 """
 
 Work = Callable[[Any, Any], Coroutine[Any, Any, Any]]
 Deliver = Callable[[Process, Record[Any, Any], Any], None]
-"""Forwards what became of a record: to where, the record, the result."""
+"""Forwards a record's result: takes the function to forward with, the record, and the result."""
 
 
 @dataclass(slots=True, eq=False)
@@ -35,11 +35,11 @@ class _Flight(Call):
     record: Any = None
     place: Any = None
     lane: Any = None
-    """What the record's key is for the order; None if it need not wait for another."""
+    """The record's key as its lane in `InFlight`; None if it need not wait for another record."""
 
 
 class InFlight:
-    """At most ``limit`` records of one node of one task."""
+    """The records in flight of a node of a task, ``limit`` at most."""
 
     def __init__(self, wiring: Wiring, work: Work, deliver: Deliver, *, limit: int, ordered: Ordered) -> None:
         self._node = wiring.node
@@ -52,41 +52,44 @@ class InFlight:
         self._limit = limit
         self._ordered = ordered
         self._lanes: dict[Any, deque[_Flight]] = {}
-        """Of each key with a call that runs, the records behind it."""
-        self._begun: dict[_Flight, None] = {}
-        """Records whose calls were started, in that order."""
+        """The waiting records of each key whose call is running."""
+        self._started: dict[_Flight, None] = {}
+        """The records whose calls were started, in the order of the starts."""
         self._over: deque[Call] = deque()
-        self.held = 0
+        self.record_count = 0
 
     @property
     def room(self) -> int:
-        """How many more there may be."""
-        return self._limit - self.held
+        """The number of records that can be added."""
+        return self._limit - self.record_count
 
     def take(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        """Start a call; blocks while there is no room, where one input record makes many."""
-        while self.held >= self._limit:
+        """Add a record, and start its call, or queue it after its key's running call.
+
+        Blocks while there is no room; one input record may have become many.
+        """
+        while self.record_count >= self._limit:
             self._await_one()
         record = Record(key, value, timestamp, headers)
         flight = _Flight(self._node, lambda: self._work(key, value), record=record, place=self._task.place)
-        self.held += 1
+        self.record_count += 1
         if self._ordered == "key" and key is not None:
             flight.lane = _hashable(key)
-            behind = self._lanes.get(flight.lane)
-            if behind is not None:
-                behind.append(flight)
+            waiting = self._lanes.get(flight.lane)
+            if waiting is not None:
+                waiting.append(flight)
                 return
             self._lanes[flight.lane] = deque()
         self._start(flight)
 
     def _start(self, flight: _Flight) -> None:
-        self._begun[flight] = None
+        self._started[flight] = None
         self._coroutines.start(flight, self._over)
         if self._over:
             self.collect()
 
     def collect(self) -> None:
-        """Forward what is over and whose turn it is."""
+        """Forward the results of finished calls whose turn has come."""
         while self._over:
             flight: Any = self._over.popleft()
             if self._ordered == "partition":
@@ -97,30 +100,30 @@ class InFlight:
     end_turn = collect
 
     def drain(self) -> None:
-        """Forward all of them; blocks until they are over."""
-        while self.held:
+        """Forward the results of all records; blocks until their calls are over."""
+        while self.record_count:
             self._await_one()
 
     def give_up(self) -> None:
-        """Cancel all of them: nothing of theirs is forwarded."""
-        self._coroutines.give_up(self._begun)
-        self._begun, self._lanes, self._over, self.held = {}, {}, deque(), 0
+        """Cancel all calls; their results are not forwarded."""
+        self._coroutines.give_up(self._started)
+        self._started, self._lanes, self._over, self.record_count = {}, {}, deque(), 0
 
     def _await_one(self) -> None:
         self._coroutines.wait(self._over)
         self.collect()
 
     def _land_in_order(self) -> None:
-        while self._begun and (first := next(iter(self._begun))).is_over:
+        while self._started and (first := next(iter(self._started))).is_over:
             self._land(first)
 
     def _land(self, flight: _Flight) -> None:
-        """Go back to the record's place, and on with it there. An error leaves the task at that place."""
+        """Forward a record's result at the record's place. An error leaves the task at that place."""
         task = self._task
         before: Place = task.place
         task.place = flight.place
-        del self._begun[flight]
-        self.held -= 1
+        del self._started[flight]
+        self.record_count -= 1
         if flight.error is not None:
             task.fail(self._node, flight.error, flight.record)
             self._dropped()
@@ -132,10 +135,10 @@ class InFlight:
         task.place = before
 
     def _start_next(self, lane: Any) -> None:
-        behind = self._lanes[lane]
-        if behind:
-            following = behind.popleft()
-            self._begun[following] = None
+        waiting = self._lanes[lane]
+        if waiting:
+            following = waiting.popleft()
+            self._started[following] = None
             self._coroutines.start(following, self._over)
         else:
             del self._lanes[lane]
@@ -147,7 +150,7 @@ def _there(wiring: Wiring) -> Coroutines:
 
 
 def _hashable(key: Any) -> Any:
-    """The key, or a text for one that cannot be hashed, such as a dict or a list."""
+    """Return the key, or a text if it cannot be hashed, such as a dict or a list."""
     try:
         hash(key)
     except TypeError:

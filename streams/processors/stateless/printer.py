@@ -1,4 +1,4 @@
-"""Where `KStream.print` prints: stdout, or a file that all tasks of a process share."""
+"""The output of `KStream.print`: stdout, or a file that all tasks of a process share."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from typing import TextIO
 
 
 class Printer:
-    """A file is made anew by the first task of the process that opens it, and closed by the last."""
+    """The output of a node: stdout if ``path`` is None.
+
+    The first task of the process that opens the file empties it, and the last one closes it.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._file: TextIO | None = None
         self._users = 0
-        self._made = False
+        self._is_emptied = False
 
     def open(self) -> Callable[[str], None]:
-        """What prints a line; call `close` as often as this."""
+        """Return a function that prints a line; call `close` as often as this method."""
         if self._path is None:
             return _print_to_stdout
         if self._file is None:
-            self._file = self._path.open("a" if self._made else "w", encoding="utf-8", buffering=1)
-            self._made = True  # a task that comes back goes on behind what is there
+            self._file = self._path.open("a" if self._is_emptied else "w", encoding="utf-8", buffering=1)
+            self._is_emptied = True  # a task that is opened again appends
         self._users += 1
         file = self._file
         return lambda line: print(line, file=file)
 
     def close(self) -> None:
-        """One task less prints."""
+        """End a task's use; close the file after the last one."""
         if self._file is None:
             return
         self._users -= 1
@@ -39,5 +42,5 @@ class Printer:
 
 
 def _print_to_stdout(line: str) -> None:
-    # Looked up for each line: tests and notebooks put another one in its place.
+    # `sys.stdout` is looked up for each line, because tests and notebooks replace it.
     print(line, file=sys.stdout, flush=True)

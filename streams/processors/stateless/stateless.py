@@ -1,4 +1,4 @@
-"""Operators without state. User functions take key and value unless their name says values only."""
+"""Operators without state. Functions take key and value, or only the value where the operator says so."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from streams.processors.stateless.printer import Printer
 from streams.processors.wiring import Operator, Wiring
 
 
-def filter_records(predicate: Callable[[Any, Any], bool], *, wanted: bool = True) -> Operator:
-    """Pass on what the predicate says ``wanted`` of."""
+def filter_records(predicate: Callable[[Any, Any], bool], *, forward_if: bool = True) -> Operator:
+    """Return the operator that forwards the records for which the predicate equals ``forward_if``."""
 
     def build(wiring: Wiring) -> Process:
         forward = wiring.forward
@@ -24,13 +24,13 @@ def filter_records(predicate: Callable[[Any, Any], bool], *, wanted: bool = True
             if not predicate(key, value):
                 forward(key, value, timestamp, headers)
 
-        return keep if wanted else leave_out
+        return keep if forward_if else leave_out
 
     return build
 
 
 def map_records(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
-    """Replace key and value."""
+    """Return the operator that replaces key and value by the mapper's result."""
 
     def build(wiring: Wiring) -> Process:
         forward = wiring.forward
@@ -45,7 +45,7 @@ def map_records(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
 
 
 def map_values(mapper: Callable[[Any], Any]) -> Operator:
-    """Replace the value."""
+    """Return the operator that replaces the value by the mapper's result."""
 
     def build(wiring: Wiring) -> Process:
         forward = wiring.forward
@@ -59,7 +59,7 @@ def map_values(mapper: Callable[[Any], Any]) -> Operator:
 
 
 def flat_map(mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> Operator:
-    """Replace a record by any number of keys and values."""
+    """Return the operator that replaces a record by the keys and values that the mapper returns."""
 
     def build(wiring: Wiring) -> Process:
         forward = wiring.forward
@@ -74,7 +74,7 @@ def flat_map(mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> Operato
 
 
 def flat_map_values(mapper: Callable[[Any], Iterable[Any]]) -> Operator:
-    """Replace a value by any number of them under the same key."""
+    """Return the operator that replaces a value by the values that the mapper returns, under the same key."""
 
     def build(wiring: Wiring) -> Process:
         forward = wiring.forward
@@ -89,7 +89,7 @@ def flat_map_values(mapper: Callable[[Any], Iterable[Any]]) -> Operator:
 
 
 def map_values_with_key(mapper: Callable[[Any, Any], Any]) -> Operator:
-    """Replace the value by what the mapper makes of key and value."""
+    """Return the operator that replaces the value by the mapper's result for key and value."""
 
     def build(wiring: Wiring) -> Process:
         forward = wiring.forward
@@ -103,7 +103,7 @@ def map_values_with_key(mapper: Callable[[Any, Any], Any]) -> Operator:
 
 
 def flat_map_values_with_key(mapper: Callable[[Any, Any], Iterable[Any]]) -> Operator:
-    """Replace a value by those the mapper makes of key and value, under the same key."""
+    """Return the operator that replaces a value by the mapper's values for key and value."""
 
     def build(wiring: Wiring) -> Process:
         forward = wiring.forward
@@ -118,7 +118,7 @@ def flat_map_values_with_key(mapper: Callable[[Any, Any], Iterable[Any]]) -> Ope
 
 
 def select_key(selector: Callable[[Any, Any], Any]) -> Operator:
-    """Replace the key."""
+    """Return the operator that replaces the key by the selector's result."""
 
     def build(wiring: Wiring) -> Process:
         forward = wiring.forward
@@ -132,7 +132,7 @@ def select_key(selector: Callable[[Any, Any], Any]) -> Operator:
 
 
 def peek(action: Callable[[Any, Any], object]) -> Operator:
-    """Call the action, pass the record on unchanged."""
+    """Return the operator that calls the action and forwards the record unchanged."""
 
     def build(wiring: Wiring) -> Process:
         forward = wiring.forward
@@ -147,7 +147,7 @@ def peek(action: Callable[[Any, Any], object]) -> Operator:
 
 
 def foreach(action: Callable[[Any, Any], object]) -> Operator:
-    """Call the action; the stream ends here."""
+    """Return the operator that calls the action and forwards nothing."""
 
     def build(wiring: Wiring) -> Process:
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -159,9 +159,10 @@ def foreach(action: Callable[[Any, Any], object]) -> Operator:
 
 
 def split(predicates: Sequence[Callable[[Any, Any], bool]], children: Sequence[str]) -> Operator:
-    """Send a record to the child of the first predicate that takes it, else to the one behind those, if any.
+    """Return the operator that forwards a record to the child of the first predicate that is True.
 
-    Both lists may grow until a task starts.
+    If none is, the record goes to the child after those of the predicates, if any. Both lists may grow until
+    a task starts.
     """
 
     def build(wiring: Wiring) -> Process:
@@ -185,7 +186,7 @@ def split(predicates: Sequence[Callable[[Any, Any], bool]], children: Sequence[s
 
 
 def print_records(line: Callable[[Any, Any], str], printer: Printer) -> Operator:
-    """Print ``line(key, value)`` of every record; the stream ends here."""
+    """Return the operator that prints ``line(key, value)`` of each record and forwards nothing."""
 
     def build(wiring: Wiring) -> Process:
         write = printer.open()
@@ -200,12 +201,15 @@ def print_records(line: Callable[[Any, Any], str], printer: Printer) -> Operator
 
 
 def pass_through() -> Operator:
-    """Merges, and tables read as streams: the child itself, no call of its own."""
+    """Return the operator of merges and of tables read as streams: the child itself, without another call."""
     return lambda wiring: wiring.forward
 
 
 def drop_null_keys(*, unless: Callable[[], bool]) -> Operator:
-    """Drop null keys before a repartition topic, ``unless`` something behind it takes them."""
+    """Return the operator that drops null keys before a repartition topic.
+
+    ``unless``: returns True if a node after the topic accepts null keys; called once, when a task is built.
+    """
 
     def build(wiring: Wiring) -> Process:
         forward, dropped = wiring.forward, wiring.metrics.dropped

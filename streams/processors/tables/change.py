@@ -1,7 +1,7 @@
-"""A table's update as it flows between nodes: what a key has now, and what it had before.
+"""A table's update between nodes: a key's new value and the previous one. As Kafka Streams' Change.
 
-It stands in the place of a record's value from the table's node down to `KTable.to_stream`, or to what makes
-another table of it. As Kafka Streams' Change.
+Nodes below a table's node receive a `Change` in place of a record's value, down to `KTable.to_stream` or to
+the node of another table.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from streams.processors.record import Headers, Process
 from streams.processors.wiring import Operator, Wiring
 
 Change: TypeAlias = tuple[Any, Any]
-"""The new value (None: deleted) and the one before; that one is None also where nobody below asked for it."""
+"""The new value (None: deleted) and the previous one, which is also None if no node below needs it."""
 
 
 def new_values() -> Operator:
-    """The table's updates as records: new values only."""
+    """Return the operator that forwards a table's updates as records, with only the new values."""
 
     def build(wiring: Wiring) -> Process:
         forward = wiring.forward

@@ -1,7 +1,7 @@
-"""Tables whose updates are held back: until a window closes, or for a time, the last one of a key counting.
+"""Suppression of a table's updates until a window closes, or for a time; then a key's last one is forwarded.
 
-What is held back stands in a store by key, and here in the order of its time; what comes for a key that is
-held takes the place in the queue that the key has. As Kafka Streams' KTableSuppressProcessor.
+Suppressed updates are in a store by key, and in memory in a queue by time. A further update of a key replaces
+the suppressed one, but keeps its place in the queue. As Kafka Streams' KTableSuppressProcessor.
 """
 
 from __future__ import annotations
@@ -22,70 +22,69 @@ from streams.serdes.windowed import FOREVER
 from streams.state import CachedStore, Entry
 
 UNKNOWN_TIMESTAMP = -1
-"""Of a value that is the table's for others while its successor is held back."""
+"""The timestamp of a value that a lookup returns while the key's update is suppressed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """What is held back, how long, and how much.
-
-    `wait_ms`: an update goes once stream time is so much past its time, which is the end of its key's window
-    if `until_window_closes`, else its own. `max_records`, `max_bytes`: bounds of the buffer (None: none);
-    `when_full`: whether the oldest go early then, or the application ends. `idle_ms`: how long the task's
-    inputs bring nothing, by wall clock, before all windows are closed; `aggregations`: the nodes they are of.
-    """
+    """The duration and the bounds of a suppression."""
 
     wait_ms: int
+    """An update is forwarded once stream time is this much past its time, ms."""
     until_window_closes: bool
+    """True: an update's time is the end of its key's window; False: its own timestamp."""
     max_records: int | None = None
+    """The bound of suppressed updates, None for none."""
     max_bytes: int | None = None
+    """The bound of their size, None for none."""
     when_full: Literal["emit_early", "shut_down"] = "shut_down"
+    """Whether a full buffer forwards its oldest updates, or ends the application."""
     idle_ms: int | None = None
+    """The idle time of the task's inputs (wall clock, ms) after which all windows are closed; None: never."""
     aggregations: tuple[str, ...] = ()
+    """The nodes whose windows are closed then."""
 
 
-_Held = tuple[int, bytes | None, int, bool]
-"""What is in memory of each update that is held back: `time` and `prior` as it has them, its bytes, and
-whether the store knows its key.
-"""
+_Suppressed = tuple[int, bytes | None, int, bool]
+"""A suppressed update in memory: `time`, `prior`, its size in bytes, and True if the store has its key."""
 
 
 class Buffer:
-    """The updates of one task that are held back; those that the store has already are read at once.
+    """The suppressed updates of a task. A new buffer reads those that are in the store.
 
-    Those since the last commit are here, and come to the store with the next one: most of them are gone by
-    then, and neither the store nor its changelog ever hear of them.
+    Updates since the last commit are in memory, and the next commit writes them to the store. Most have been
+    forwarded by then, so that they never reach the store and its changelog.
     """
 
     def __init__(self, store: CachedStore) -> None:
         self._store = store
         self._queue: list[tuple[int, bytes]] = []
-        self._held: dict[bytes, _Held] = {}
+        self._suppressed: dict[bytes, _Suppressed] = {}
         self._unwritten: dict[bytes, tuple[Any, Buffered]] = {}
         self._keeps_keys = store.spec.key_serde.immutable
         self.bytes = 0
         for key, buffered, _ in store.scan():
             self._queue.append((buffered.time, key))
             size = _size(key, buffered)
-            self._held[key] = buffered.time, buffered.prior, size, True
+            self._suppressed[key] = buffered.time, buffered.prior, size, True
             self.bytes += size
         heapq.heapify(self._queue)
         store.unwritten = self
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._suppressed)
 
     @property
     def lowest_time(self) -> int | None:
-        """The time of what goes first, None if nothing is held."""
+        """The time (ms) of the first update in the queue, None if it is empty."""
         return self._queue[0][0] if self._queue else None
 
-    def put(self, key: bytes, told_as: Any, update: Buffered) -> None:
-        """Hold an update back; of a key that is held already it takes the place, and the prior value.
+    def put(self, key: bytes, typed_key: Any, update: Buffered) -> None:
+        """Add an update, or replace the key's suppressed one, whose time and prior value are kept.
 
-        ``told_as``: the key that ``key`` is the bytes of.
+        ``key``: the bytes of ``typed_key``.
         """
-        before = self._held.get(key)
+        before = self._suppressed.get(key)
         if before is None:
             time, prior, is_stored = update.time, update.prior, False
             heapq.heappush(self._queue, (time, key))
@@ -93,32 +92,32 @@ class Buffer:
             time, prior, size, is_stored = before
             self.bytes -= size
             update = Buffered(time, prior, *update[2:])
-        self._unwritten[key] = told_as, update
+        self._unwritten[key] = typed_key, update
         size = _size(key, update)
-        self._held[key] = time, prior, size, is_stored
+        self._suppressed[key] = time, prior, size, is_stored
         self.bytes += size
 
     def find(self, key: bytes) -> Buffered | None:
-        """What is held back of a key."""
+        """Return the suppressed update of a key, None if there is none."""
         if key in self._unwritten:
             return self._unwritten[key][1]
-        entry = self._store.lookup(key) if key in self._held else None
+        entry = self._store.lookup(key) if key in self._suppressed else None
         return None if entry is None else entry[0]
 
     def first(self) -> tuple[Any, Buffered]:
-        """The key of what goes first, as operators know it, and the update."""
+        """Return the deserialized key of the first update in the queue, and the update."""
         key = self._queue[0][1]
         unwritten = self._unwritten.get(key)
         if unwritten is not None and self._keeps_keys:
             return unwritten
         update = self.find(key)
-        assert update is not None, "what is in the queue is here or in the store"
+        assert update is not None, "an update in the queue is here or in the store"
         return self._store.decode_key(key), update
 
     def drop_first(self, timestamp: int) -> None:
-        """Forget what goes first; ``timestamp`` is that of the deletion in the changelog, if that has it."""
+        """Remove the first update of the queue; ``timestamp``: that of its tombstone, if the store has it."""
         _, key = heapq.heappop(self._queue)
-        _, _, size, is_stored = self._held.pop(key)
+        _, _, size, is_stored = self._suppressed.pop(key)
         self.bytes -= size
         self._unwritten.pop(key, None)
         if is_stored:
@@ -126,28 +125,28 @@ class Buffer:
 
     @property
     def unwritten_keys(self) -> int:
-        """How many the next commit brings to the store."""
+        """The number of updates that the next commit writes to the store."""
         return len(self._unwritten)
 
     def write(self) -> None:
-        """Bring them there."""
-        store, held = self._store, self._held
+        """Write the updates since the last commit to the store."""
+        store, suppressed = self._store, self._suppressed
         for key, (_, update) in self._unwritten.items():
-            time, prior, size, is_stored = held[key]
+            time, prior, size, is_stored = suppressed[key]
             if is_stored:
                 store.update(key, update, update.timestamp)
             else:
                 store.put_new(key, update, update.timestamp)
-                held[key] = time, prior, size, True
+                suppressed[key] = time, prior, size, True
         self._unwritten = {}
 
 
-def _size(key: bytes, held: Buffered) -> int:
-    return 8 + len(key) + held.size
+def _size(key: bytes, update: Buffered) -> int:
+    return 8 + len(key) + update.size
 
 
 def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Operator:
-    """Hold updates back; those that go have their own timestamp and headers."""
+    """Return the operator that suppresses updates; each is forwarded with its own timestamp and headers."""
 
     def build(wiring: Wiring) -> Process:
         store, task, forward = wiring.store(store_name), wiring.task, wiring.forward
@@ -160,24 +159,24 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
 
         def opened() -> Buffer:
             nonlocal buffer
-            buffer = held = Buffer(store)
-            task.suppressed[store_name] = lambda: (len(held), held.bytes)
-            return held
+            buffer = updates = Buffer(store)
+            task.suppressed[store_name] = lambda: (len(updates), updates.bytes)
+            return updates
 
-        def emit(held: Buffer) -> None:
-            key, update = held.first()
+        def emit(updates: Buffer) -> None:
+            key, update = updates.first()
             if update.new is not None or not until_window_closes:
                 change = (to_value(update.new), to_value(update.old))
                 forward(key, change, update.timestamp, update.headers)
-            held.drop_first(update.timestamp)
+            updates.drop_first(update.timestamp)
 
         def close() -> None:
-            for node in holding.aggregations:  # first: what comes late is dropped there from now on
+            for node in holding.aggregations:  # first: from now on they drop records of closed windows
                 if node in task.window_closers:
                     task.window_closers[node]()
-            held = opened() if buffer is None else buffer
-            while (lowest := held.lowest_time) is not None and lowest < FOREVER:
-                emit(held)
+            updates = opened() if buffer is None else buffer
+            while (lowest := updates.lowest_time) is not None and lowest < FOREVER:
+                emit(updates)
 
         if holding.idle_ms is not None:
             task.on_idle.append((holding.idle_ms, close))
@@ -207,7 +206,7 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
 
 
 def _overflow(holding: Holding) -> Callable[[Buffer], bool] | None:
-    """Return True if a buffer is beyond its bounds; None if it has none."""
+    """Return a function that is True for a buffer beyond its bounds; None if there are no bounds."""
     records, size = holding.max_records, holding.max_bytes
     if records is None and size is None:
         return None
@@ -222,7 +221,7 @@ def _nullable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True, slots=True)
 class SuppressedView:
-    """A table as others know it: of a key that is held back, what it was before."""
+    """A suppressed table's view: while a key's update is suppressed, it has the value before that."""
 
     parent: TableView
     store: str
@@ -239,13 +238,13 @@ class SuppressedView:
         def get(key: Any) -> Entry | None:
             stored_key, buffer = encode(key), store.unwritten
             if isinstance(buffer, Buffer):
-                held = buffer.find(stored_key)
-            else:  # not a record has come since the start
+                update = buffer.find(stored_key)
+            else:  # no record was processed since the start
                 entry = store.lookup(stored_key)
-                held = None if entry is None else entry[0]
-            if held is None:
+                update = None if entry is None else entry[0]
+            if update is None:
                 return get_parent(key)
-            prior = held.prior
+            prior = update.prior
             return None if prior is None else (to_value(prior), UNKNOWN_TIMESTAMP)
 
         return get

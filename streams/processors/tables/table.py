@@ -1,7 +1,7 @@
 """Operators of tables: the table's own store, its derived tables, and the lookup of a stream in a table.
 
-A table flows as its updates, `Change`s of the new value and the one before. Which nodes tell the one before
-is settled while the topology is built (`OldValues`), and known when its operators are.
+Nodes forward a table's updates as `Change`s: the new value and the previous one. Which nodes forward previous
+values is decided while the topology is built (`OldValues`), before its operators are built.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from streams.processors.wiring import Operator, Wiring
 from streams.state import CachedStore, Changed, Entry, VersionedStore
 
 Getter: TypeAlias = Callable[[Any], Entry | None]
-"""From a key to the table's value and its timestamp, None if absent."""
+"""Returns the table's value for a key and its timestamp, None if absent."""
 AsOf: TypeAlias = Callable[[Any, int], Entry | None]
-"""From a key and a time (ms) to the value that the table had then, and since when."""
+"""Returns the value that the table had for a key at a time (ms), and its timestamp; None if absent."""
 Step: TypeAlias = Callable[[Any, Any], Any]
-"""From key and value (not None) of a table to the derived table's value, or None."""
+"""Returns the derived table's value, or None, for a key and its value (not None) in the table."""
 
 
 class OldValues:
-    """True if a table's updates come with the value before.
+    """Whether a table's updates come with the previous value. As Kafka Streams' enableSendingOldValues.
 
-    `ask`: have them so, if that costs no store that is not there, or at that cost if ``force``. As Kafka
-    Streams' enableSendingOldValues.
+    ``ask`` takes ``force``: it decides whether they can, without a new store, or with one if forced.
     """
 
     def __init__(self, ask: Callable[[bool], bool]) -> None:
@@ -37,21 +36,21 @@ class OldValues:
         self._ask = ask
 
     def ask(self, *, force: bool) -> bool:
-        """Return True if they are told from now on."""
+        """Request previous values; ``force``: add a store if need be. Return True if updates have them."""
         self.are_told = self.are_told or self._ask(force)
         return self.are_told
 
 
 class TableView(Protocol):
-    """How to read a table that may be derived from others."""
+    """A lookup of a table that may be derived from others."""
 
     @property
     def stores(self) -> tuple[str, ...]:
-        """The stores to be read, which a node that reads the table must name."""
+        """The names of the stores to read; a node that reads the table must name them in its ``stores=``."""
         ...
 
     def bind(self, wiring: Wiring) -> Getter:
-        """The lookup over a task's stores."""
+        """Return the lookup over a task's stores."""
         ...
 
 
@@ -61,16 +60,16 @@ class AsOfView(TableView, Protocol):
 
     @property
     def is_versioned(self) -> bool:
-        """True if it knows what the table was at earlier times."""
+        """True if the table has its earlier values."""
         ...
 
     def bind_as_of(self, wiring: Wiring) -> AsOf:
-        """The lookup over a task's stores, if it is versioned."""
+        """Return the lookup by key and time over a task's stores; only if the table is versioned."""
         ...
 
 
 def versioned(view: TableView) -> AsOfView | None:
-    """The view of a versioned table, None for one of another."""
+    """Return the view if its table is versioned, else None."""
     return view if isinstance(view, AsOfView) and view.is_versioned else None
 
 
@@ -99,7 +98,7 @@ class StoreView:
 
 @dataclass(frozen=True, slots=True)
 class DerivedView:
-    """A table that is another one's values, changed or left out one by one."""
+    """A table derived from another value by value, without a store."""
 
     parent: TableView
     step: Step
@@ -118,7 +117,7 @@ class DerivedView:
 
     def bind_as_of(self, wiring: Wiring) -> AsOf:
         parent, step = versioned(self.parent), self.step
-        assert parent is not None, "whoever asks has looked whether it is versioned"
+        assert parent is not None, "callers check is_versioned first"
         get_parent = parent.bind_as_of(wiring)
         return lambda key, time: _stepped(step, key, get_parent(key, time))
 
@@ -131,9 +130,10 @@ def _stepped(step: Step, key: Any, entry: Entry | None) -> Entry | None:
 
 
 def table_source(store_name: Callable[[], str | None], old_values: OldValues) -> Operator:
-    """Keep each update in the store, if the table needs one, and pass it on (at the commit, if cached).
+    """Return the operator that puts a topic's updates in the table's store, if any, and forwards them.
 
-    One that is older than what the table has is applied as well, with a warning.
+    A cached store forwards updates at the commit. An update older than the key's value is applied as well,
+    with a warning.
     """
 
     def build(wiring: Wiring) -> Process:
@@ -153,7 +153,7 @@ def table_source(store_name: Callable[[], str | None], old_values: OldValues) ->
         if isinstance(store, VersionedStore):
             return _with_key(keep, dropped)
         look = OutOfOrderUpdates(store, wiring.task).look
-        # The store is asked only about updates that are older than another: no key has a later one.
+        # The store is read only for an update older than the newest one: otherwise no key has a later value.
         newest = wiring.task.stream_time
         encode, update = store.encode_key, store.update
 
@@ -198,7 +198,10 @@ def _with_key(keep: Process, dropped: Callable[[], None]) -> Process:
 
 
 def keeper(wiring: Wiring, store_name: str, old_values: OldValues) -> Process:
-    """What puts a new value in a table's store and forwards the change: at the commit if that is cached."""
+    """Return a function that puts a value in a table's store and forwards the change.
+
+    A cached store forwards it at the commit.
+    """
     store = wiring.store(store_name)
     if isinstance(store, VersionedStore):
         return version_keeper(wiring, store, old_values)
@@ -218,7 +221,7 @@ def keeper(wiring: Wiring, store_name: str, old_values: OldValues) -> Process:
 
 
 def forward_changes(wiring: Wiring, store: CachedStore, old_values: OldValues) -> None:
-    """Let a cached store's changed keys go to the node's children at each commit."""
+    """Have a cached store forward its changed keys to the node's children at each commit."""
     if not store.spec.cached:
         return
     store.is_table = True
@@ -241,10 +244,11 @@ def derive_table(
     is_filter: bool,
     is_versioned: bool = False,
 ) -> Operator:
-    """A table derived value by value, in a store of its own if it has one.
+    """Return the operator of a table derived value by value; its store, if any, is ``store_name``.
 
-    ``is_filter``: where the value before is known, nothing is said of keys that had none and have none; but
-    it is of a versioned table (``is_versioned``), which may have had one at that time.
+    ``is_filter``: if previous values are available, an update without a previous and a new value is not
+    forwarded. An update of a versioned table (``is_versioned``) always is, as the key may have had a value at
+    the update's time.
     """
     is_filter = is_filter and not is_versioned
 
@@ -295,10 +299,10 @@ def _derive_stored(
 
 
 def join_table(view: TableView, joiner: Callable[[Any, Any], Any], *, left: bool) -> Operator:
-    """Look each record up in the table as it is now; the result has the stream's timestamp.
+    """Return the operator that joins each record with the table's current value of its key.
 
-    Null values are dropped. An inner join leaves out null keys and keys that the table does not have; with
-    ``left`` these are joined with None.
+    The result has the record's timestamp. Null values are dropped. An inner join drops null keys and ignores
+    keys that the table does not have; with ``left`` these are joined with None.
     """
 
     def build(wiring: Wiring) -> Process:
@@ -309,15 +313,15 @@ def join_table(view: TableView, joiner: Callable[[Any, Any], Any], *, left: bool
             if key is None or value is None:
                 dropped()
                 return
-            if (found := get(key)) is not None:
-                forward(key, joiner(value, found[0]), timestamp, headers)
+            if (entry := get(key)) is not None:
+                forward(key, joiner(value, entry[0]), timestamp, headers)
 
         def join_left(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if value is None:
                 dropped()
                 return
-            found = None if key is None else get(key)
-            forward(key, joiner(value, None if found is None else found[0]), timestamp, headers)
+            entry = None if key is None else get(key)
+            forward(key, joiner(value, None if entry is None else entry[0]), timestamp, headers)
 
         return join_left if left else join_inner
 

@@ -1,8 +1,8 @@
-"""Tables whose values are made anew by an object with state: `KTable.transform_values`.
+"""Tables whose values are transformed by an object with state: `KTable.transform_values`.
 
-Unlike a mapper it is asked about deleted keys, too, and may have stores and schedules. Whoever reads the
-table, if that has no store of its own, has a transformer of its own over the table above. As Kafka Streams'
-KTableTransformValues.
+Unlike a mapper, a transformer is called for deleted keys too, and may have stores and schedules. A node that
+reads a transformed table without a store has a transformer of its own, over the parent table. As Kafka
+Streams' KTableTransformValues.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ NewV = TypeVar("NewV")
 
 
 class ValueTransformer(ABC, Generic[K, V, NewV]):
-    """Base of transformers of your own; one is made per task, and one for each node that looks up."""
+    """Base of users' transformers; one is made per task, and one for each node that looks values up."""
 
     context: ProcessorContext
 
     def init(self, context: ProcessorContext) -> None:
-        """Called once before the first value; keep this call when you override it."""
+        """Set up the transformer, once before the first value. An override must call this method."""
         self.context = context
 
     @abstractmethod
     def transform(self, key: K, value: V | None) -> NewV | None:
-        """The value of a key's value; None for either means that there is none."""
+        """Return a key's new value, None for none; ``value`` is None if the parent table has none."""
 
     def close(self) -> None:
-        """Called when the task goes."""
+        """Clean up when the task is closed."""
 
 
 Supplier = Callable[[], ValueTransformer[Any, Any, Any]]
@@ -60,9 +60,9 @@ def _transform(wiring: Wiring, supplier: Supplier) -> Callable[[Any, Any], Any]:
 def transform_values(
     supplier: Supplier, old_values: OldValues, store_name: str | None, *, is_versioned: bool = False
 ) -> Operator:
-    """Transform each update's value, in a store of its own if it has one.
+    """Return the operator of a table with transformed values; its store, if any, is ``store_name``.
 
-    ``is_versioned``: whether the table above is.
+    ``is_versioned``: whether the parent table is versioned.
     """
 
     def build(wiring: Wiring) -> Process:
@@ -112,7 +112,7 @@ class TransformedView:
 
     def bind_as_of(self, wiring: Wiring) -> AsOf:
         parent, transform = versioned(self.parent), _transform(wiring, self.supplier)
-        assert parent is not None, "whoever asks has looked whether it is versioned"
+        assert parent is not None, "callers check is_versioned first"
         get_parent = parent.bind_as_of(wiring)
         return lambda key, time: _transformed(transform, key, get_parent(key, time))
 

@@ -1,9 +1,11 @@
-"""Tables with versioned stores: updates that come out of order, and who leaves them out (KIP-914).
+"""Tables with versioned stores: updates that are out of order, and the operators that drop them (KIP-914).
 
-An update that is not its key's latest version changes nothing for those who know a table's latest values
-only: joins of tables and aggregations of a versioned table drop it. It goes on to streams, and to tables that
-are made of this one value by value, as an `OutOfOrder` change. `processors.table` and others call these where
-the table above, or a store of their own, is versioned; nothing is asked per record elsewhere.
+An update is out of order if it is not its key's latest version, so that the table's latest values stay as
+they are. Joins of tables and aggregations of a versioned table drop such an update. Streams, and tables
+derived value by value, receive it as an `OutOfOrder` change.
+
+Operators use these functions only if the parent table, or their own store, is versioned. So updates of other
+tables are not tested.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ class OutOfOrder(tuple[Any, Any]):
 
 
 def as_late_as(change: Change, new: Any, old: Any) -> Change:
-    """A change made of another one, out of order if that is."""
+    """Return a change with other values, out of order if ``change`` is."""
     return OutOfOrder((new, old)) if type(change) is OutOfOrder else (new, old)
 
 
 def latest_only(operator: Operator, *, counted: bool = True) -> Operator:
-    """The operator without updates that come out of order; they count as dropped unless told otherwise."""
+    """Return an operator that ignores updates out of order, and counts them as dropped if ``counted``."""
 
     def build(wiring: Wiring) -> Process:
         process, dropped = operator(wiring), wiring.metrics.dropped
@@ -45,14 +47,17 @@ def latest_only(operator: Operator, *, counted: bool = True) -> Operator:
     return build
 
 
-class Told(Protocol):
-    """True if somebody below wants the values before."""
+class PreviousValues(Protocol):
+    """Whether updates come with previous values."""
 
     are_told: bool
 
 
-def version_keeper(wiring: Wiring, store: VersionedStore[Any, Any], old_values: Told) -> Process:
-    """What puts a version in a table's store and forwards the change; what is too old for that is dropped."""
+def version_keeper(wiring: Wiring, store: VersionedStore[Any, Any], old_values: PreviousValues) -> Process:
+    """Return a function that puts a version in a table's store and forwards the change.
+
+    A version older than the store's history is dropped.
+    """
     encode, latest, tells_old = store.encode_key, store.latest, old_values.are_told
     keep_result = result_keeper(wiring, store)
 
@@ -67,7 +72,7 @@ def version_keeper(wiring: Wiring, store: VersionedStore[Any, Any], old_values: 
 def result_keeper(
     wiring: Wiring, store: VersionedStore[Any, Any]
 ) -> Callable[[bytes, Any, Change, int, Headers], None]:
-    """What puts a change's new value under a key's bytes, and forwards the change with the key."""
+    """Return a function that puts a change's new value under a key's bytes, and forwards the change."""
     put, forward, dropped = store.put_version, wiring.forward, wiring.metrics.dropped
 
     def keep(raw: bytes, key: Any, change: Change, timestamp: int, headers: Headers) -> None:

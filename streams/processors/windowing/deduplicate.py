@@ -1,9 +1,9 @@
-"""Records whose id was seen already are left out (KIP-655).
+"""Deduplication: records are dropped if their id was forwarded already (KIP-655).
 
-Remembered are the ids of those that went on, with their times. A record is a duplicate if one of its key and
-id went on at most ``within`` before or after its time, as far as that is still remembered. So records out of
-order are recognized too, and one that is later than what is remembered goes on unless it is found to be a
-duplicate.
+A store has the ids of forwarded records with their times, within a retention. A record is a duplicate if one
+of its key and id was forwarded with a time at most ``within`` before or after its own. So duplicates out of
+order are recognized too. A record older than the retention is forwarded, unless it is within reach of a
+stored one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from streams.state.window_key import window_key
 
 
 def deduplicate(store_name: str, id_of: Callable[[Any, Any], Any] | None, within_ms: int) -> Operator:
-    """Let the first record of each id pass. ``id_of``: None where the key is the id.
+    """Return the operator that forwards the first record of each id. ``id_of`` is None if the key is the id.
 
-    Records without a key, or an id, pass.
+    Records without a key, or without an id, are forwarded.
     """
 
     def build(wiring: Wiring) -> Process:

@@ -1,8 +1,8 @@
 """Emission on window close (KIP-825): forwarding each window once, when no record can change it any more.
 
-It is tried behind each record, at most every `windowed_emit_interval_ms` of wall clock, and forwards the
-windows that closed since it was done last, by time and key. How far it came is kept with the store's stream
-time.
+It is called after each record, and runs at most every `windowed_emit_interval_ms` of wall clock. It forwards
+the windows that closed since its last run, by time and key. The time up to which it has emitted is committed
+with the store's stream time.
 """
 
 from __future__ import annotations
@@ -16,17 +16,22 @@ from streams.processors.wiring import Wiring
 from streams.state import TimedStore
 
 Emit: TypeAlias = Callable[[int, Headers], None]
-"""Takes the time up to which windows are closed, and the headers of the record by which they are."""
+"""Takes the time (ms) up to which windows are closed, and the headers of the record that closed them."""
 
 Span: TypeAlias = tuple[int, int]
 Spans: TypeAlias = Callable[[int, int], Span | None]
-"""From the last and the new time up to which windows are closed (-1: none were) to the first and last time,
-in the store's sense, of those that closed between the two; None if the last time is to stay.
+"""Returns the first and last store time (ms) of the windows that closed between two times.
+
+Takes the previous and the new time (ms) up to which windows are closed; the previous one is -1 at first.
+Returns None if there are none, so that the previous time stays.
 """
 
 
 def emit_closed(wiring: Wiring, store: TimedStore, spans: Spans, *, at_once: bool = False) -> Emit:
-    """What to call behind each record. ``at_once``: however recently it was done last."""
+    """Return a function to call after each record, which emits the closed windows.
+
+    ``at_once``: ignore the interval between two runs.
+    """
     task, forward, lookup, decode = wiring.task, wiring.forward, store.lookup, store.decode_key
     next_at = 0
 
@@ -47,7 +52,7 @@ def emit_closed(wiring: Wiring, store: TimedStore, spans: Spans, *, at_once: boo
 
 
 def spans_of_time_windows(windows: TimeWindows) -> Spans:
-    """Of starts. A window is closed up to its end."""
+    """Return the spans of starts of time windows, whose ends are exclusive."""
     size, starts = windows.size_ms, windows.starts()
 
     def span(emitted: int, close: int) -> Span | None:
@@ -63,7 +68,7 @@ def spans_of_time_windows(windows: TimeWindows) -> Spans:
 
 
 def spans_of_sliding_windows(windows: SlidingWindows) -> Spans:
-    """Of starts. The end is in the window."""
+    """Return the spans of starts of sliding windows, whose ends are inclusive."""
     size = windows.time_difference_ms
 
     def span(emitted: int, close: int) -> Span | None:
@@ -74,7 +79,7 @@ def spans_of_sliding_windows(windows: SlidingWindows) -> Spans:
 
 
 def spans_of_sessions(windows: SessionWindows) -> Spans:
-    """Of ends, which are in the session."""
+    """Return the spans of ends of sessions, which are inclusive."""
 
     def span(emitted: int, close: int) -> Span | None:
         first, last = max(0, emitted), close - 1

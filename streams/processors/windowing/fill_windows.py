@@ -1,8 +1,8 @@
-"""Windows in which a key had no record, filled in once it has a later one (pandas' ``resample().ffill()``).
+"""Windows without a record of a key, filled in once the key has a later one (pandas' ``resample().ffill()``).
 
-Kept is each key's last window. A record of a later one is preceded by those in between, the first ``limit``
-of them, with the last window's value or a given one. What comes for a window that is not later goes on as it
-is.
+A store has each key's last window. A record of a later window first forwards the windows in between, the
+first ``limit`` of them. Their value is that of the last window, or a constant. A record of a window that is
+not later is forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -17,17 +17,21 @@ from streams.serdes import Window, Windowed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """``constant``: what windows are filled with, None for the value of the window before the gap.
-    ``advance_ms``: from the start of a window to the next one's; None for windows that do not overlap.
-    """
+    """The settings of filling in windows."""
 
     limit: int
+    """The most windows to fill in a gap."""
     constant: Any = None
+    """The value of filled windows; None: that of the window before the gap."""
     advance_ms: int | None = None
+    """The time between the starts of two windows; None: the windows' size."""
 
 
 def fill_windows(store_name: str, filling: Filling) -> Operator:
-    """Fill the gaps between the windows of each key; keys and values that are null go on as they are."""
+    """Return the operator that fills the gaps between the windows of each key.
+
+    Records with a null key or value are forwarded unchanged.
+    """
     limit, constant, advance = filling.limit, filling.constant, filling.advance_ms
 
     def build(wiring: Wiring) -> Process:

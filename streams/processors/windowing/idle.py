@@ -1,8 +1,8 @@
-"""Windows that close on idle inputs: an aggregation's windows are closed as if stream time had reached that.
+"""Closing of windows on idle inputs: an aggregation's windows are closed as if stream time had passed them.
 
-The task decides when (`streams.runtime.task.idle`). Closing moves the aggregation's stream time to the end
-of its last window, and it never goes back: records that come for these windows later are late. The time is
-kept with the task's positions as if a record had moved it.
+The task decides when (`streams.runtime.task.idle`). Closing moves the aggregation's stream time to the close
+of its last window. Stream time never goes back, so later records of these windows are late. The time is
+committed with the task's positions as if a record had moved it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ def let_close(
     clock: str,
     idle_ms: int | None,
 ) -> None:
-    """Let others close an aggregation's windows, and close them once the task was idle for ``idle_ms``.
+    """Register a function that closes an aggregation's windows; call it after ``idle_ms`` of idle inputs.
 
-    ``spans``: of windows that are told when they close, None for others. ``clock``: see `TimedStore.clock`.
+    ``idle_ms``: None for never; other nodes may still close the windows. ``spans``: None unless windows are
+    emitted when they close. ``clock``: see `TimedStore.clock`.
     """
     time = store.clock(clock)
     emit = None if spans is None else emit_closed(wiring, store, spans, at_once=True)

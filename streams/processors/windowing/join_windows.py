@@ -1,4 +1,4 @@
-"""`JoinWindows`: how far apart in time two records may be that are joined."""
+"""`JoinWindows`: how far apart in time two joined records may be."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from streams.processors.windowing.windows import Duration, milliseconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinWindows:
-    """A record at ``t`` meets the other stream's records in ``[t - before, t + after]``, both included.
+    """The window of a join: a left record at ``t`` matches right ones in ``[t - before, t + after]``.
 
-    ``before`` and ``after`` are as the left stream sees it; one of them may be negative, for an other stream
-    that always comes later, or earlier. ``grace``: how long after the window's end by stream time records
-    out of order are still joined, and left and outer joins wait with what met nothing.
+    ``before`` or ``after`` may be negative, for right records that are always later, or earlier. ``grace``:
+    how long after the window's end, by stream time, records out of order are still joined. Left and outer
+    joins forward records without a match after that.
     """
 
     before: Duration
@@ -31,7 +31,7 @@ class JoinWindows:
 
     @classmethod
     def of(cls, difference: Duration, grace: Duration = 0) -> JoinWindows:
-        """The same ``difference`` before and after."""
+        """Return windows with the same ``difference`` before and after."""
         return cls(before=difference, after=difference, grace=grace)
 
     @property

@@ -13,21 +13,20 @@ from streams.serdes.windowed import FOREVER
 Duration: TypeAlias = timedelta | int
 
 EmitStrategy: TypeAlias = Literal["on_window_update", "on_window_close"]
-"""When a window's result goes on: with each update, or once, when it cannot change any more (KIP-825)."""
+"""When a window's result is forwarded: with each update, or once, when it is final (KIP-825)."""
 
 
 def milliseconds(duration: Duration) -> int:
-    """A duration as whole milliseconds."""
+    """Return a duration in whole milliseconds."""
     return duration if isinstance(duration, int) else duration // timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class TimeWindows:
-    """Windows ``[start, start + size)``, aligned to the epoch: one every ``advance``, which is ``size``
-    unless given. A record is in all windows that it falls into.
+    """Windows ``[start, start + size)``, aligned to the epoch, with a start every ``advance``.
 
-    A record is late for a window, and dropped there, once the window ended ``grace`` or longer before the
-    stream's time.
+    ``advance`` is ``size`` by default. A record is in all windows that contain its timestamp. It is late for
+    a window, and dropped there, once the window ended ``grace`` or longer before stream time.
     """
 
     size: Duration
@@ -50,12 +49,12 @@ class TimeWindows:
 
     @property
     def advance_ms(self) -> int:
-        """From the start of a window to the next one's, ms."""
+        """The time from the start of a window to that of the next one, ms."""
         return self.size_ms if self.advance is None else milliseconds(self.advance)
 
     @property
     def grace_ms(self) -> int:
-        """How long after its end a window takes records, ms of stream time."""
+        """How long after its end a window accepts records, ms of stream time."""
         return milliseconds(self.grace)
 
     @property
@@ -65,16 +64,16 @@ class TimeWindows:
 
     @property
     def closed_after_ms(self) -> int:
-        """How far behind a window's start stream time is when it is closed, ms."""
+        """How long after its start a window is closed, ms of stream time."""
         return self.size_ms + self.grace_ms
 
     @property
     def retention_ms(self) -> int:
-        """How long a window is needed at least, ms from its start."""
+        """The least time for which a window must be kept, ms from its start."""
         return self.size_ms + self.grace_ms
 
     def starts(self) -> Callable[[int], Sequence[int]]:
-        """From a timestamp to the starts (ms) of the windows that it is in, in order."""
+        """Return a function of a timestamp that returns the starts (ms) of its windows, in order."""
         advance = self.advance_ms
         before = self.size_ms - advance
 
@@ -87,11 +86,11 @@ class TimeWindows:
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindows:
-    """For each record, the window ``[timestamp - time_difference, timestamp]`` that ends with it, and the one
-    that begins right behind it, if it has records: all sets of records that are ``time_difference`` apart
-    (KIP-450).
+    """Windows for all sets of records that are at most ``time_difference`` apart (KIP-450).
 
-    A record is late, and dropped, once all its windows ended longer than ``grace`` before the stream's time.
+    For each record there is the window ``[timestamp - time_difference, timestamp]`` that ends with it. There
+    is also the window that begins 1 ms after it, if that has records. A record is late, and dropped, once all
+    its windows ended longer than ``grace`` before stream time.
     """
 
     time_difference: Duration
@@ -111,7 +110,7 @@ class SlidingWindows:
 
     @property
     def grace_ms(self) -> int:
-        """How long after its end a window takes records, ms of stream time."""
+        """How long after its end a window accepts records, ms of stream time."""
         return milliseconds(self.grace)
 
     @property
@@ -121,21 +120,21 @@ class SlidingWindows:
 
     @property
     def closed_after_ms(self) -> int:
-        """How far behind a window's start stream time is when it is closed, ms: its end is in it."""
+        """How long after its start a window is closed, ms of stream time; its end is inclusive."""
         return self.time_difference_ms + self.grace_ms + 1
 
     @property
     def retention_ms(self) -> int:
-        """How long a window is needed at least, ms from its start: its neighbours are made of it."""
+        """The least time for which a window must be kept, ms from its start: new windows copy its value."""
         return 2 * self.time_difference_ms + self.grace_ms
 
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows:
-    """A key's records as far as no more than ``inactivity_gap`` lies between two; both bounds are included.
+    """Sessions of a key's records, with at most ``inactivity_gap`` from each one to the next.
 
-    A record may merge sessions. It is late, and dropped, once the session it would be in ended longer than
-    gap and grace before the stream's time.
+    A record may merge sessions. It is late, and dropped, once its session ended longer than gap and grace
+    before stream time. Start and end of a session are inclusive.
     """
 
     inactivity_gap: Duration
@@ -155,7 +154,7 @@ class SessionWindows:
 
     @property
     def grace_ms(self) -> int:
-        """How much longer than the gap a session takes records after its end, ms of stream time."""
+        """How much longer than the gap a session accepts records after its end, ms of stream time."""
         return milliseconds(self.grace)
 
     @property
@@ -165,19 +164,20 @@ class SessionWindows:
 
     @property
     def closed_after_ms(self) -> int:
-        """How far behind a session's end stream time is when it is closed, ms: the end is in it."""
+        """How long after its end a session is closed, ms of stream time; its end is inclusive."""
         return self.closing_ms + 1
 
     @property
     def retention_ms(self) -> int:
-        """How long a session is needed at least, ms from its end."""
+        """The least time for which a session must be kept, ms from its end."""
         return self.inactivity_gap_ms + self.grace_ms
 
 
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows:
-    """One window per key that begins with ``start`` (ms since the epoch, or an aware datetime) and never
-    ends. Records before it are in none.
+    """A window per key that begins with ``start`` and never ends. Earlier records are in no window.
+
+    ``start``: ms since the epoch, or an aware datetime.
     """
 
     start: datetime | int = 0
@@ -188,30 +188,30 @@ class UnlimitedWindows:
 
     @property
     def start_ms(self) -> int:
-        """Where the window begins, ms since the epoch."""
+        """The start of the window, ms since the epoch."""
         return self.start if isinstance(self.start, int) else int(self.start.timestamp() * 1000)
 
     @property
     def size_ms(self) -> int:
-        """As long as there is."""
+        """The length of the window: the longest there is, ms."""
         return FOREVER
 
     advance_ms = size_ms
 
     @property
     def grace_ms(self) -> int:
-        """Nothing is late."""
+        """The grace period: 0, as no record is late."""
         return 0
 
     closing_ms = grace_ms
 
     @property
     def retention_ms(self) -> int:
-        """It is kept for good."""
+        """The time for which the window is kept: for ever."""
         return FOREVER
 
     def starts(self) -> Callable[[int], Sequence[int]]:
-        """From a timestamp to the start of the window, if it is in it."""
+        """Return a function of a timestamp that returns the window's start, if the window contains it."""
         start = self.start_ms
         return lambda timestamp: (start,) if timestamp >= start else ()
 

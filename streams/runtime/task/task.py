@@ -203,7 +203,7 @@ class Task:
     @property
     def held_records(self) -> int:
         """The number of records that nodes hold, because a coroutine runs or a batch is not full."""
-        return sum(each.held for each in self._holding)
+        return sum(each.record_count for each in self._holding)
 
     def end_turn(self) -> None:
         """Forward results of coroutines and incomplete batches, because no more records are at hand."""
