@@ -343,8 +343,9 @@ class Connection(asyncio.BufferedProtocol):
         self._filled = rest
 
     def _large_buffer(self, part: memoryview, size: int) -> bytearray:
-        """Return a buffer for a response of `size` bytes that starts with `part`: the spare one if it is
-        large enough.
+        """Return a buffer for a response of `size` bytes, with `part` written at its start.
+
+        The spare buffer is used if it is large enough. A new one grows with the bytes that arrive.
         """
         if self._spare is None or len(self._spare) < size:
             return _grown(part, len(part), min(size, TRUSTED_LENGTH))

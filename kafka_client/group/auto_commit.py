@@ -49,8 +49,8 @@ class AutoCommit:
     async def run(self, *, is_last: bool = False) -> None:
         """Commit processed offsets, if they have changed.
 
-        An error that a retry may mend waits for the next commit, and is logged. Other errors are raised,
-        unless it `is_last`: then they are logged, too.
+        A retriable error is logged, and the next commit tries again. Other errors are raised, but at the last
+        commit (`is_last`) they are only logged.
         """
         self.due_at = asyncio.get_running_loop().time() + self._interval_s
         offsets = self._processed()

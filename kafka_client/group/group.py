@@ -379,7 +379,10 @@ class GroupMember:
                 self._joining = False
 
     async def _wait_until_unheld(self) -> None:
-        """Wait until no `holding_generation` runs; give up the assignment if the membership is lost."""
+        """Wait until nobody is within `holding_generation`, which forbids the next generation to begin.
+
+        If the membership is lost meanwhile, give up the assignment and go on waiting.
+        """
         self._waits_to_join = True
         try:
             while self._holds or self._lost:
@@ -437,7 +440,7 @@ class GroupMember:
                     await result
 
     async def _end(self, error: BaseException) -> None:
-        """Stop after a fatal error or a callback's exception, and leave the group to the others."""
+        """Stop after a fatal error or a callback's exception, and leave the group."""
         self._failure = error
         fenced = isinstance(error, Fenced)
         if fenced:

@@ -68,7 +68,10 @@ class Output:
         self._socket: socket.socket
 
     def open(self, descriptor: int) -> None:
-        """Send to a duplicate of the connection's ``descriptor``. OSError when there is none to be had."""
+        """Open a socket on a duplicate of the connection's ``descriptor``, for `send`.
+
+        Raises OSError if the process has no descriptor left.
+        """
         self._socket = socket.socket(fileno=os.dup(descriptor))
         self._socket.setblocking(False)
         self._opened = True

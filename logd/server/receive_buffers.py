@@ -3,10 +3,11 @@ connections.
 
     own buffer of the connection ──▶ lent ──▶ given back: kept for the next large request, or unmapped
 
-At most ``KEPT_BYTES_MAX`` of free buffers stay mapped. A `trim` reduces them to the most that was lent at one
-time since the last `trim`. So a producer of large batches finds its pages again, and a burst leaves no memory
-mapped. Memory comes from mmap, since an allocator seldom returns memory to the system. If there is a bound
-(``queued.max.request.bytes``), connections wait for their turn to receive a large request.
+At most ``KEPT_BYTES_MAX`` of free buffers stay mapped. A `trim` unmaps free buffers until free and lent
+ones have no more bytes than were lent at one time since the last `trim`. So a producer of large
+batches finds its pages again, and a burst leaves no memory mapped. Memory comes from mmap, since an allocator
+seldom returns memory to the system. If there is a bound (``queued.max.request.bytes``), connections wait for
+their turn to receive a large request.
 """
 
 from __future__ import annotations

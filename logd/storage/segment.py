@@ -468,7 +468,10 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int:
-        """The first batch's largest timestamp, ms, at which `segment.ms` starts; -1 without one."""
+        """The largest timestamp of the first batch, ms, from which `segment.ms` counts.
+
+        -1 if the segment has no batch, or the batch has no timestamp.
+        """
         if self._first_timestamp == NOT_READ:
             headers = scan_headers(self.file, 0, self.size)
             self._first_timestamp = next((header.max_timestamp for _, header in headers), NO_TIMESTAMP)

@@ -32,7 +32,10 @@ FORMATTERS = tuple(_FORMATTERS)
 
 
 def internal_reader(name: str) -> InternalReader:
-    """Return the reader of that formatter, named with or without its package. Raises KeyError if unknown."""
+    """Return the reader of the records that the Java formatter `name` prints.
+
+    `name` may have its package in front. Raises KeyError if no reader has that name.
+    """
     kinds = _FORMATTERS[name.rpartition(".")[2]]
     return lambda key, value: _read(kinds, key, value)
 

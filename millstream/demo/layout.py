@@ -39,9 +39,7 @@ class Layout:
     flights: Path
     airlines: Path
     dc1_ports: tuple[int, ...]
-    """The port of each node: a single node is standalone, as in the second data centre; several are a
-    cluster.
-    """
+    """The port of each node. A single node is standalone; several are a cluster."""
     dc2_port: int
 
     @classmethod

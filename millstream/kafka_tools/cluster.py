@@ -104,7 +104,7 @@ async def _tell_endpoints(session: Session) -> None:
 
 
 async def _unregister(session: Session, broker: int) -> None:
-    """Brokers of a cluster of controllers only can be unregistered."""
+    """Unregister a broker, which only KRaft clusters support."""
     from kafka_client.cluster.answers import refusal
     from kafka_client.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -121,7 +121,7 @@ async def _unregister(session: Session, broker: int) -> None:
 
 
 async def _unregister_controller(session: Session, controller: int) -> None:
-    """Controllers of their own, as Apache Kafka has them."""
+    """Unregister a controller, which only KRaft clusters support."""
     from kafka_client.cluster.answers import refusal
     from kafka_client.wire.messages.unregister_controller import (
         UnregisterControllerRequest,

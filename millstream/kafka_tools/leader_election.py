@@ -20,7 +20,7 @@ from millstream.kafka_tools.running import HELP, VERSION, Cluster, failed, read_
 
 if TYPE_CHECKING:
     from kafka_client import TopicPartition
-    from kafka_client.errors import KafkaError
+    from millstream.commands.partition.elect import Elections
     from millstream.terminal.session import Session
 
 OPTIONS = Options(
@@ -143,16 +143,17 @@ def _of_file(file: str) -> list[TopicPartition]:
 async def _elect(session: Session, kind: str, partitions: list[TopicPartition] | None) -> None:
     from kafka_client import ElectionType
     from kafka_client.errors import ErrorCode, KafkaError, RequestTimedOut
+    from millstream.commands.partition.elect import elect
 
     try:
-        results = await session.admin.elect_leaders(ElectionType[kind], partitions)
+        result = await elect(session.admin, ElectionType[kind], partitions)
     except RequestTimedOut:
         raise _failed("Timeout waiting for election results") from None
     except KafkaError as error:
         if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise _failed("Not authorized to perform leader election") from None
         raise java_error(error, "electLeaders") from error
-    _tell(kind, results)
+    _tell(kind, result)
 
 
 def _failed(message: str) -> JavaError:
@@ -160,24 +161,19 @@ def _failed(message: str) -> JavaError:
     return command_failed(message)
 
 
-def _tell(kind: str, results: dict[TopicPartition, KafkaError | None]) -> None:
+def _tell(kind: str, result: Elections) -> None:
     """Print the result of each partition. Raises JavaError if an election failed."""
-    from kafka_client.errors import ErrorCode
-
-    order = sorted(results)
-    done = [str(tp) for tp in order if results[tp] is None]
-    errors = {tp: error for tp in order if (error := results[tp]) is not None}
-    failed = {tp: error for tp, error in errors.items() if error.code is not ErrorCode.ELECTION_NOT_NEEDED}
-    idle = [str(tp) for tp in errors if tp not in failed]
-    if done:
-        print(f"Successfully completed leader election ({kind}) for partitions {', '.join(done)}")
-    if idle:
-        print(f"Valid replica already elected for partitions {', '.join(idle)}")
-    for tp, error in failed.items():
+    if result.elected:
+        listed = ", ".join(map(str, result.elected))
+        print(f"Successfully completed leader election ({kind}) for partitions {listed}")
+    if result.not_needed:
+        listed = ", ".join(map(str, result.not_needed))
+        print(f"Valid replica already elected for partitions {listed}")
+    for tp, error in result.failed.items():
         text = of_answer(error).full_text
         print(f"Error completing leader election ({kind}) for partition: {tp}: {text}")
-    if failed:
-        raise command_failed(f"{len(failed)} replica(s) could not be elected")
+    if result.failed:
+        raise command_failed(f"{len(result.failed)} replica(s) could not be elected")
 
 
 app = tool(OPTIONS, main)

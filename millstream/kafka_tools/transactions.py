@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from millstream.kafka_tools.java.java_errors import JavaError, java_error
@@ -15,7 +15,8 @@ from millstream.kafka_tools.options.arguments import Ended, Options
 from millstream.kafka_tools.running import VERSION_SHOWN, Cluster, tool
 
 if TYPE_CHECKING:
-    from kafka_client import ActiveProducer, TopicPartition
+    from kafka_client import TopicPartition
+    from millstream.commands.txn.hanging import Writer
     from millstream.kafka_tools.options.argparse4j import Parser
     from millstream.terminal.session import Session
 
@@ -104,28 +105,23 @@ def _check(values: Namespace) -> None:
 
 async def _list(session: Session, values: Namespace) -> None:
     from kafka_client.errors import MillstreamError
-    from millstream.commands.txn.cli import LISTED
-    from millstream.kafka_tools.pretty_table import print_table
+    from millstream.commands.txn.rows import LISTED, listed_rows
 
-    longer = -1 if values.duration_filter is None else values.duration_filter
+    longer_than_ms = -1 if values.duration_filter is None else values.duration_filter
     try:
-        transactions = await session.admin.list_transactions(
-            longer_than_ms=longer, transactional_id_pattern=values.transactional_id_pattern
-        )
+        rows = await listed_rows(session.admin, longer_than_ms, values.transactional_id_pattern)
     except MillstreamError as error:
         raise _ended("Failed to list transactions", error) from None
-    rows = [(one.transactional_id, one.coordinator, one.producer_id, one.state) for one in transactions]
-    print_table(tuple(LISTED.values()), rows)
+    _print(LISTED, rows)
 
 
 async def _describe(session: Session, values: Namespace) -> None:
     from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
-    from millstream.commands.txn.cli import DESCRIBED, UNKNOWN
-    from millstream.kafka_tools.pretty_table import print_table
+    from millstream.commands.txn.rows import DESCRIBED, described_row
 
     name = values.transactional_id
     try:
-        transaction = (await session.admin.describe_transactions([name]))[name]
+        row = await described_row(session.admin, name, _now_ms())
     except MillstreamError as error:
         cause: Exception = error
         if isinstance(error, KafkaError) and error.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
@@ -135,123 +131,82 @@ async def _describe(session: Session, values: Namespace) -> None:
             )
             cause = JavaError("org.apache.kafka.common.errors.TransactionalIdNotFoundException", text)
         raise _ended(f"Failed to describe transaction state of transactional-id `{name}`", cause) from None
-    began = transaction.start_time_ms
-    row = (
-        transaction.coordinator,
-        name,
-        transaction.producer_id,
-        transaction.producer_epoch,
-        transaction.state,
-        transaction.timeout_ms,
-        UNKNOWN if began < 0 else began,
-        UNKNOWN if began < 0 else _now_ms() - began,
-        ",".join(map(str, transaction.partitions)),
-    )
-    print_table(tuple(DESCRIBED.values()), [row])
+    row["partitions"] = ",".join(row["partitions"])
+    _print(DESCRIBED, [row])
 
 
 async def _describe_producers(session: Session, values: Namespace) -> None:
     from kafka_client import TopicPartition
-    from millstream.commands.txn.cli import PRODUCERS, UNKNOWN
-    from millstream.kafka_tools.pretty_table import print_table
+    from kafka_client.errors import MillstreamError
+    from millstream.commands.txn.rows import PRODUCERS, producer_rows
 
     tp = TopicPartition(values.topic, values.partition)
-    place = "leader" if values.broker_id is None else f"broker {values.broker_id}"
-    producers = await _producers(
-        session, tp, values.broker_id, f"Failed to describe producers for partition {tp} on {place}"
-    )
-    print_table(
-        tuple(PRODUCERS.values()),
-        [
-            (
-                one.producer_id,
-                one.producer_epoch,
-                one.coordinator_epoch,
-                one.last_sequence,
-                one.last_timestamp_ms,
-                UNKNOWN if one.transaction_start_offset < 0 else one.transaction_start_offset,
-            )
-            for one in producers
-        ],
-    )
-
-
-async def _producers(
-    session: Session, tp: TopicPartition, broker: int | None, failure: str
-) -> list[ActiveProducer]:
-    from kafka_client.errors import MillstreamError
-
     try:
-        return (await session.admin.describe_producers([tp], node=broker))[tp]
+        rows = await producer_rows(session.admin, tp, values.broker_id)
     except MillstreamError as error:
-        raise _ended(failure, error) from None
+        place = "leader" if values.broker_id is None else f"broker {values.broker_id}"
+        raise _ended(f"Failed to describe producers for partition {tp} on {place}", error) from None
+    _print(PRODUCERS, rows)
 
 
 async def _abort(session: Session, values: Namespace) -> None:
     from kafka_client import TopicPartition
     from kafka_client.errors import MillstreamError
+    from millstream.commands.txn.hanging import Writer
 
     tp = TopicPartition(values.topic, values.partition)
     if values.start_offset is None:
-        named = (values.producer_id, values.producer_epoch, values.coordinator_epoch)
+        writer = Writer.create(values.producer_id, values.producer_epoch, values.coordinator_epoch)
     else:
-        failure = f"Failed to validate producer state for partition {tp}"
-        producers = [
-            one
-            for one in await _producers(session, tp, None, failure)
-            if one.transaction_start_offset == values.start_offset
-        ]
-        if not producers:
-            raise Ended(
-                1,
-                f"Could not find any open transactions starting at offset {values.start_offset} on "
-                f"partition {tp}",
-            )
-        named = (producers[0].producer_id, producers[0].producer_epoch, producers[0].coordinator_epoch)
-    # A producer's first transaction has no coordinator epoch yet; 0 is not above any coordinator's epoch.
-    epoch = max(named[2], 0)
+        writer = await _writer(session, tp, values.start_offset)
     try:
-        await session.admin.abort_transaction(tp, *named[:2], epoch)
+        await session.admin.abort_transaction(tp, *writer)
     except MillstreamError as error:
         spec = (
-            f"AbortTransactionSpec(topicPartition={tp}, producerId={named[0]}, producerEpoch={named[1]}, "
-            f"coordinatorEpoch={epoch})"
+            f"AbortTransactionSpec(topicPartition={tp}, producerId={writer.producer_id}, "
+            f"producerEpoch={writer.producer_epoch}, coordinatorEpoch={writer.coordinator_epoch})"
         )
         raise _ended(f"Failed to abort transaction {spec}", error) from None
 
 
+async def _writer(session: Session, tp: TopicPartition, start_offset: int) -> Writer:
+    from kafka_client.errors import MillstreamError
+    from millstream.commands.txn.hanging import find_writer
+
+    try:
+        writer = await find_writer(session.admin, tp, start_offset)
+    except MillstreamError as error:
+        raise _ended(f"Failed to validate producer state for partition {tp}", error) from None
+    if writer is None:
+        raise Ended(
+            1, f"Could not find any open transactions starting at offset {start_offset} on partition {tp}"
+        )
+    return writer
+
+
 async def _find_hanging(session: Session, values: Namespace) -> None:
     from kafka_client.errors import MillstreamError
-    from millstream.commands.txn.cli import HANGING, MINUTE_MS
-    from millstream.commands.txn.hanging import find_hanging
-    from millstream.kafka_tools.pretty_table import print_table
+    from millstream.commands.txn.rows import HANGING, hanging_rows
 
-    now_ms = _now_ms()
     try:
-        hanging = await find_hanging(
+        rows = await hanging_rows(
             session.client,
             topic=values.topic,
             partition=values.partition,
             broker_id=values.broker_id,
-            idle_ms=values.max_transaction_timeout * MINUTE_MS,
-            now_ms=now_ms,
+            idle_minutes=values.max_transaction_timeout,
+            now_ms=_now_ms(),
         )
     except MillstreamError as error:
         raise _ended("Failed to find hanging transactions", error) from None
-    rows = [
-        (
-            tp.topic,
-            tp.partition,
-            one.producer_id,
-            one.producer_epoch,
-            one.coordinator_epoch,
-            one.transaction_start_offset,
-            one.last_timestamp_ms,
-            (now_ms - one.last_timestamp_ms) // MINUTE_MS,
-        )
-        for tp, one in hanging
-    ]
-    print_table(tuple(HANGING.values()), rows)
+    _print(HANGING, rows)
+
+
+def _print(titles: Mapping[str, str], rows: Iterable[Mapping[str, object]]) -> None:
+    from millstream.kafka_tools.pretty_table import print_table
+
+    # An unknown number, None, is the text None here, as in Java's tables.
+    print_table(tuple(titles.values()), [[row[key] for key in titles] for row in rows])
 
 
 async def _force_terminate(session: Session, values: Namespace) -> None:

@@ -11,8 +11,10 @@ PIPE_WIDTH = 10_000
 """The width of a table in a pipe, where nothing may be folded since programs read the fields."""
 
 Row = Mapping[str, Any]
-"""A row's values by their names, in the order of the columns. Names are lower case with underscores. Values
-are JSON's: text, numbers, booleans, None, lists and mappings."""
+"""A row's values by their names, in the order of the columns. Names are lower case with underscores.
+
+Values are JSON's: text, numbers, booleans, None, lists and mappings.
+"""
 
 Columns = Sequence[str] | Mapping[str, str]
 """The names of a table's or plain line's columns, in order; a mapping has also their headings."""

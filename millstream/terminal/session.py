@@ -103,8 +103,9 @@ async def _outcome(work: Awaitable[object]) -> MillstreamError | None:
 
 
 def settle(local: Local, errors: Mapping[str, MillstreamError], count: int) -> None:
-    """Report the errors of a command on `count` items, by item: raise Partly, or the first error if all
-    failed.
+    """Report the errors of a command on `count` items, by item.
+
+    Raises Partly if some failed, and the first error if all failed.
     """
     if not errors:
         return

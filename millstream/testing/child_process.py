@@ -1,5 +1,4 @@
-"""A process that serves a test run: a line of JSON in, a line out. It ends with the run, even one that is
-killed.
+"""A process that serves a test run: a line of JSON in, a line out. It ends with the run, even a killed one.
 
 The process runs the `main` of a module. `main` reads lines from standard input until its end, and answers
 each with `{"result": ...}` or `{"error": "..."}`. The standard error is kept in a file.

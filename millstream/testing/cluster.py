@@ -180,8 +180,7 @@ class Cluster(Kafka):
         return name
 
     def wait_in_sync(self, topic: str, *, seconds: float = WAIT_S) -> None:
-        """Wait until each partition has a leader and all replicas in sync, and all brokers that are up know
-        it.
+        """Wait until all replicas of the topic are in sync, and all brokers that are up know it.
 
         Raises AssertionError with the partitions' states after `seconds`.
         """
@@ -241,9 +240,7 @@ class Cluster(Kafka):
     # What is known
 
     def report(self) -> str:
-        """Return the partitions, the last requests and each broker's last lines, as a failed test prints
-        them.
-        """
+        """Return the partitions, the last requests and each broker's last lines, for a failed test."""
         from millstream.testing.cluster_report import report
 
         return report(list(self.brokers.values()))

@@ -103,9 +103,7 @@ class ClusterBroker:
         return None if answer is None else View.of(answer)
 
     def ends(self) -> list[list[Any]]:
-        """Return a row for each partition here: topic, index, first offset, high watermark, last stable
-        offset.
-        """
+        """Return a row for each partition: topic, index, first offset, high watermark, last stable offset."""
         rows: list[list[Any]] = self.host.ask("ends")
         return rows
 

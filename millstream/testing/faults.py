@@ -37,11 +37,10 @@ class NodeFaults:
         self._host.ask("slow_disk", seconds=seconds)
 
     def full_disk(self, room: int = 0) -> None:
-        """Let `room` more bytes be written. A write that does not fit fails and takes the log directory
-        offline.
+        """Let `room` more bytes be written; a write that does not fit fails.
 
-        The broker stops, as this is its only log directory. `Broker.restart` starts it again, with room on
-        the disk.
+        The log directory goes offline and the broker stops, as this is its only one. `Broker.restart` starts
+        it again, with room on the disk.
         """
         self._host.ask("full_disk", room=room)
 
@@ -62,8 +61,7 @@ class Faults(NodeFaults):
         self._host.ask("move_coordinators")
 
     def fence(self, transactional_id: str) -> int:
-        """Fence the producer of this id, as a second producer does at its start, and abort its open
-        transaction.
+        """Fence the producer of this id, as a second producer does, and abort its open transaction.
 
         Return the new epoch; requests with an older one are answered with PRODUCER_FENCED or
         INVALID_PRODUCER_EPOCH. Raises BrokerError for an unknown id.

@@ -142,11 +142,10 @@ class Kafka(ABC):
     def assert_exactly_once(
         self, topic: str, *, key: Key | None = None, expected: Iterable[object] | None = None
     ) -> None:
-        """Assert that each key occurs once among a topic's committed records; with `expected`, exactly these
-        keys.
+        """Assert that each key occurs once among a topic's committed records.
 
-        `key` makes the key of a record (`key=lambda record: record.value`); by default it is the record's key
-        in bytes. Raises AssertionError with offsets.
+        With `expected`, the keys must be exactly these. `key` makes the key of a record (`key=lambda record:
+        record.value`); by default it is the record's key in bytes. Raises AssertionError with offsets.
         """
         from millstream.testing.assertions import exactly_once
 

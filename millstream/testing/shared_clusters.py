@@ -73,10 +73,9 @@ class SharedClusters:
 
 
 class ClusterLoans:
-    """The fixture `millstream_cluster`: call it for a cluster; `give_back` returns all at the end of the
-    test.
+    """The fixture `millstream_cluster`, which is called for a cluster.
 
-    `lent` is called with each cluster.
+    `give_back` returns all clusters at the end of the test. `lent` is called with each cluster.
     """
 
     def __init__(self, shared: SharedClusters, lent: Callable[[Cluster], None]) -> None:

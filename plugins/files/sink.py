@@ -81,7 +81,10 @@ class FilesSinkTask(SinkTask):
             self._write_out(tp)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Discard records that were not flushed, as they will be delivered again, and release the claims."""
+        """Discard the partitions' records that were not flushed, and release the tasks' claims to them.
+
+        The discarded records are delivered again: their offsets were not committed.
+        """
         for tp in partitions:
             self._buffers.pop(tp, None)
             if (claim := self._claims.pop(tp, None)) is not None:

@@ -117,8 +117,9 @@ class TaskLoop:
             self.progress.set()
 
     async def _poll_beside_commit(self) -> Polled:
-        """Wait for records, and finish the commit under way as soon as its outcome is known. The result of a
-        coroutine ends the wait.
+        """Wait for records, and finish the commit under way as soon as its outcome is known.
+
+        The wait also ends when a coroutine of an asynchronous node has a result.
         """
         timeout_ms = self.commits.wait_ms()
         outcome = self.commits.committer.outcome

@@ -42,7 +42,7 @@ class FetchReader:
         """True if the reader gets only records of committed transactions."""
         self.is_follower = is_follower = request.replica_id >= 0
         self.is_plain = not (self.is_committed or is_follower)
-        """True if the reader may read up to the high watermark."""
+        """True if reading ends exactly at the high watermark."""
         self.any_replica = version >= RACKS and not is_follower
         """True if a follower may answer the reader (KIP-392)."""
         selector = broker.replica_selector

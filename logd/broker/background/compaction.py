@@ -354,7 +354,10 @@ class Compaction:
         return role is None or cleaned.removal_offset <= role.removable_to
 
     async def _note_removals(self, due: Due, offset: int) -> None:
-        """Have on the disk what the log is going to lack; without other replicas nobody asks for it."""
+        """Note the highest offset of the markers that compaction is about to remove, before it does.
+
+        The note is saved if there are other replicas, which ask for it.
+        """
         removals = due.log.removals
         if offset > removals.offset:
             removals.raise_to(offset)

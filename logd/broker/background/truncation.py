@@ -66,7 +66,7 @@ class Truncations:
         return {"truncations": self._waiting, "running_max": RUNNING_MAX}
 
     async def stop(self) -> None:
-        """Wait for those that run; nobody may begin one any more."""
+        """Wait for the truncations that run. The caller sees to it that no other is begun."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def truncate(self, partition: Partition, offset: int) -> None:

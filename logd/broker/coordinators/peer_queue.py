@@ -27,8 +27,9 @@ class Item(Protocol):
 
     @property
     def subject(self) -> tuple[Hashable, Hashable]:
-        """The key that the response answers by, and the question about that key: one question per key in a
-        request.
+        """The key and the question of this entry of a request.
+
+        The response tells its results apart by key only. So one request asks one question about a key.
         """
 
 

@@ -76,7 +76,7 @@ class Uncommitted:
         return len(self._waiting)
 
     def wait_for(self, last_offset: int) -> Commit:
-        """Return a commit that ends when the high watermark passes `last_offset`, or by `fail_all`."""
+        """Return a commit that ends when the high watermark passes `last_offset`, or in `fail_all`."""
         waiting = self._waiting
         while waiting and waiting[0][2].is_done:
             heapq.heappop(waiting)

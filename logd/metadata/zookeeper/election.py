@@ -141,12 +141,11 @@ async def _elected(session: Session, broker_id: int) -> Elected | None:
 
 
 class Candidate:
-    """A candidate, elected whenever there is no controller; it calls `changed` with the controller, in the
-    loop.
+    """A candidate for controller, which tries to be elected whenever there is none.
 
-    `changed` is called once for each controller. It is also called with `broker_id` -1 when this broker was
-    the controller and its session is over: from then on it must decide nothing. A broker that is not a
-    candidate also learns when there is no controller.
+    It calls `changed` in the loop, once for each new controller. It also calls `changed` with `broker_id` -1
+    when this broker was the controller and its session is over: from then on it must decide nothing. A broker
+    that does not stand also learns when there is no controller.
     """
 
     def __init__(

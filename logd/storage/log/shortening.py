@@ -83,9 +83,10 @@ class LogShortening:
         return Truncation(state, self._flusher, offset, now_ms, keeps=keeps)
 
     def start_afresh(self, offset: int, now_ms: int) -> Truncation:
-        """Drop everything and begin at `offset`: for a follower whose leader's log begins behind its end.
+        """Start to drop all batches, so that the log is empty and its next offset is `offset`.
 
-        As `start_truncation`. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        A follower does so if the leader's log starts at a higher offset than the follower's log ends.
+        Return what has to be run, as `start_truncation` does. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
         if state.health.failure is not None:

@@ -32,7 +32,10 @@ class Latencies:
         return self._max_ms
 
     def percentiles_ms(self, *shares: float) -> list[int]:
-        """Return a latency for each share (0.5: the median), in ascending order of the shares."""
+        """Return a latency in ms for each share of the records, which 0.5 asks the median of.
+
+        The result is in ascending order, whatever the order of ``shares``.
+        """
         percentiles, passed = [], 0
         ordered = iter(sorted(self._counts.items()))
         latency = 0

@@ -55,9 +55,7 @@ async def shut_down(
 def _rows(
     brokers: Sequence[int], led: Mapping[int, int], stopped: int, failure: MillstreamError | None
 ) -> Iterator[Row]:
-    """Yield a row for each broker: the first `stopped` have stopped, the next one has failed if `failure` is
-    set.
-    """
+    """Yield a row for each broker: stopped, failed (the next one, if `failure` is set), or not asked."""
     for number, broker in enumerate(brokers):
         if number < stopped:
             yield _row(broker, led[broker], "stopped")

@@ -21,8 +21,7 @@ def parse_pattern(text: str, option: str) -> re.Pattern[str]:
 
 
 def key_filter(key: str | None, pattern: str | None, key_type: DataType) -> RecordFilter | None:
-    """Return a filter for records with exactly this key, or with a match in the key's text; None without
-    either.
+    """Return a filter for records with exactly this key or with a match in the key's text, or None.
 
     The filter drops records without a key. Raises UsageError if both are set or the key is not of its type.
     """

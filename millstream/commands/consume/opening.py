@@ -23,8 +23,9 @@ from millstream.terminal.status import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """The topics and partitions to read, and the range: before `until_ms`, or with `to_end` up to the current
-    end.
+    """The topics and partitions to read, and the range.
+
+    `until_ms`: end before this time; `to_end`: end at the current end of the partitions.
     """
 
     topics: list[str]

@@ -159,7 +159,7 @@ class Reading:
         self._upto[tp] = upto
 
     def _take_each(self, tp: TopicPartition, records: Sequence[Record]) -> None:
-        """Print records one by one to find those that cannot be decoded."""
+        """Print records one by one; skip those of a wrong type, or raise WrongData without `skip_errors`."""
         for record in records:
             try:
                 self._parts.append(self.render(tp, [record]))

@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from kafka_client import ElectionType
-from kafka_client.errors import ErrorCode
+from kafka_client import Admin, ElectionType, TopicPartition
+from kafka_client.errors import ErrorCode, KafkaError
+from millstream.terminal.output import Row
 from millstream.terminal.partitions import find_partitions
 from millstream.terminal.session import Session, settle
+
+
+@dataclass(frozen=True, slots=True)
+class Elections:
+    """The results of elections, each sorted by partition."""
+
+    elected: list[TopicPartition] = field(default_factory=list)
+    not_needed: list[TopicPartition] = field(default_factory=list)
+    """Partitions that were led by a valid replica already."""
+    failed: dict[TopicPartition, KafkaError] = field(default_factory=dict)
+
+
+async def elect(admin: Admin, election: ElectionType, tps: Sequence[TopicPartition] | None) -> Elections:
+    """Elect leaders of these partitions, or of all that need an election if `tps` is None."""
+    result = Elections()
+    for tp, error in sorted((await admin.elect_leaders(election, tps)).items()):
+        if error is None:
+            result.elected.append(tp)
+        elif error.code is ErrorCode.ELECTION_NOT_NEEDED:
+            result.not_needed.append(tp)
+        else:
+            result.failed[tp] = error
+    return result
 
 
 async def elect_leaders(
@@ -18,22 +43,15 @@ async def elect_leaders(
     Raises an error if an election failed.
     """
     tps = await find_partitions(session, partitions) if partitions else None
-    results = await session.admin.elect_leaders(ElectionType[election.upper()], tps)
-    failed = {
-        str(tp): error
-        for tp, error in sorted(results.items())
-        if error is not None and error.code is not ErrorCode.ELECTION_NOT_NEEDED
-    }
-    session.show(
-        (
-            {
-                "topic": tp.topic,
-                "partition": tp.partition,
-                "result": "elected" if error is None else "failed" if str(tp) in failed else "not needed",
-                "error": error.code.name if error is not None and str(tp) in failed else None,
-            }
-            for tp, error in sorted(results.items())
-        ),
-        columns,
-    )
-    settle(session, failed, len(results))
+    result = await elect(session.admin, ElectionType[election.upper()], tps)
+    rows = [
+        *(_row(tp, "elected") for tp in result.elected),
+        *(_row(tp, "not needed") for tp in result.not_needed),
+        *(_row(tp, "failed", error.code.name) for tp, error in result.failed.items()),
+    ]
+    session.show(sorted(rows, key=lambda row: (row["topic"], row["partition"])), columns)
+    settle(session, {str(tp): error for tp, error in result.failed.items()}, len(rows))
+
+
+def _row(tp: TopicPartition, result: str, error: str | None = None) -> Row:
+    return {"topic": tp.topic, "partition": tp.partition, "result": result, "error": error}

@@ -9,7 +9,7 @@ a replica that is still being added is not missed. The commands choose what to s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka_client import ConfigEntry, OngoingReassignment, PartitionMetadata, TopicMetadata, TopicPartition
@@ -66,15 +66,13 @@ async def read_standings(session: Session, topics: Mapping[str, TopicMetadata]) 
     tps = [TopicPartition(name, index) for name, topic in topics.items() for index in topic.partitions]
     configs = await session.admin.describe_topics_configs(topics, keys=(MIN_ISR,))
     alive = (await session.client.metadata((), refresh=True)).brokers
-    return standings(topics, configs, await _moves(session, tps), alive)
+    return standings(topics, configs, await moves_under_way(session, tps), alive)
 
 
-async def _moves(
+async def moves_under_way(
     session: Session, tps: Iterable[TopicPartition]
 ) -> Mapping[TopicPartition, OngoingReassignment]:
-    """Return the moves under way; none if brokers do not know them (before Kafka 2.4) or do not allow the
-    request.
-    """
+    """Return the moves under way; none if brokers are older than Kafka 2.4 or refuse to list them."""
     try:
         return await session.admin.list_partition_reassignments(tps)
     except KafkaError as error:
@@ -95,7 +93,7 @@ def standings(
         min_isr = _min_isr(configs.get(name))
         for index, partition in sorted(topic.partitions.items()):
             tp = TopicPartition(name, index)
-            factor = _factor(partition, moves.get(tp))
+            factor = replication_factor(partition.replicas, moves.get(tp))
             result.append(Standing(tp, partition, factor, min_isr, partition.leader in alive))
     return result
 
@@ -105,8 +103,8 @@ def _min_isr(configs: Mapping[str, ConfigEntry] | KafkaError | None) -> int | No
     return int(entry.value) if entry is not None and entry.value else None
 
 
-def _factor(partition: PartitionMetadata, move: OngoingReassignment | None) -> int:
+def replication_factor(replicas: Sequence[int], move: OngoingReassignment | None) -> int:
     """Return the number of replicas without those that a move is adding. A move that has ended is ignored."""
-    if move is None or not {*move.adding, *move.removing} & {*partition.replicas}:
-        return len(partition.replicas)
+    if move is None or not {*move.adding, *move.removing} & {*replicas}:
+        return len(replicas)
     return len(move.replicas) - len(move.adding)

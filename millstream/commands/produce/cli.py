@@ -18,7 +18,7 @@ from millstream.commands.produce.json_format import JsonFormat
 from millstream.commands.produce.line_format import LineFormat, parse_header
 from millstream.commands.produce.options import Input
 from millstream.commands.produce.producing import Producing, Source
-from millstream.commands.produce.sending import Producer, Sender
+from millstream.commands.produce.sending import MAX_REQUEST_SIZE, Producer, Sender
 from millstream.commands.produce.source import FileSource, LineSource, RecordFormat
 from millstream.data_types import options as type_options
 from millstream.data_types.data_type import DataType, WrongData
@@ -34,8 +34,6 @@ from millstream.terminal.status import NotFound, UsageError
 app = typer.Typer(add_completion=False)
 
 MINUTE_MS = 60_000
-MAX_REQUEST_SIZE = 1_048_576
-"""Kafka's default of `max.request.size`, and the producer's."""
 _TRANSACTIONS_OWN = ("acks", "enable_idempotence")
 """Settings that TransactionalProducer fixes and does not take."""
 

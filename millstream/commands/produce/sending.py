@@ -12,6 +12,9 @@ from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
 from kafka_client.records import NewRecord, estimate_sizes
 from millstream.commands.produce.source import Chunk
 
+MAX_REQUEST_SIZE = 1_048_576
+"""Kafka's default of `max.request.size`, and the producer's."""
+
 
 class Producer(Protocol):
     """`BatchProducer`, and `TransactionalProducer` with a transaction open."""

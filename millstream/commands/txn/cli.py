@@ -9,54 +9,18 @@ import typer
 
 from millstream.terminal.command import command, noun_options
 from millstream.terminal.completion import complete_topics
-from millstream.terminal.output import Format
+from millstream.terminal.output import Format, Row
 from millstream.terminal.session import Session
 from millstream.terminal.status import UsageError
 
 if TYPE_CHECKING:
-    from kafka_client import ActiveProducer, TopicPartition
+    from kafka_client import TopicPartition
+    from millstream.commands.txn.hanging import Writer
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
-MINUTE_MS = 60_000
 UNKNOWN = "None"
 """The text that Kafka's tool prints for an unknown number."""
-
-LISTED = {
-    "transactional_id": "TransactionalId",
-    "coordinator": "Coordinator",
-    "producer_id": "ProducerId",
-    "state": "TransactionState",
-}
-DESCRIBED = {
-    "coordinator": "CoordinatorId",
-    "transactional_id": "TransactionalId",
-    "producer_id": "ProducerId",
-    "producer_epoch": "ProducerEpoch",
-    "state": "TransactionState",
-    "timeout_ms": "TransactionTimeoutMs",
-    "start_time_ms": "CurrentTransactionStartTimeMs",
-    "duration_ms": "TransactionDurationMs",
-    "partitions": "TopicPartitions",
-}
-PRODUCERS = {
-    "producer_id": "ProducerId",
-    "producer_epoch": "ProducerEpoch",
-    "coordinator_epoch": "LatestCoordinatorEpoch",
-    "last_sequence": "LastSequence",
-    "last_timestamp_ms": "LastTimestamp",
-    "transaction_start_offset": "CurrentTransactionStartOffset",
-}
-HANGING = {
-    "topic": "Topic",
-    "partition": "Partition",
-    "producer_id": "ProducerId",
-    "producer_epoch": "ProducerEpoch",
-    "coordinator_epoch": "CoordinatorEpoch",
-    "start_offset": "StartOffset",
-    "last_timestamp_ms": "LastTimestamp",
-    "duration_min": "Duration(min)",
-}
 
 TopicName = Annotated[str, typer.Option("--topic", help="The topic.", autocompletion=complete_topics)]
 PartitionIndex = Annotated[int, typer.Option("--partition", min=0, help="The partition's number.")]
@@ -78,21 +42,9 @@ async def list_transactions(
     ] = None,
 ) -> None:
     """List transactional ids with the state of their transactions."""
-    transactions = await session.admin.list_transactions(
-        longer_than_ms=duration_filter, transactional_id_pattern=transactional_id_pattern
-    )
-    session.show(
-        (
-            {
-                "transactional_id": one.transactional_id,
-                "coordinator": one.coordinator,
-                "producer_id": one.producer_id,
-                "state": one.state,
-            }
-            for one in transactions
-        ),
-        LISTED,
-    )
+    from millstream.commands.txn.rows import LISTED, listed_rows
+
+    session.show(await listed_rows(session.admin, duration_filter, transactional_id_pattern), LISTED)
 
 
 @command(app)
@@ -102,21 +54,12 @@ async def describe(
     transactional_id: Annotated[str, typer.Option(help="The transactional id.")],
 ) -> None:
     """Describe a transactional id and its transaction."""
-    transaction = (await session.admin.describe_transactions([transactional_id]))[transactional_id]
-    began = transaction.start_time_ms
-    names = [str(tp) for tp in transaction.partitions]
-    row = {
-        "coordinator": transaction.coordinator,
-        "transactional_id": transaction.transactional_id,
-        "producer_id": transaction.producer_id,
-        "producer_epoch": transaction.producer_epoch,
-        "state": transaction.state,
-        "timeout_ms": transaction.timeout_ms,
-        "start_time_ms": _number_or_unknown(session, began),
-        "duration_ms": _number_or_unknown(session, -1 if began < 0 else _now_ms() - began),
-        "partitions": ",".join(names) if _is_text(session) else names,
-    }
-    session.show([row], DESCRIBED)
+    from millstream.commands.txn.rows import DESCRIBED, described_row
+
+    row = await described_row(session.admin, transactional_id, _now_ms())
+    if _is_text(session):
+        row["partitions"] = ",".join(row["partitions"])
+    session.show([_shown(session, row)], DESCRIBED)
 
 
 @command(app)
@@ -125,23 +68,10 @@ async def describe_producers(
 ) -> None:
     """Describe the producers a partition knows, and where their open transactions begin."""
     from kafka_client import TopicPartition
+    from millstream.commands.txn.rows import PRODUCERS, producer_rows
 
-    tp = TopicPartition(topic, partition)
-    producers = await session.admin.describe_producers([tp], node=broker_id)
-    session.show(
-        (
-            {
-                "producer_id": producer.producer_id,
-                "producer_epoch": producer.producer_epoch,
-                "coordinator_epoch": producer.coordinator_epoch,
-                "last_sequence": producer.last_sequence,
-                "last_timestamp_ms": producer.last_timestamp_ms,
-                "transaction_start_offset": _number_or_unknown(session, producer.transaction_start_offset),
-            }
-            for producer in producers[tp]
-        ),
-        PRODUCERS,
-    )
+    rows = await producer_rows(session.admin, TopicPartition(topic, partition), broker_id)
+    session.show((_shown(session, row) for row in rows), PRODUCERS)
 
 
 def _check_abort(
@@ -182,23 +112,22 @@ async def abort(
     find-hanging lists those that no coordinator knows.
     """
     from kafka_client import TopicPartition
+    from millstream.commands.txn.hanging import Writer
 
     tp = TopicPartition(topic, partition)
     if start_offset is not None:
-        producer = await _writer(session, tp, start_offset)
-        named = (producer.producer_id, producer.producer_epoch, producer.coordinator_epoch)
+        writer = await _writer(session, tp, start_offset)
     else:
         assert producer_id is not None
         assert producer_epoch is not None
         assert coordinator_epoch is not None
-        named = (producer_id, producer_epoch, coordinator_epoch)
+        writer = Writer.create(producer_id, producer_epoch, coordinator_epoch)
     session.confirm(
-        f"Abort the transaction of producer {named[0]} (epoch {named[1]}) in {tp}? Readers of committed "
-        "records never see what it wrote there.",
+        f"Abort the transaction of producer {writer.producer_id} (epoch {writer.producer_epoch}) in {tp}? "
+        "Readers of committed records never see what it wrote there.",
         yes=yes,
     )
-    # A producer's first transaction has no coordinator epoch yet; 0 is not above any coordinator's epoch.
-    await session.admin.abort_transaction(tp, *named[:2], max(named[2], 0))
+    await session.admin.abort_transaction(tp, *writer)
 
 
 def _check_search(broker_id: int | None, topic: str | None, partition: int | None, **_: object) -> None:
@@ -222,54 +151,41 @@ async def find_hanging_transactions(
     ] = 15,
 ) -> None:
     """Find transactions that are open in a partition and that no coordinator will ever end."""
-    from millstream.commands.txn.hanging import find_hanging
+    from millstream.commands.txn.rows import HANGING, hanging_rows
 
-    now_ms = _now_ms()
-    hanging = await find_hanging(
+    rows = await hanging_rows(
         session.client,
         topic=topic,
         partition=partition,
         broker_id=broker_id,
-        idle_ms=max_transaction_timeout * MINUTE_MS,
-        now_ms=now_ms,
+        idle_minutes=max_transaction_timeout,
+        now_ms=_now_ms(),
     )
-    session.show(
-        (
-            {
-                "topic": tp.topic,
-                "partition": tp.partition,
-                "producer_id": producer.producer_id,
-                "producer_epoch": producer.producer_epoch,
-                "coordinator_epoch": producer.coordinator_epoch,
-                "start_offset": producer.transaction_start_offset,
-                "last_timestamp_ms": producer.last_timestamp_ms,
-                "duration_min": (now_ms - producer.last_timestamp_ms) // MINUTE_MS,
-            }
-            for tp, producer in hanging
-        ),
-        HANGING,
-    )
+    session.show(rows, HANGING)
 
 
-async def _writer(session: Session, tp: TopicPartition, start_offset: int) -> ActiveProducer:
+async def _writer(session: Session, tp: TopicPartition, start_offset: int) -> Writer:
     from kafka_client.errors import ErrorCode, KafkaError
+    from millstream.commands.txn.hanging import find_writer
 
-    for producer in (await session.admin.describe_producers([tp]))[tp]:
-        if producer.transaction_start_offset == start_offset:
-            return producer
-    raise KafkaError(
-        ErrorCode.INVALID_TXN_STATE,
-        f"could not find any open transactions starting at offset {start_offset} on partition {tp}",
-    )
+    writer = await find_writer(session.admin, tp, start_offset)
+    if writer is None:
+        raise KafkaError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"could not find any open transactions starting at offset {start_offset} on partition {tp}",
+        )
+    return writer
 
 
 def _is_text(session: Session) -> bool:
     return session.form in (Format.TABLE, Format.PLAIN)
 
 
-def _number_or_unknown(session: Session, number: int) -> object:
-    """Return the number. If it is negative, so unknown, return "None" for text and None for other forms."""
-    return number if number >= 0 else UNKNOWN if _is_text(session) else None
+def _shown(session: Session, row: Row) -> Row:
+    """Return the row with "None", as Kafka's tool prints, for unknown numbers if the output is text."""
+    if not _is_text(session):
+        return row
+    return {key: UNKNOWN if value is None else value for key, value in row.items()}
 
 
 def _now_ms() -> int:

@@ -7,7 +7,7 @@ The last stable offset stays before them, and readers of committed records wait 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from kafka_client import ActiveProducer, Admin, Client, DescribedTransaction, TopicPartition
 from kafka_client.errors import ErrorCode, KafkaError
@@ -19,6 +19,28 @@ class OpenTransaction(NamedTuple):
 
     tp: TopicPartition
     producer: ActiveProducer
+
+
+class Writer(NamedTuple):
+    """The producer of a transaction that is to be aborted, as a transaction marker names it."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+
+    @classmethod
+    def create(cls, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> Self:
+        """Return the writer with a coordinator epoch that every coordinator accepts."""
+        # A producer's first transaction has no coordinator epoch yet; 0 is not above any coordinator's epoch.
+        return cls(producer_id, producer_epoch, max(coordinator_epoch, 0))
+
+
+async def find_writer(admin: Admin, tp: TopicPartition, start_offset: int) -> Writer | None:
+    """Return the producer of the open transaction that starts at the offset, or None."""
+    for producer in (await admin.describe_producers([tp]))[tp]:
+        if producer.transaction_start_offset == start_offset:
+            return Writer.create(producer.producer_id, producer.producer_epoch, producer.coordinator_epoch)
+    return None
 
 
 async def find_hanging(

@@ -86,7 +86,7 @@ async def _alter_client(
     added: Mapping[str, str],
     deleted: Sequence[str],
 ) -> None:
-    """Quotas of users and clients, or credentials of a user."""
+    """Alter quotas of users and clients, or credentials of a user."""
     if types[0] == CLIENT or len(types) == 2:
         _check_only(CLIENT, "quota", QUOTAS, added, deleted)
     else:

@@ -55,7 +55,7 @@ def entity_names(values: OptionValues) -> list[str]:
 
 
 def check_arguments(values: OptionValues) -> None:
-    """Java's checks, in their order: usage for the actions, IllegalArgumentException for all else."""
+    """Check the arguments in Java's order. End with the usage, or raise IllegalArgumentException."""
     if values.count("alter", "describe") != 1:
         values.usage("Command must include exactly one action: --describe, --alter")
     values.excluded("alter", "describe")

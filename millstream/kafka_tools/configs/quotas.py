@@ -29,7 +29,7 @@ ENTITIES = {USER: "user", CLIENT: "client-id", IP: "ip"}
 """The entity types by the names that brokers use."""
 SHOWN = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 EXACT, OF_DEFAULT, ANY = 0, 1, 2
-"""How a component of the filter matches."""
+"""Match types of a component of the filter."""
 
 Entity = tuple[tuple[str, str | None], ...]
 """Types and names, None for the default."""

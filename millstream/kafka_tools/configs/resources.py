@@ -44,7 +44,7 @@ OWN = {TOPIC: 1, BROKER: 2, METRICS: 7, GROUP: 8}
 """The source of what is set on the resource itself; a logger's are all its own."""
 OF_ALL_BROKERS = 3
 LONGEST = 249
-"""How long a topic's name is at most."""
+"""The most characters of a topic's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _shown(value: str | None) -> str:
 
 
 def check_name(type: str, name: str) -> None:
-    """JavaError for a name that no such resource has."""
+    """Raise JavaError if no resource of this type can have the name."""
     if type == TOPIC and name:
         check_topic_name(name)
     if type in (BROKER, LOGGER) and name != DEFAULT:
@@ -82,7 +82,7 @@ def check_name(type: str, name: str) -> None:
 
 
 def check_topic_name(name: str) -> None:
-    """Kafka's InvalidTopicException for a name that no topic may have, in its words."""
+    """Raise Kafka's InvalidTopicException, with its message, for an invalid topic name."""
     why = None
     if not name:
         why = "the empty string is not allowed"
@@ -97,7 +97,7 @@ def check_topic_name(name: str) -> None:
 
 
 async def read_entries(session: Session, type: str, name: str, *, everything: bool) -> list[Entry]:
-    """Settings in the order of their names: those set on the resource itself, or all."""
+    """Return settings sorted by name: those set on the resource itself, or with `everything` all."""
     check_name(type, name)
     request = DescribeConfigsRequest(
         resources=[

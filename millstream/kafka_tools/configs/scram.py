@@ -25,7 +25,7 @@ from millstream.terminal.session import Session
 MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 DIGESTS = {1: "sha256", 2: "sha512"}
 ITERATIONS = 4096
-"""How many there are if nobody says, and must be at least."""
+"""The default number of iterations, which is also the minimum."""
 SALT_BYTES = 24
 CREDENTIAL = re.compile(r"(?:iterations=(-?[0-9]*),)?password=(.*)")
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 LINE_READER = "org.apache.kafka.tools.LineMessageReader"
 OLD_LINE_READER = "kafka.tools.ConsoleProducer$LineMessageReader"
 FLUSH_SECONDS = 10.0
-"""How long records that were read may take to be acknowledged after Ctrl-C."""
+"""The time for the acknowledgements of records in flight after Ctrl-C."""
 
 OPTIONS = Options(
     "This tool helps to read data from standard input and publish it to Kafka.",
@@ -218,7 +218,7 @@ class _Run:
         self._sender: Sender | None = None
 
     async def all(self, session: Session) -> None:
-        """Send everything; JavaError for what ends the tool."""
+        """Send all records. Raises JavaError for an error that ends the tool."""
         from kafka_client import BatchProducer
         from kafka_client.properties import ClientProperties
         from millstream.commands.produce.producing import chunks, within
@@ -238,7 +238,7 @@ class _Run:
             await producer.close(timeout_ms=0)
 
     async def _send(self, session: Session, producer: BatchProducer, chunk: Chunk) -> None:
-        """Queue a chunk's records; with `--sync` one at a time, each until it is acknowledged."""
+        """Queue a chunk's records. With `--sync`, send one at a time and wait until it is acknowledged."""
         from dataclasses import replace
 
         from kafka_client.errors import MillstreamError
@@ -265,8 +265,7 @@ class _Run:
         The metadata request creates the topic if the broker allows it.
         """
         from kafka_client.properties import ClientProperties
-        from millstream.commands.produce.cli import MAX_REQUEST_SIZE
-        from millstream.commands.produce.sending import Sender
+        from millstream.commands.produce.sending import MAX_REQUEST_SIZE, Sender
 
         if self._sender is None:
             count = (await session.client.topic(self._topic)).partition_count

@@ -1,4 +1,4 @@
-"""Where `kafka-console-consumer` reads: a share of topics as a group's member, or one partition alone.
+"""The source of `kafka-console-consumer`: topics as a member of a group, or one partition.
 
 It does not wait for the assignment, since the tool's `--timeout-ms` counts from the beginning.
 """

@@ -24,7 +24,7 @@ def find_deserializer(name: str) -> Deserializer | None:
 
 
 def shown_float(value: float) -> str:
-    """Float.toString: the fewest digits that say the number exactly, as a Float."""
+    """Return the text of Float.toString: the fewest digits that identify the Float."""
     if not math.isfinite(value):
         return shown_double(value)
     texts = (f"{value:.{digits}g}" for digits in range(1, 10))

@@ -100,7 +100,7 @@ class StdinSource:
 
     @property
     def total(self) -> int | None:
-        """None: no progress is shown."""
+        """The number of records to come, for the progress bar; None, as it is unknown: no bar is shown."""
         return None
 
     def stop(self) -> None:

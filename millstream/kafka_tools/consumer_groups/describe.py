@@ -212,7 +212,7 @@ def _member_row(group: Group, member: Member) -> dict[str, str]:
 
 
 def _assignment(tps: Sequence[TopicPartition]) -> str:
-    """`topic:0,1;other:0`, or a dash."""
+    """Return partitions as `topic:0,1;other:0`, or a dash for none."""
     topics = groupby(sorted(tps), key=lambda tp: tp.topic)
     shown = [f"{topic}:{','.join(str(tp.partition) for tp in each)}" for topic, each in topics]
     return ";".join(sorted(shown)) or MISSING

@@ -152,7 +152,7 @@ async def committed_offsets(session: Session, name: str) -> Mapping[TopicPartiti
 async def log_offsets(
     session: Session, tps: Iterable[TopicPartition], spec: str | int
 ) -> dict[TopicPartition, int]:
-    """Offsets of partitions; -1 where no record is as young as a time."""
+    """Return offsets of partitions: -1 if no record has the timestamp or a later one."""
     with wrapped("listOffsets"):
         listed = await session.admin.list_offsets(dict.fromkeys(tps, spec))
     return {tp: each.offset for tp, each in listed.items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kafka_client import TopicPartition
 from kafka_client.errors import ErrorCode, KafkaError
+from millstream.commands.group.reset import INACTIVE
 from millstream.kafka_tools.consumer_groups.groups import (
     committed_offsets,
     list_names,
@@ -23,7 +24,6 @@ from millstream.kafka_tools.options.arguments import Ended, OptionValues
 from millstream.kafka_tools.running import tell
 from millstream.terminal.session import Session
 
-INACTIVE = ("Empty", "Dead")
 WIDTH = 15
 """Columns of names are at least so wide."""
 UNQUOTED = 24

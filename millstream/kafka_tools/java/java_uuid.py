@@ -12,7 +12,7 @@ SIZE = 16
 
 
 def shown_uuid(value: bytes) -> str:
-    """22 letters."""
+    """Return a UUID as Kafka shows it, in 22 characters of base64."""
     return base64.urlsafe_b64encode(value).decode().rstrip("=")
 
 

@@ -67,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         raise Ended(1, f"{self.format_usage()}{self.title}: error: {message}")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """`--help` has printed what there is."""
+        """End the tool after `--help` has printed the help."""
         raise Ended(1)
 
 

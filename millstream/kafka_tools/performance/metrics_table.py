@@ -6,7 +6,7 @@ from kafka_client.metrics.metrics import Metrics
 
 
 def print_metrics(metrics: Metrics) -> None:
-    """`group:name:{tag=value}` and the value, a line each."""
+    """Print a line `group:name:{tag=value} : value` for each metric."""
     rows = {}
     for name, value in metrics.read():
         tags = ", ".join(f"{key}={tag}" for key, tag in name.tags)

@@ -135,7 +135,7 @@ def _check(parser: Parser, values: Namespace) -> None:
 
 
 def _check_properties(parser: Parser, values: Namespace) -> None:
-    """End with Java's message if no properties are present, or a deprecated option and its replacement."""
+    """End with Java's message without properties, or if an option and its former name are present."""
     former = getattr(values, "producer.config")
     places = (values.bootstrap_server, values.command_property, values.producer_props, former)
     if all(place is None for place in (*places, values.command_config)):

@@ -90,6 +90,6 @@ async def _existing(session: Session, values: OptionValues) -> Sequence[str]:
 
 
 def check_exists(values: OptionValues, names: Sequence[str]) -> None:
-    """JavaError where a topic is named and there is none, unless that is fine."""
+    """Raise JavaError if no topic matches `--topic`, unless `--if-exists` is present."""
     if values.text("topic") and not values.has("if-exists") and not names:
         raise illegal_argument(f"Topic '{values.text('topic')}' does not exist as expected")

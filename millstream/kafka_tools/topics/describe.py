@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka_client import ConfigEntry, OngoingReassignment, TopicPartition
@@ -16,6 +16,7 @@ from kafka_client.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
+from millstream.commands.partition.status import moves_under_way, replication_factor
 from millstream.kafka_tools.java.java_errors import illegal_argument
 from millstream.kafka_tools.java.java_uuid import parse_uuid, shown_uuid
 from millstream.kafka_tools.options.arguments import OptionValues
@@ -54,7 +55,8 @@ async def describe_topics(session: Session, values: OptionValues) -> None:
     topics = {topic.name: topic for topic in await _describe(session, names, values)}
     configs = await session.admin.describe_topics_configs(topics)
     live = set((await session.client.metadata((), refresh=True)).brokers)
-    moves = await _moves(session, topics.values())
+    tps = [TopicPartition(topic.name, p.index) for topic in topics.values() for p in topic.partitions]
+    moves = await moves_under_way(session, tps)
     for name in sorted(topics):
         config = configs[name]
         if isinstance(config, KafkaError):
@@ -136,16 +138,6 @@ def _partition(p: DescribeTopicPartitionsResponsePartition) -> Partition:
     )
 
 
-async def _moves(session: Session, topics: Iterable[Topic]) -> Mapping[TopicPartition, OngoingReassignment]:
-    tps = [TopicPartition(topic.name, p.index) for topic in topics for p in topic.partitions]
-    try:
-        return await session.admin.list_partition_reassignments(tps)
-    except KafkaError as error:
-        if error.code in (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
-            return {}
-        raise
-
-
 class _Filter:
     """The filter that the options describe: which topics and partitions are printed."""
 
@@ -179,7 +171,10 @@ def _lines(
     only: _Filter,
 ) -> Iterator[str]:
     own = [config[key] for key in sorted(config) if config[key].source != DEFAULT]
-    factors = [_factor(p, moves.get(TopicPartition(topic.name, p.index))) for p in topic.partitions]
+    factors = [
+        replication_factor(p.replicas, moves.get(TopicPartition(topic.name, p.index)))
+        for p in topic.partitions
+    ]
     if only.topics and (own or not only.overridden):
         topic_id = f"\tTopicId: {shown_uuid(topic.topic_id)}" if any(topic.topic_id) else ""
         yield (
@@ -192,13 +187,6 @@ def _lines(
     for p, factor in zip(topic.partitions, factors, strict=True):
         if only.admits(p, factor, min_isr):
             yield _line(topic.name, p, moves.get(TopicPartition(topic.name, p.index)))
-
-
-def _factor(p: Partition, move: OngoingReassignment | None) -> int:
-    """Return the replication factor, without replicas that a move in progress adds."""
-    if move is None or not {*move.adding, *move.removing} & {*p.replicas}:
-        return len(p.replicas)
-    return len(move.replicas) - len(move.adding)
 
 
 def _line(name: str, p: Partition, move: OngoingReassignment | None) -> str:

@@ -38,7 +38,7 @@ class Holding:
     max_bytes: int | None = None
     """The bound of their size, None for none."""
     when_full: Literal["emit_early", "shut_down"] = "shut_down"
-    """Whether a full buffer forwards its oldest updates, or ends the application."""
+    """True if a full buffer forwards its oldest updates, or ends the application."""
     idle_ms: int | None = None
     """The idle time of the task's inputs (wall clock, ms) after which all windows are closed; None: never."""
     aggregations: tuple[str, ...] = ()

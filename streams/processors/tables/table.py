@@ -26,7 +26,7 @@ Step: TypeAlias = Callable[[Any, Any], Any]
 
 
 class OldValues:
-    """Whether a table's updates come with the previous value. As Kafka Streams' enableSendingOldValues.
+    """True if a table's updates come with the previous value. As Kafka Streams' enableSendingOldValues.
 
     ``ask`` takes ``force``: it decides whether they can, without a new store, or with one if forced.
     """

@@ -48,7 +48,7 @@ def latest_only(operator: Operator, *, counted: bool = True) -> Operator:
 
 
 class PreviousValues(Protocol):
-    """Whether updates come with previous values."""
+    """True if updates come with previous values."""
 
     are_told: bool
 

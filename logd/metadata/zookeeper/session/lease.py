@@ -9,8 +9,8 @@ The proof that the session lives:
 - The ensemble's leader ends a session of which it has received no news for the session's timeout. A follower
   reports the active sessions to the leader each half tick. It serves reads even while it is cut off. So only
   writes count, which are answered once a majority has them.
-- Take an answered write that was sent at `t`. Shortly before the answer, the follower had reported what it
-  received half a tick before `t`. The session therefore lives for its timeout from the last request before
+- Take an answered write that was sent at `t`. With it, the leader knows all that the follower received until
+  half a tick before `t`. The session therefore lives for its timeout from the last request before
   that. Half a tick is at most a quarter of a timeout, since no server grants less than two ticks.
 - A newly elected leader gives all sessions their whole timeout.
 """

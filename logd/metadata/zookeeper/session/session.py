@@ -48,8 +48,9 @@ class Session:
         clock: Callable[[], float] = boottime,
         patience_s: float | None = None,
     ) -> None:
-        """`patience_s`: reads raise Unreachable where a connection that was lost does not come back for so
-        long, since a person waits for the answer; None: they wait for as long as it takes, as a broker does.
+        """`patience_s`: how long reads wait for a lost connection to come back, in seconds.
+
+        Reads raise Unreachable after that. None, which brokers use: reads wait without a limit.
         """
         self.settings = settings
         self.clock = clock
