@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, overload
+from typing import TYPE_CHECKING, Any, Generic, Unpack, overload
 
 from streams.config import StreamsConfig
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.internal_builder import InternalStreamsBuilder
+from streams.dsl.keywords import StreamSourceOptions, TableSourceOptions, takes
 from streams.dsl.nouns.global_ktable import GlobalKTable
 from streams.dsl.nouns.kstream import KStream
 from streams.dsl.nouns.ktable import KTable
-from streams.dsl.options import Consumed, Materialized, as_materialized, options_with
+from streams.dsl.options import Consumed, as_materialized, options_with
 from streams.dsl.sources import stream_source, table_source
 from streams.dsl.table import table_of_updates
 from streams.errors import TopologyError
-from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor, optimized
+from streams.graph import Graph, SourceNode, TimestampExtractor, optimized
 from streams.optimization import NO_OPTIMIZATION, optimization_rules
 from streams.processors.custom import Processor
 from streams.serdes import SerdeLike, SerdeOf, serde_for
@@ -67,9 +68,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: None = None,
         value_serde: None = None,
-        timestamp_extractor: TimestampExtractor | None = None,
-        reset: OffsetReset | None = None,
-        name: str | None = None,
+        **options: Unpack[StreamSourceOptions],
     ) -> KStream[DefaultK, DefaultV]: ...
     @overload
     def stream(
@@ -79,9 +78,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: None = None,
         value_serde: SerdeOf[V],
-        timestamp_extractor: TimestampExtractor | None = None,
-        reset: OffsetReset | None = None,
-        name: str | None = None,
+        **options: Unpack[StreamSourceOptions],
     ) -> KStream[DefaultK, V]: ...
     @overload
     def stream(
@@ -91,9 +88,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: SerdeOf[K],
         value_serde: None = None,
-        timestamp_extractor: TimestampExtractor | None = None,
-        reset: OffsetReset | None = None,
-        name: str | None = None,
+        **options: Unpack[StreamSourceOptions],
     ) -> KStream[K, DefaultV]: ...
     @overload
     def stream(
@@ -103,10 +98,9 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: SerdeOf[K],
         value_serde: SerdeOf[V],
-        timestamp_extractor: TimestampExtractor | None = None,
-        reset: OffsetReset | None = None,
-        name: str | None = None,
+        **options: Unpack[StreamSourceOptions],
     ) -> KStream[K, V]: ...
+    @takes(StreamSourceOptions)
     def stream(
         self,
         topics: str | Sequence[str] | re.Pattern[str],
@@ -114,9 +108,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
-        timestamp_extractor: TimestampExtractor | None = None,
-        reset: OffsetReset | None = None,
-        name: str | None = None,
+        **options: Unpack[StreamSourceOptions],
     ) -> KStream[Any, Any]:
         """Read topics as a stream: one, several, or all whose whole names match a compiled pattern.
 
@@ -125,16 +117,16 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         name count, as in Kafka, and ``reset`` must be the same. Raises TopologyError where it is not, and for
         topics that overlap with those of another source.
         """
-        options = options_with(
+        source_options = options_with(
             consumed,
             Consumed,
             key_serde=key_serde,
             value_serde=value_serde,
-            timestamp_extractor=timestamp_extractor,
-            reset=reset,
-            name=name,
+            timestamp_extractor=options["timestamp_extractor"],
+            reset=options["reset"],
+            name=options["name"],
         )
-        return KStream(stream_source(self._internal, topics, options))
+        return KStream(stream_source(self._internal, topics, source_options))
 
     @overload
     def table(
@@ -144,9 +136,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: None = None,
         value_serde: None = None,
-        timestamp_extractor: TimestampExtractor | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        **options: Unpack[TableSourceOptions],
     ) -> KTable[DefaultK, DefaultV]: ...
     @overload
     def table(
@@ -156,9 +146,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: None = None,
         value_serde: SerdeOf[V],
-        timestamp_extractor: TimestampExtractor | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        **options: Unpack[TableSourceOptions],
     ) -> KTable[DefaultK, V]: ...
     @overload
     def table(
@@ -168,9 +156,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: SerdeOf[K],
         value_serde: None = None,
-        timestamp_extractor: TimestampExtractor | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        **options: Unpack[TableSourceOptions],
     ) -> KTable[K, DefaultV]: ...
     @overload
     def table(
@@ -180,10 +166,9 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: SerdeOf[K],
         value_serde: SerdeOf[V],
-        timestamp_extractor: TimestampExtractor | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        **options: Unpack[TableSourceOptions],
     ) -> KTable[K, V]: ...
+    @takes(TableSourceOptions)
     def table(
         self,
         topic: str,
@@ -191,22 +176,20 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
-        timestamp_extractor: TimestampExtractor | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        **options: Unpack[TableSourceOptions],
     ) -> KTable[Any, Any]:
         """Read a topic as a table: the last value per key; a null value deletes. Null keys are dropped."""
-        options = options_with(
+        source_options = options_with(
             consumed,
             Consumed,
             key_serde=key_serde,
             value_serde=value_serde,
-            timestamp_extractor=timestamp_extractor,
-            name=name,
+            timestamp_extractor=options["timestamp_extractor"],
+            name=options["name"],
         )
-        materialized = as_materialized(store)
+        materialized = as_materialized(options["store"])
         store_name = materialized.name or f"{topic}-{self._internal.names.store('')}"
-        source = table_source(self._internal, topic, options)
+        source = table_source(self._internal, topic, source_options)
         spec = self._internal.store_spec(
             store_name,
             materialized,
@@ -214,7 +197,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
             value_serde=source.value_serde,
             node=source.node,
         )
-        node = self._internal.names.node("KTABLE-SOURCE-", options.name)
+        node = self._internal.names.node("KTABLE-SOURCE-", source_options.name)
         self._internal.graph.table_topics[store_name] = topic
         return KTable(table_of_updates(source, node, spec, materialized))
 
@@ -226,9 +209,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: None = None,
         value_serde: None = None,
-        timestamp_extractor: TimestampExtractor | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        **options: Unpack[TableSourceOptions],
     ) -> GlobalKTable[DefaultK, DefaultV]: ...
     @overload
     def global_table(
@@ -238,9 +219,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: None = None,
         value_serde: SerdeOf[V],
-        timestamp_extractor: TimestampExtractor | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        **options: Unpack[TableSourceOptions],
     ) -> GlobalKTable[DefaultK, V]: ...
     @overload
     def global_table(
@@ -250,9 +229,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: SerdeOf[K],
         value_serde: None = None,
-        timestamp_extractor: TimestampExtractor | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        **options: Unpack[TableSourceOptions],
     ) -> GlobalKTable[K, DefaultV]: ...
     @overload
     def global_table(
@@ -262,10 +239,9 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: SerdeOf[K],
         value_serde: SerdeOf[V],
-        timestamp_extractor: TimestampExtractor | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        **options: Unpack[TableSourceOptions],
     ) -> GlobalKTable[K, V]: ...
+    @takes(TableSourceOptions)
     def global_table(
         self,
         topic: str,
@@ -273,24 +249,24 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         *,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
-        timestamp_extractor: TimestampExtractor | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        **options: Unpack[TableSourceOptions],
     ) -> GlobalKTable[Any, Any]:
         """Read a topic as a table that every instance holds whole, whatever its partitions.
 
         It is read to its end before anything is processed, and then as records come, in no order of time with
         others.
         """
-        options = options_with(
+        source_options = options_with(
             consumed,
             Consumed,
             key_serde=key_serde,
             value_serde=value_serde,
-            timestamp_extractor=timestamp_extractor,
-            name=name,
+            timestamp_extractor=options["timestamp_extractor"],
+            name=options["name"],
         )
-        return GlobalKTable(GlobalTable.of(self._internal, topic, options, as_materialized(store)))
+        return GlobalKTable(
+            GlobalTable.of(self._internal, topic, source_options, as_materialized(options["store"]))
+        )
 
     def add_store(self, spec: StoreSpec) -> None:
         """Add a store for processors of your own; name it in `KStream.process(stores=...)`."""

@@ -1,21 +1,29 @@
 """`KStream`: what can be done with a stream.
 
-How nodes are put into the graph is in `stream`, and in a file for each of the greater operators.
+Nodes are added to the graph by `stream`, and by a file for each of the greater operators.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from streams.dsl.arity import takes_key
-from streams.dsl.asof_join import join_streams_as_of
 from streams.dsl.asynchronous import flat_mapped_values, mapped, mapped_values
 from streams.dsl.batching import BatchForm, mapped_in_batches, mapped_values_in_batches
 from streams.dsl.branches import Branches
 from streams.dsl.deduplication import deduplicated
+from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
+from streams.dsl.keywords import (
+    AsOfJoinOptions,
+    AsyncOptions,
+    IntervalJoinOptions,
+    JoinOptions,
+    StreamJoinOptions,
+    takes,
+)
 from streams.dsl.nouns.branched_kstream import BranchedKStream
 from streams.dsl.nouns.global_ktable import GlobalKTable
 from streams.dsl.nouns.kgrouped_stream import KGroupedStream
@@ -32,17 +40,15 @@ from streams.dsl.options import (
     options_with,
 )
 from streams.dsl.stream import Stream
-from streams.dsl.stream_join import join_streams
-from streams.dsl.table import table_of_stream
+from streams.dsl.stream_joins import joined as join_by_kind
+from streams.dsl.stream_joins import joined_as_of, joined_within
+from streams.dsl.table import Table, table_of_stream
 from streams.dsl.window_filling import filled
 from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
-from streams.processors.coroutines import Context
 from streams.processors.custom import FixedKeyProcessor, Processor, run_fixed_key_processor, run_processor
-from streams.processors.joins.asof import AsOf, Direction
 from streams.processors.stateless import stateless
 from streams.processors.stateless.fields import dropping, filling
-from streams.processors.stateless.in_flight import Ordered
 from streams.processors.windowing.fill_windows import Filling
 from streams.processors.windowing.join_windows import JoinWindows
 from streams.processors.windowing.windows import Duration, milliseconds
@@ -198,77 +204,50 @@ class KStream(Generic[K, V]):
 
     # -- asynchronous
 
+    @takes(AsyncOptions, max_in_flight=100, ordered="key", retries=0, retry_backoff=100)
     def map_values_async(
         self,
         mapper: Callable[..., Awaitable[NewV]],
-        *,
-        max_in_flight: int = 100,
-        ordered: Ordered = "key",
-        timeout: Duration | None = None,
-        retries: int = 0,
-        retry_backoff: Duration = 100,
-        context: Context | None = None,
-        name: str | None = None,
+        **options: Unpack[AsyncOptions],
     ) -> KStream[K, NewV]:
-        """Replace the value by what ``await mapper(value)``, or ``mapper(key, value)``, gives.
+        """Replace the value by the result of ``await mapper(value)``, or ``mapper(key, value)``.
 
         The coroutines run in the application's event loop, at most ``max_in_flight`` of a task at one time;
-        then its input waits. ``ordered``: what keeps its order, records of a key ("key": their calls follow
-        each other; those without a key have no order), all of a task ("partition"), or nothing ("none").
+        then its input waits. ``ordered`` says which records keep their order. With "key", the calls for
+        records of one key follow each other; records without a key have no order.
 
-        A call that takes longer than ``timeout`` is cancelled, and fails. One that fails is tried ``retries``
-        times more, after ``retry_backoff``, which doubles; then the processing exception handler decides.
-        Durations are timedeltas, or ms. A commit waits until no record is in flight.
+        A call that takes longer than ``timeout`` is cancelled, and fails. A call that fails is tried
+        ``retries`` times more, after ``retry_backoff``, which doubles each time. After that the processing
+        exception handler decides. A commit waits until no record is in flight.
 
-        ``context()`` makes an async context manager, which is entered before the first call and left when the
-        application ends; what it gives is the mapper's last argument: ``mapper(value, session)``.
+        ``context()`` returns an async context manager, which is entered before the first call and left when
+        the application ends. Its value is the mapper's last argument: ``mapper(value, session)``.
         """
-        how = {"max_in_flight": max_in_flight, "ordered": ordered, "timeout": timeout, "retries": retries}
-        return KStream(
-            mapped_values(self._stream, mapper, name, retry_backoff=retry_backoff, context=context, **how)
-        )
+        return KStream(mapped_values(self._stream, mapper, **options))
 
+    @takes(AsyncOptions, max_in_flight=100, ordered="key", retries=0, retry_backoff=100)
     def flat_map_values_async(
         self,
         mapper: Callable[..., Awaitable[Iterable[NewV]]],
-        *,
-        max_in_flight: int = 100,
-        ordered: Ordered = "key",
-        timeout: Duration | None = None,
-        retries: int = 0,
-        retry_backoff: Duration = 100,
-        context: Context | None = None,
-        name: str | None = None,
+        **options: Unpack[AsyncOptions],
     ) -> KStream[K, NewV]:
-        """Replace a value by those that ``await mapper(value)``, or ``mapper(key, value)``, gives, under the
-        same key; for the rest as `map_values_async`.
-        """
-        how = {"max_in_flight": max_in_flight, "ordered": ordered, "timeout": timeout, "retries": retries}
-        return KStream(
-            flat_mapped_values(
-                self._stream, mapper, name, retry_backoff=retry_backoff, context=context, **how
-            )
-        )
+        """Replace a value by those that ``await mapper(value)``, or ``mapper(key, value)``, returns.
 
+        They have the same key. Everything else is as in `map_values_async`.
+        """
+        return KStream(flat_mapped_values(self._stream, mapper, **options))
+
+    @takes(AsyncOptions, max_in_flight=100, ordered="key", retries=0, retry_backoff=100)
     def map_async(
         self,
         mapper: Callable[..., Awaitable[tuple[NewK, NewV]]],
-        *,
-        max_in_flight: int = 100,
-        ordered: Ordered = "key",
-        timeout: Duration | None = None,
-        retries: int = 0,
-        retry_backoff: Duration = 100,
-        context: Context | None = None,
-        name: str | None = None,
+        **options: Unpack[AsyncOptions],
     ) -> KStream[NewK, NewV]:
-        """Replace key and value by what ``await mapper(key, value)`` gives, a tuple of both; for the rest as
-        `map_values_async`.
+        """Replace key and value by the tuple that ``await mapper(key, value)`` returns.
+
+        Everything else is as in `map_values_async`.
         """
-        how = {"max_in_flight": max_in_flight, "ordered": ordered, "timeout": timeout, "retries": retries}
-        return KStream(
-            mapped(self._stream, mapper, name, retry_backoff=retry_backoff, context=context, **how)
-        )
+        return KStream(mapped(self._stream, mapper, **options))
 
     # -- in batches
 
@@ -468,8 +447,8 @@ class KStream(Generic[K, V]):
         of what ``key`` gives, MessagePack unless given.
         """
         id_of = None if key is None else _with_key(key, "deduplicate")
-        kept = as_materialized(store)
-        return KStream(deduplicated(self._stream, id_of, within, grace, id_serde, name, kept))
+        materialized = as_materialized(store)
+        return KStream(deduplicated(self._stream, id_of, within, grace, id_serde, name, materialized))
 
     # -- joins by time
 
@@ -479,15 +458,7 @@ class KStream(Generic[K, V]):
         other: KStream[K, T],
         joiner: Callable[[V, T], NewV],
         joined: StreamJoined | None = None,
-        *,
-        before: Duration = 0,
-        after: Duration = 0,
-        grace: Duration = 0,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[IntervalJoinOptions],
     ) -> KStream[K, NewV]: ...
     @overload
     def interval_join(
@@ -495,39 +466,25 @@ class KStream(Generic[K, V]):
         other: KStream[K, T],
         joiner: Callable[[K, V, T], NewV],
         joined: StreamJoined | None = None,
-        *,
-        before: Duration = 0,
-        after: Duration = 0,
-        grace: Duration = 0,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[IntervalJoinOptions],
     ) -> KStream[K, NewV]: ...
+    @takes(IntervalJoinOptions, before=0, after=0, grace=0)
     def interval_join(
         self,
         other: KStream[K, T],
         joiner: Callable[..., NewV],
         joined: StreamJoined | None = None,
-        *,
-        before: Duration = 0,
-        after: Duration = 0,
-        grace: Duration = 0,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[IntervalJoinOptions],
     ) -> KStream[K, NewV]:
-        """Join each record with those of ``other`` and its key that are at most ``before`` earlier, or
-        ``after`` later: `join` with ``JoinWindows(before, after, grace)``, by the name it has elsewhere.
+        """Join each record with those of ``other`` that have its key and are near it in time.
+
+        They are at most ``before`` earlier, or ``after`` later, than the record: the same as `join` with
+        ``JoinWindows(before, after, grace)``, under the name that other engines use.
         """
-        windows = JoinWindows(before=before, after=after, grace=grace)
-        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        windows = JoinWindows(before=options["before"], after=options["after"], grace=options["grace"])
         if not isinstance(other, KStream):
             raise TopologyError(f"an interval join is with a KStream, not with a {type(other).__name__}")
-        return KStream(self._joined(other, joiner, windows, options, left=False))
+        return KStream(joined_within(self._stream, other._stream, joiner, windows, joined, options))
 
     @overload
     def join_asof(
@@ -537,15 +494,7 @@ class KStream(Generic[K, V]):
         joined: StreamJoined | None = None,
         *,
         tolerance: Duration,
-        direction: Direction = "backward",
-        allow_exact_matches: bool = True,
-        grace: Duration = 0,
-        idle_timeout: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]: ...
     @overload
     def join_asof(
@@ -555,16 +504,9 @@ class KStream(Generic[K, V]):
         joined: StreamJoined | None = None,
         *,
         tolerance: Duration,
-        direction: Direction = "backward",
-        allow_exact_matches: bool = True,
-        grace: Duration = 0,
-        idle_timeout: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]: ...
+    @takes(AsOfJoinOptions, direction="backward", allow_exact_matches=True, grace=0)
     def join_asof(
         self,
         other: KStream[K, T],
@@ -572,36 +514,18 @@ class KStream(Generic[K, V]):
         joined: StreamJoined | None = None,
         *,
         tolerance: Duration,
-        direction: Direction = "backward",
-        allow_exact_matches: bool = True,
-        grace: Duration = 0,
-        idle_timeout: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]:
-        """Join each record with at most one of ``other`` and its key, as pandas' ``merge_asof`` does: the
-        last that is not later (``backward``), the first that is not earlier (``forward``), or the nearest.
+        """Join each record with at most one of ``other`` and its key, as pandas' ``merge_asof`` does.
 
-        It is no further away than ``tolerance``. A record goes on with its own timestamp once stream time is
-        so far that no better match can come that is up to ``grace`` late; or after ``idle_timeout``, by wall
-        clock, in which the task's inputs brought nothing.
+        The match is the last record that is not later (``backward``), the first that is not earlier
+        (``forward``), or the nearest. It is no further away than ``tolerance``.
+
+        A record goes on with its own timestamp when no better match can come any more that is at most
+        ``grace`` late, by stream time. With ``idle_timeout`` it also goes on when the task's inputs brought
+        nothing for so long, by wall clock.
         """
-        options = options_with(
-            joined,
-            StreamJoined,
-            key_serde=key_serde,
-            value_serde=value_serde,
-            other_value_serde=other_value_serde,
-            name=name,
-            store=store,
-        )
-        as_of = AsOf(
-            tolerance=tolerance, direction=direction, allow_exact_matches=allow_exact_matches, grace=grace
-        )
-        return KStream(self._joined_as_of(other, joiner, as_of, options, idle_timeout, outer=False))
+        return KStream(self._joined_as_of(other, joiner, tolerance, joined, options, outer=False))
 
     @overload
     def left_join_asof(
@@ -611,15 +535,7 @@ class KStream(Generic[K, V]):
         joined: StreamJoined | None = None,
         *,
         tolerance: Duration,
-        direction: Direction = "backward",
-        allow_exact_matches: bool = True,
-        grace: Duration = 0,
-        idle_timeout: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]: ...
     @overload
     def left_join_asof(
@@ -629,16 +545,9 @@ class KStream(Generic[K, V]):
         joined: StreamJoined | None = None,
         *,
         tolerance: Duration,
-        direction: Direction = "backward",
-        allow_exact_matches: bool = True,
-        grace: Duration = 0,
-        idle_timeout: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]: ...
+    @takes(AsOfJoinOptions, direction="backward", allow_exact_matches=True, grace=0)
     def left_join_asof(
         self,
         other: KStream[K, T],
@@ -646,46 +555,24 @@ class KStream(Generic[K, V]):
         joined: StreamJoined | None = None,
         *,
         tolerance: Duration,
-        direction: Direction = "backward",
-        allow_exact_matches: bool = True,
-        grace: Duration = 0,
-        idle_timeout: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]:
         """Join as `join_asof` does, but join a record without a match with None."""
-        options = options_with(
-            joined,
-            StreamJoined,
-            key_serde=key_serde,
-            value_serde=value_serde,
-            other_value_serde=other_value_serde,
-            name=name,
-            store=store,
-        )
-        as_of = AsOf(
-            tolerance=tolerance, direction=direction, allow_exact_matches=allow_exact_matches, grace=grace
-        )
-        return KStream(self._joined_as_of(other, joiner, as_of, options, idle_timeout, outer=True))
+        return KStream(self._joined_as_of(other, joiner, tolerance, joined, options, outer=True))
 
     def _joined_as_of(
         self,
         other: KStream[Any, Any],
         joiner: Callable[..., Any],
-        as_of: AsOf,
-        options: StreamJoined,
-        idle_timeout: Duration | None,
+        tolerance: Duration,
+        joined: StreamJoined | None,
+        options: AsOfJoinOptions,
         *,
         outer: bool,
     ) -> Stream:
         if not isinstance(other, KStream):
             raise TopologyError(f"an as-of join is with a KStream, not with a {type(other).__name__}")
-        return join_streams_as_of(
-            self._stream, other._stream, joiner, as_of, options, idle_timeout, outer=outer
-        )
+        return joined_as_of(self._stream, other._stream, joiner, tolerance, joined, options, outer=outer)
 
     # -- joins
 
@@ -696,14 +583,8 @@ class KStream(Generic[K, V]):
         joiner: Callable[[V, T], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
-        windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
-        grace: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[JoinOptions],
     ) -> KStream[K, NewV]: ...
     @overload
     def join(
@@ -712,40 +593,29 @@ class KStream(Generic[K, V]):
         joiner: Callable[[K, V, T], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
-        windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
-        grace: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[JoinOptions],
     ) -> KStream[K, NewV]: ...
+    @takes(JoinOptions)
     def join(
         self,
         other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[..., NewV],
         joined: Joined | StreamJoined | None = None,
         *,
-        windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
-        grace: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[JoinOptions],
     ) -> KStream[K, NewV]:
-        """Join each record with what ``other`` has for its key: ``joiner(value, other)``, or with the key in
-        front.
+        """Join each record with the value of ``other`` for its key: ``joiner(value, other)``, or
+        ``joiner(key, value, other)``.
 
-        A table is looked up as it is now, a global one by ``key_selector(key, value)``. A versioned table is
-        looked up as it was at the record's time; with ``grace``, once stream time is so much past that. Of a
-        stream it meets every record whose time is within ``windows``, which are needed then;
-        ``other_value_serde`` and ``store`` (the stores' name) are for that too.
+        A table is looked up when the record is processed, a global table by ``key_selector(key, value)``.
+        A versioned table is looked up as of the record's time; with ``grace``, once stream time is so much
+        later. With a stream, each pair of records is joined whose times are within ``windows``, which are
+        required then. ``other_value_serde`` and ``store`` are for a join with a stream only.
         """
-        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store, grace)
-        return KStream(self._joined(other, joiner, windows, options, key_selector, left=False))
+        inner = _inner(other)
+        return KStream(join_by_kind(self._stream, inner, joiner, joined, key_selector, options, left=False))
 
     @overload
     def left_join(
@@ -754,14 +624,8 @@ class KStream(Generic[K, V]):
         joiner: Callable[[V, T | None], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
-        windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
-        grace: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[JoinOptions],
     ) -> KStream[K, NewV]: ...
     @overload
     def left_join(
@@ -770,36 +634,25 @@ class KStream(Generic[K, V]):
         joiner: Callable[[K, V, T | None], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
-        windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
-        grace: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[JoinOptions],
     ) -> KStream[K, NewV]: ...
+    @takes(JoinOptions)
     def left_join(
         self,
         other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[..., NewV],
         joined: Joined | StreamJoined | None = None,
         *,
-        windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
-        grace: Duration | None = None,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[JoinOptions],
     ) -> KStream[K, NewV]:
         """Join as `join` does, but join a record without a match with None.
 
         In a join of two streams, such a result is emitted once the record's window and its grace are over.
         """
-        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store, grace)
-        return KStream(self._joined(other, joiner, windows, options, key_selector, left=True))
+        inner = _inner(other)
+        return KStream(join_by_kind(self._stream, inner, joiner, joined, key_selector, options, left=True))
 
     @overload
     def outer_join(
@@ -809,11 +662,7 @@ class KStream(Generic[K, V]):
         joined: StreamJoined | None = None,
         *,
         windows: JoinWindows,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[StreamJoinOptions],
     ) -> KStream[K, NewV]: ...
     @overload
     def outer_join(
@@ -823,12 +672,9 @@ class KStream(Generic[K, V]):
         joined: StreamJoined | None = None,
         *,
         windows: JoinWindows,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[StreamJoinOptions],
     ) -> KStream[K, NewV]: ...
+    @takes(StreamJoinOptions)
     def outer_join(
         self,
         other: KStream[K, T],
@@ -836,86 +682,24 @@ class KStream(Generic[K, V]):
         joined: StreamJoined | None = None,
         *,
         windows: JoinWindows,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        other_value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | None = None,
+        **options: Unpack[StreamJoinOptions],
     ) -> KStream[K, NewV]:
         """Join as `left_join` does, and also join the other stream's records without a match with None."""
-        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
         if not isinstance(other, KStream):
             raise TopologyError(
                 f"an outer join of a stream is with a KStream, not with a {type(other).__name__}"
             )
-        return KStream(self._joined(other, joiner, windows, options, left=True, right=True))
-
-    def _joined(
-        self,
-        other: KStream[Any, Any] | KTable[Any, Any] | GlobalKTable[Any, Any],
-        joiner: Callable[..., Any],
-        windows: JoinWindows | None,
-        options: Joined | StreamJoined,
-        key_selector: Callable[[Any, Any], Any] | None = None,
-        *,
-        left: bool,
-        right: bool = False,
-    ) -> Stream:
-        if isinstance(other, GlobalKTable) and isinstance(options, Joined):
-            if options.grace is not None:
-                raise TopologyError("grace= is for the join with a versioned table, a global one never is")
-            return other._table.joined(self._stream, key_selector, joiner, options.name, left=left)
-        if key_selector is not None:
-            raise TopologyError(
-                "key_selector= is for the join with a global table; see select_key() for others"
-            )
-        if isinstance(other, KTable) and isinstance(options, Joined):
-            return other._table.joined(self._stream, joiner, options, left=left)
-        if isinstance(other, KStream) and isinstance(options, StreamJoined) and windows is not None:
-            mine, others = self._stream, other._stream
-            return join_streams(mine, others, joiner, windows, options, keep_left=left, keep_right=right)
-        raise _cannot_join(other, windows)
+        mine, others = self._stream, other._stream
+        return KStream(joined_within(mine, others, joiner, windows, joined, options, outer=True))
 
 
-def _joined(
-    given: Joined | StreamJoined | None,
-    windows: JoinWindows | None,
-    key_serde: SerdeLike | None,
-    value_serde: SerdeLike | None,
-    other_value_serde: SerdeLike | None,
-    name: str | None,
-    store: str | None,
-    grace: Duration | None = None,
-) -> Joined | StreamJoined:
-    """Return a join's options: `StreamJoined` where there are windows, else `Joined`."""
-    keywords = {"key_serde": key_serde, "value_serde": value_serde, "name": name}
-    of_streams = {"other_value_serde": other_value_serde, "store": store}
-    if windows is None and not isinstance(given, StreamJoined):
-        for keyword, value in of_streams.items():
-            if value is not None:
-                raise TopologyError(
-                    f"{keyword}= is for the join of two streams, which needs windows=JoinWindows(...)"
-                )
-        return options_with(given, Joined, **keywords, grace=grace)
-    if grace is not None:
-        raise TopologyError(
-            "grace= is for the join with a versioned table; that of windows is in JoinWindows()"
-        )
-    if isinstance(given, Joined):
-        raise TopologyError("the options of a join of two streams are StreamJoined(...), not Joined(...)")
-    return options_with(given, StreamJoined, **keywords, **of_streams)
-
-
-def _cannot_join(other: object, windows: JoinWindows | None) -> TopologyError:
-    if isinstance(other, KStream) and windows is None:
-        return TopologyError(
-            "a stream is joined with another within windows=JoinWindows(before=..., after=...)"
-        )
-    if isinstance(other, KTable):
-        return TopologyError(
-            "a stream is joined with a table as it is then: without windows and StreamJoined"
-        )
-    return TopologyError(
+def _inner(other: object) -> Stream | Table | GlobalTable:
+    """Return the part of a noun that holds its nodes; raises TopologyError if it is none to join with."""
+    if isinstance(other, KStream):
+        return other._stream
+    if isinstance(other, KTable | GlobalKTable):
+        return other._table
+    raise TopologyError(
         f"a stream is joined with a KStream, a KTable or a GlobalKTable, not with a {type(other).__name__}"
     )
 
