@@ -1,4 +1,4 @@
-// Prints what Kafka's StreamsBuilder describes of the programs in tests/streams/test_describe.py: the
+// Prints what Kafka's StreamsBuilder describes of the programs in tests/streams/topology/test_describe.py: the
 // same calls, in the same order.
 //
 //     java -cp "$KAFKA_LIBS/*" tests/java/Describe.java

@@ -1,5 +1,5 @@
 // Prints the bytes by which the two sides of a foreign-key join talk, and the hashes in them: what
-// tests/streams/test_foreign_keys.py holds ours to, and writes anew with REWRITE=1 to
+// tests/streams/dsl/test_foreign_keys.py holds ours to, and writes anew with REWRITE=1 to
 // tests/streams/golden/foreign-keys.
 //
 //     java -cp "$KAFKA_LIBS/*" tests/java/ForeignKeys.java

@@ -1,5 +1,5 @@
 // Runs scripts by Kafka's TopologyTestDriver, and prints each with what comes out: the scenarios of Kafka's own tests
-// of streams, one file per test class in tests/streams/golden/published, to which tests/streams/test_published.py
+// of streams, one file per test class in tests/streams/golden/published, to which tests/streams/dsl/test_published.py
 // holds ours, and which it writes anew with REWRITE=1.
 //
 //     java -cp "$KAFKA_LIBS/*" tests/java/Published.java FOLDER SCRIPT...

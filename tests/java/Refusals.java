@@ -2,8 +2,8 @@
 //
 //     java -cp "$KAFKA_LIBS/*" tests/java/Refusals.java
 //
-// Kept in tests/streams/golden/refusals, to which tests/streams/test_refusals.py holds ours, and which it writes anew with
-// REWRITE=1. A line of `names` is USE, NAME (`xN` is N times x, `''` none) and `ok` or Kafka's text; of `windows`
+// tests/streams/golden/refusals has these lines. tests/streams/topology/test_refusals.py compares ours with them, and
+// writes them again with REWRITE=1. A line of `names` is USE, NAME (`xN` is N times x, `''` none) and `ok` or Kafka's text; of `windows`
 // it is WHAT, its value in ms, and `ok` or `refused`.
 
 import java.time.Duration;

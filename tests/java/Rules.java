@@ -1,5 +1,5 @@
 // Runs scripts by Kafka's TopologyTestDriver, and prints each with what comes out: the rules of streams in
-// tests/streams/golden/rules, to which tests/streams/test_rules.py holds ours, and which it writes anew with
+// tests/streams/golden/rules, to which tests/streams/dsl/test_rules.py holds ours, and which it writes anew with
 // REWRITE=1.
 //
 //     java -cp "$KAFKA_LIBS/*" tests/java/Rules.java FOLDER SCRIPT...
@@ -322,7 +322,7 @@ public class Rules {
             .to("out");
     }
 
-    /** As `Lengths` in tests/streams/test_rules.py. */
+    /** As `Lengths` in tests/streams/dsl/test_rules.py. */
     private static class Lengths implements ValueTransformerWithKey<String, String, String> {
         @Override
         public void init(org.apache.kafka.streams.processor.ProcessorContext context) {
@@ -475,7 +475,7 @@ public class Rules {
         stream.leftJoin(stream, joiner, JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)).to("out");
     }
 
-    /** As `Sums` in tests/streams/test_rules.py. */
+    /** As `Sums` in tests/streams/dsl/test_rules.py. */
     private static class Sums implements Processor<String, String, String, String> {
         private int total;
 

@@ -1,5 +1,5 @@
 // Runs scripts by Kafka's TopologyTestDriver, and prints each with what comes out: versioned stores and tables in
-// tests/streams/golden/versioned, to which tests/streams/test_versioned.py holds ours, and which it writes anew with
+// tests/streams/golden/versioned, to which tests/streams/dsl/test_versioned.py holds ours, and which it writes anew with
 // REWRITE=1.
 //
 //     java -cp "$KAFKA_LIBS/*" tests/java/Versioned.java FOLDER SCRIPT...
@@ -137,7 +137,7 @@ public class Versioned {
         };
     }
 
-    /** As `Lengths` in tests/streams/test_versioned.py. */
+    /** As `Lengths` in tests/streams/dsl/test_versioned.py. */
     private static class Lengths implements ValueTransformerWithKey<String, String, String> {
         @Override
         public void init(ProcessorContext context) {

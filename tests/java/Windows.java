@@ -1,5 +1,5 @@
 // Runs scripts over windowed aggregations by Kafka's TopologyTestDriver, and prints each with what comes out: the
-// rules of windows in tests/streams/golden/windows, to which tests/streams/test_windows.py holds ours, and which
+// rules of windows in tests/streams/golden/windows, to which tests/streams/dsl/test_windows.py holds ours, and which
 // it writes anew with REWRITE=1; it also plays random ones.
 //
 //     java -cp "$KAFKA_LIBS/*" tests/java/Windows.java FOLDER SCRIPT...

@@ -18,7 +18,7 @@ from kafka_client import Admin, BatchProducer, Client, NewTopic
 from streams import KafkaStreams
 from streams.serdes import Long
 from streams.testing import TopologyTestDriver
-from tests.streams.counting import read_last
+from tests.streams.support.counting import read_last
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 

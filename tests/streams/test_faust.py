@@ -14,7 +14,7 @@ from kafka_client import Admin, BatchProducer, Client, NewTopic
 from streams import State, StreamsBuilder
 from streams.faust import add_topology, codec_serde, record_serde
 from streams.testing import TopologyTestDriver
-from tests.streams.counting import read_last
+from tests.streams.support.counting import read_last
 from tests.support.logd_process import LogdProcess
 
 

@@ -14,8 +14,8 @@ from streams.errors import ProcessingError
 from streams.faust import record_serde, through_agent
 from streams.testing import TopologyTestDriver
 from streams.topology import Handlers
-from tests.streams.running import NewName, make_topics, produce, run, start
-from tests.streams.test_async_applications import row, written
+from tests.streams.runtime.test_async_applications import row, written
+from tests.streams.support.running import NewName, make_topics, produce, run, start
 from tests.support.logd_process import LogdProcess
 
 app = faust.App("agents", broker="kafka://127.0.0.1:1", store="memory://")

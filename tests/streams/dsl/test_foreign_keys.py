@@ -33,7 +33,7 @@ from streams.state import open_store
 from streams.testing import TopologyTestDriver
 from tests.support import java
 
-GOLDEN = Path(__file__).parent / "golden" / "foreign-keys"
+GOLDEN = Path(__file__).parents[1] / "golden" / "foreign-keys"
 HASH = murmur3_128(b"value")
 
 

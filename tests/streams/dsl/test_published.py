@@ -16,7 +16,7 @@ import pytest
 
 from streams.errors import StreamsError
 from streams.testing import TopologyTestDriver
-from tests.streams.published import GOLDEN, Scenario, scenarios
+from tests.streams.support.published import GOLDEN, Scenario, scenarios
 from tests.support import depth, java
 
 EVERY = 8

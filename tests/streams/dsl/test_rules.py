@@ -32,7 +32,7 @@ from streams.testing import TopologyTestDriver
 from streams.topology import Handlers
 from tests.support import java
 
-RULES = Path(__file__).parent / "golden" / "rules"
+RULES = Path(__file__).parents[1] / "golden" / "rules"
 START = 3
 """Where the wall clock begins."""
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.streams.typed import orders
+from tests.streams.dsl.typed import orders
 from tests.support.depth import deep
 
-ROOT = Path(__file__).parents[2]
-PROJECT = ROOT / "tests" / "streams" / "typed" / "orders.py"
+ROOT = Path(__file__).parents[3]
+PROJECT = Path(orders.__file__)
 MISTAKES = PROJECT.with_name("wrong.py")
 
 

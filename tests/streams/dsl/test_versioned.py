@@ -18,7 +18,7 @@ from streams.state import VersionedStore
 from streams.testing import TopologyTestDriver
 from tests.support import java
 
-SCRIPTS = Path(__file__).parent / "golden" / "versioned"
+SCRIPTS = Path(__file__).parents[1] / "golden" / "versioned"
 NAMES = sorted(path.stem for path in SCRIPTS.glob("*.txt"))
 
 Table = KTable[str, str]

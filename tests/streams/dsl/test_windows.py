@@ -33,7 +33,7 @@ from streams import (
 from streams.testing import TopologyTestDriver
 from tests.support import depth, java
 
-GOLDEN = Path(__file__).parent / "golden" / "windows"
+GOLDEN = Path(__file__).parents[1] / "golden" / "windows"
 START = 3
 """Where the wall clock begins."""
 

@@ -25,8 +25,8 @@ from streams.http.text import BadRequest, place, read_key, read_number, read_pla
 from streams.queries import HostInfo
 from streams.serdes import serde_for
 from streams.tools.workers import config_of
-from tests.streams.running import NewName, make_topics, start
-from tests.streams.test_queries import counting, send
+from tests.streams.queries.test_queries import counting, send
+from tests.streams.support.running import NewName, make_topics, start
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 

@@ -19,7 +19,7 @@ from streams.processors.stateless.in_flight import Ordered
 from streams.runtime.task.task import Task
 from streams.testing import TopologyTestDriver
 from streams.topology import Handlers
-from tests.streams.test_task import A, give, make
+from tests.streams.runtime.task.test_task import A, give, make
 
 
 async def doubled(value: int) -> int:

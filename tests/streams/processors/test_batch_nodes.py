@@ -16,9 +16,9 @@ from streams.errors import ProcessingError
 from streams.runtime.task.task import Task
 from streams.testing import TopologyTestDriver
 from streams.topology import Handlers
-from tests.streams.running import NewName, make_topics, produce, run, start
-from tests.streams.test_async_applications import row, written
-from tests.streams.test_task import A, give, make
+from tests.streams.runtime.task.test_task import A, give, make
+from tests.streams.runtime.test_async_applications import row, written
+from tests.streams.support.running import NewName, make_topics, produce, run, start
 from tests.support.logd_process import LogdProcess
 
 NODE = "KSTREAM-BATCH-0000000001"

@@ -11,7 +11,7 @@ from streams import Processor, Record, StreamsBuilder, StreamsError, Topology, T
 from streams.runtime.restore.global_checkpoint import read_checkpoint
 from streams.state import KeyValueStore, StoreSpec
 from streams.testing import TopologyTestDriver
-from tests.streams.running import NewName, make_topics, produce, start
+from tests.streams.support.running import NewName, make_topics, produce, start
 from tests.support.logd_process import LogdProcess
 
 SEEN = StoreSpec(name="seen", kind="key_value", key_serde=str, value_serde=int)

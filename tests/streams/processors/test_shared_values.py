@@ -19,7 +19,7 @@ from streams.runtime.task.task import Task
 from streams.serdes import Json, MessagePack, Serde, String, is_immutable
 from streams.state import KeyValueStore, MemoryBackend, StoreSpec
 from streams.testing import TopologyTestDriver
-from tests.streams.test_task import make
+from tests.streams.runtime.task.test_task import make
 
 Value = dict[str, Any]
 JSON = Json(dict)

@@ -33,7 +33,7 @@ from streams.queries import (
 )
 from streams.runtime.restore import restore
 from streams.runtime.threads.worker import QUERIES_MAX, Worker
-from tests.streams.running import NewName, make_topics, produce, start
+from tests.streams.support.running import NewName, make_topics, produce, start
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until

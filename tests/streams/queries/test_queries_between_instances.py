@@ -23,11 +23,11 @@ from streams.errors import InvalidStateStore
 from streams.http import forwarding, queries
 from streams.http.forwarding import HOP
 from streams.queries import FailureReason, HostInfo, KeyQuery, Position, PositionBound
-from tests.streams import querying
-from tests.streams.querying import PARTITIONS, application
-from tests.streams.running import NewName, make_topics
-from tests.streams.test_http import client
-from tests.streams.test_queries import send
+from tests.streams.http.test_http import client
+from tests.streams.queries.test_queries import send
+from tests.streams.support import querying
+from tests.streams.support.querying import PARTITIONS, application
+from tests.streams.support.running import NewName, make_topics
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until
@@ -181,7 +181,7 @@ async def until_copied(app: KafkaStreams, key: str, bound: PositionBound) -> Non
 def started(bootstrap: str, name: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The program in `querying`."""
     command = [sys.executable, "-m", querying.__name__, bootstrap, name, str(folder)]
-    root = Path(querying.__file__).parents[2]
+    root = Path(querying.__file__).parents[3]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE) as process:
         try:
             yield process

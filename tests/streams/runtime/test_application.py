@@ -30,9 +30,9 @@ from streams import (
     log_and_continue,
 )
 from streams.errors import StateError, StateFolderLocked
-from tests.streams import counting
-from tests.streams.counting import application, contents, expected, make_events, prepare
-from tests.streams.running import copy, make_topics, produce, run
+from tests.streams.support import counting
+from tests.streams.support.counting import application, contents, expected, make_events, prepare
+from tests.streams.support.running import copy, make_topics, produce, run
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until

@@ -17,8 +17,8 @@ from streams import KafkaStreams, StreamsBuilder
 from tests.faults.streams import summing
 from tests.faults.streams.audit import audit, read
 from tests.faults.streams.instance import Instance
-from tests.streams.running import NewName, make_topics, produce, run, start
-from tests.streams.test_exactly_once import PARTITIONS, PLACE, SECONDS, feed
+from tests.streams.runtime.commit.test_exactly_once import PARTITIONS, PLACE, SECONDS, feed
+from tests.streams.support.running import NewName, make_topics, produce, run, start
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until, wait_for

@@ -13,8 +13,8 @@ import pytest
 
 from kafka_client import Admin, Client
 from streams import StreamsBuilder, StreamsError, Topology
-from tests.streams.counting import read_last
-from tests.streams.running import copy, make_topics, produce, run, start
+from tests.streams.support.counting import read_last
+from tests.streams.support.running import copy, make_topics, produce, run, start
 from tests.support.java import needs_kafka, run_tool
 from tests.support.logd_process import LogdProcess
 

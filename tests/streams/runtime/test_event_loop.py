@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from streams import State
-from tests.streams.running import NewName, copy, make_topics, run
+from tests.streams.support.running import NewName, copy, make_topics, run
 from tests.support.logd_process import LogdProcess
 
 

@@ -10,7 +10,7 @@ import pytest
 from streams import StreamsBuilder, StreamsError, Topology
 from streams.errors import StateError
 from streams.state.rocks import RocksBackend
-from tests.streams.running import NewName, make_topics, produce, start
+from tests.streams.support.running import NewName, make_topics, produce, start
 from tests.support import depth
 from tests.support.full_disk import filled, mounted
 from tests.support.logd_process import LogdProcess

@@ -13,8 +13,8 @@ from streams import KafkaStreams, StreamsBuilder, TopologyError, log_and_continu
 from streams.queries import KeyValueView
 from streams.runtime.restore import global_stores
 from streams.runtime.restore.global_checkpoint import read_checkpoint, write_checkpoint
-from tests.streams import counting
-from tests.streams.running import NewName
+from tests.streams.support import counting
+from tests.streams.support.running import NewName
 from tests.support.logd_process import LogdProcess
 
 PARTITIONS = 3

@@ -14,7 +14,7 @@ from streams.queries import HostInfo, KeyValueView
 from streams.runtime.status import State
 from streams.state import KeyValueStore, StoreSpec
 from streams.testing import TopologyTestDriver
-from tests.streams.running import NewName, make_topics, produce, start
+from tests.streams.support.running import NewName, make_topics, produce, start
 from tests.support.logd_process import LogdProcess
 
 

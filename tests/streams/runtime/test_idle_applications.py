@@ -10,8 +10,8 @@ import pytest
 
 from kafka_client import BatchProducer, Client
 from streams import StreamsBuilder, Suppressed, TimeWindows, Topology
-from tests.streams.counting import read_last
-from tests.streams.running import NewName, make_topics, start
+from tests.streams.support.counting import read_last
+from tests.streams.support.running import NewName, make_topics, start
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until

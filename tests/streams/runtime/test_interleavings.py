@@ -13,9 +13,9 @@ import pytest
 
 from kafka_client import OffsetAndMetadata, TopicPartition
 from streams.runtime.commit.guarantees import Commit
-from tests.streams.interleaved import TABLES, WINDOWS, Work
-from tests.streams.interleavings import Interleaving
-from tests.streams.running import NewName, run
+from tests.streams.support.interleaved import TABLES, WINDOWS, Work
+from tests.streams.support.interleavings import Interleaving
+from tests.streams.support.running import NewName, run
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from streams import JoinWindows, StreamsBuilder, TopologyError
-from tests.streams import joining
-from tests.streams.dying import run_until_dead
-from tests.streams.running import NewName
+from tests.streams.support import joining
+from tests.streams.support.dying import run_until_dead
+from tests.streams.support.running import NewName
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 

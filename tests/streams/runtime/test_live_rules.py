@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from streams import StreamsBuilder
-from tests.streams import test_rules, test_versioned, test_windows
-from tests.streams.live_rules import Case, Headers, Step, play_at_once, play_step_by_step, together
-from tests.streams.published import scenarios
-from tests.streams.running import NewName, run
+from tests.streams.dsl import test_rules, test_versioned, test_windows
+from tests.streams.support.live_rules import Case, Headers, Step, play_at_once, play_step_by_step, together
+from tests.streams.support.published import scenarios
+from tests.streams.support.running import NewName, run
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 

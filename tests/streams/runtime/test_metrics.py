@@ -16,8 +16,8 @@ from kafka_client.metrics.exposition import exposition
 from kafka_client.metrics.metrics import Metrics
 from streams import Materialized, SessionWindows, StreamsBuilder, Suppressed, TimeWindows, Topology
 from streams.runtime.restore.restore import StoreRestore
-from tests.streams.counting import PARTITIONS, application, make_events, prepare
-from tests.streams.running import copy, make_topics, produce, start
+from tests.streams.support.counting import PARTITIONS, application, make_events, prepare
+from tests.streams.support.running import copy, make_topics, produce, start
 from tests.support.depth import deep
 from tests.support.documented_metrics import check_documented
 from tests.support.logd_process import LogdProcess

@@ -19,8 +19,8 @@ from streams.runtime.commit.output import Output
 from streams.runtime.folder import StateFolder
 from streams.runtime.opener import TaskOpener
 from streams.runtime.threads.worker import Worker
-from tests.streams.counting import read_last
-from tests.streams.running import NewName, copy, make_topics, produce, run, start
+from tests.streams.support.counting import read_last
+from tests.streams.support.running import NewName, copy, make_topics, produce, run, start
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until

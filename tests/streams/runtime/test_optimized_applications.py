@@ -7,8 +7,8 @@ from typing import Any
 
 from kafka_client import Client
 from streams import JoinWindows, StreamsBuilder, Topology
-from tests.streams.counting import read_last
-from tests.streams.running import NewName, make_topics, produce, run, start
+from tests.streams.support.counting import read_last
+from tests.streams.support.running import NewName, make_topics, produce, run, start
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 

@@ -14,8 +14,8 @@ from streams import KafkaStreams, Materialized, StreamsBuilder, StreamsError, To
 from streams.runtime.status import State
 from streams.testing import TopologyTestDriver
 from streams.topology import match_topics, own_topology, partition_counts, read_topics
-from tests.streams import counting
-from tests.streams.running import NewName, make_topics, produce, run, start
+from tests.streams.support import counting
+from tests.streams.support.running import NewName, make_topics, produce, run, start
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until
 

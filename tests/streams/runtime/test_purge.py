@@ -18,8 +18,8 @@ from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.topic_partition import TopicPartition
 from streams import KafkaStreams, StreamsBuilder, TimeWindows, Topology
 from streams.runtime.commit.purge import Purge, RepartitionPurge
-from tests.streams.running import NewName, make_topics, produce, run, start
-from tests.streams.test_queries import send
+from tests.streams.queries.test_queries import send
+from tests.streams.support.running import NewName, make_topics, produce, run, start
 from tests.support import java
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import deep

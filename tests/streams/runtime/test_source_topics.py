@@ -14,7 +14,7 @@ import pytest
 from kafka_client import Client
 from streams import KafkaStreams, StreamsBuilder, Topology, log_and_continue
 from streams.serdes import String
-from tests.streams.running import NewName, make_topics, produce, start
+from tests.streams.support.running import NewName, make_topics, produce, start
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until

@@ -11,8 +11,8 @@ import pytest
 from streams.errors import StateFolderLocked
 from streams.runtime.folder import StateFolder
 from streams.runtime.task_id import TaskId
-from tests.streams.counting import application, contents, expected, make_events, prepare
-from tests.streams.running import NewName, copy, make_topics, run
+from tests.streams.support.counting import application, contents, expected, make_events, prepare
+from tests.streams.support.running import NewName, copy, make_topics, run
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until

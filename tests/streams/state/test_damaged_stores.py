@@ -14,7 +14,7 @@ from streams.errors import StateCorrupted, StateError, StateFolderLocked
 from streams.serdes import Long, String
 from streams.state import RocksMemory, StoreSpec, open_store
 from streams.state.rocks import RocksBackend
-from tests.streams.running import NewName, make_topics, produce, run, start
+from tests.streams.support.running import NewName, make_topics, produce, run, start
 from tests.support.logd_process import LogdProcess
 
 KEYS = 500

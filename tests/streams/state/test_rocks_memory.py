@@ -11,7 +11,7 @@ from streams import StreamsConfig
 from streams.serdes import Long, String
 from streams.state import RocksMemory, StoreSpec, open_store
 from streams.state.rocks import RocksBackend
-from tests.streams.filling import READS, STORES, VALUE
+from tests.streams.support.filling import READS, STORES, VALUE
 from tests.support.depth import deep
 from tests.support.waiting import wait_for
 
@@ -26,7 +26,7 @@ def test_several_stores_stay_within_the_budget(tmp_path: Path) -> None:
     """
     arguments = [str(tmp_path), str(KEYS), str(4 * MB), str(4 * MB)]
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.streams.filling", *arguments], capture_output=True, text=True
+        [sys.executable, "-m", "tests.streams.support.filling", *arguments], capture_output=True, text=True
     )
     assert ended.returncode == 0, ended.stderr
     told = json.loads(ended.stdout)

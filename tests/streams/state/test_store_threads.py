@@ -16,7 +16,7 @@ from streams.runtime.folder import StateFolder
 from streams.serdes import Long, String
 from streams.state import CachedStore, StoreSpec
 from streams.state.rocks import RocksBackend
-from tests.streams.running import NewName, make_topics, produce, run, start
+from tests.streams.support.running import NewName, make_topics, produce, run, start
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until
 

@@ -1,6 +1,6 @@
 """A topology with three stores per task, its input, and what must come out; also a program to be killed.
 
-    python -m tests.streams.counting BOOTSTRAP PREFIX STATE_DIR [SETTING=MS ...]
+    python -m tests.streams.support.counting BOOTSTRAP PREFIX STATE_DIR [SETTING=MS ...]
 
 prints ``running`` once its tasks run and works until it is killed, or kills itself (see `dying`).
 """
@@ -17,7 +17,7 @@ from typing import Any
 from kafka_client import Admin, BatchProducer, Client, NewTopic, TopicPartition
 from kafka_client import BatchFetcher as Fetcher
 from streams import KafkaStreams, State, StreamsBuilder, TimeWindows, Topology, Windowed
-from tests.streams import dying
+from tests.streams.support import dying
 
 PARTITIONS = 2
 HOUR_MS = 3_600_000

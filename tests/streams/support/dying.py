@@ -24,7 +24,7 @@ STEPS: dict[str, Point] = {
     "positions committed": (GroupMember, "commit", True),
     "a store written": (Task, "written", True),
 }
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SECONDS = 60.0
 
 

@@ -22,8 +22,8 @@ from streams import KafkaStreams, StreamsError
 from streams.serdes import Long
 from streams.testing import TopologyTestDriver
 from tests.faults.streams import kill_points
-from tests.streams.counting import read_all
-from tests.streams.interleaved import ROWS_PER_STEP, Row, Work
+from tests.streams.support.counting import read_all
+from tests.streams.support.interleaved import ROWS_PER_STEP, Row, Work
 
 POINTS: dict[str, kill_points.Point] = {
     **kill_points.POINTS,

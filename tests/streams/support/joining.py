@@ -1,6 +1,6 @@
 """A topology of joins, its input, and what must come out of it; also a program, to be killed (see `dying`).
 
-python -m tests.streams.joining BOOTSTRAP PREFIX STATE_DIR
+python -m tests.streams.support.joining BOOTSTRAP PREFIX STATE_DIR
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from streams import JoinWindows, KafkaStreams, StreamsBuilder, Topology
 from streams.serdes import Json
-from tests.streams import dying
+from tests.streams.support import dying
 
 PARTITIONS = {"left": 2, "right": 2, "orders": 2, "customers": 3, "pairs": 2, "bought": 2}
 WINDOW = 50

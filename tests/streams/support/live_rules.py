@@ -28,7 +28,7 @@ from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, T
 from streams import KafkaStreams, Topology, log_and_continue
 from streams.queries import KeyValueView
 from streams.runtime import app as app_module
-from tests.streams.side_by_side import side_by_side
+from tests.streams.support.side_by_side import side_by_side
 
 START = 3
 """Where the wall clock begins."""

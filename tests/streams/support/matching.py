@@ -1,6 +1,6 @@
 """A topology of as-of joins, duplicates and best values, whose output is known; also a program to be killed.
 
-    python -m tests.streams.matching BOOTSTRAP PREFIX STATE_DIR
+    python -m tests.streams.support.matching BOOTSTRAP PREFIX STATE_DIR
 
 prints ``running`` once its tasks run and works, exactly once, until it is killed. All that is joined comes of
 one topic, so that the order of its records is given; each partition's output is what the test driver says.

@@ -14,7 +14,7 @@ from typing import Any
 from streams import JoinWindows, KGroupedStream, KStream, KTable, Materialized, StreamsBuilder, Suppressed
 from streams.topology import Topology
 
-GOLDEN = Path(__file__).parent / "golden" / "published"
+GOLDEN = Path(__file__).parents[1] / "golden" / "published"
 Builder = StreamsBuilder
 Table = KTable[str, str]
 METHODS = {"inner": "join", "left": "left_join", "outer": "outer_join"}

@@ -1,6 +1,6 @@
 """A program that counts, has copies of its state elsewhere, and is asked over HTTP until it is killed.
 
-    python -m tests.streams.querying BOOTSTRAP NAME STATE_DIR
+    python -m tests.streams.support.querying BOOTSTRAP NAME STATE_DIR
 
 prints the address of its view once its tasks run.
 """

@@ -18,7 +18,7 @@ from typing import Any
 from kafka_client import Admin, BatchProducer, Client, NewTopic
 from streams import KafkaStreams, StreamsBuilder, Topology
 from streams.serdes import Json, Long
-from tests.streams.counting import read_last
+from tests.streams.support.counting import read_last
 
 PARTITIONS = 4
 GROUPS = 50

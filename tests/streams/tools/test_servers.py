@@ -18,7 +18,7 @@ from streams import StreamsConfig
 from streams.cli import app
 from streams.runtime import contact
 from streams.tools.properties import CommandOptions, settings_of
-from tests.streams.running import copy, run
+from tests.streams.support.running import copy, run
 from tests.support.waiting import until
 
 

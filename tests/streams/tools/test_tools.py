@@ -19,7 +19,7 @@ from streams.cli import app
 from streams.tools.reset import Reset
 from streams.tools.reset import reset as reset_application
 from streams.tools.targets import Target, duration_ms, read_plan, timestamp_ms
-from tests.streams.running import make_topics, produce, start
+from tests.streams.support.running import make_topics, produce, start
 from tests.support.depth import deep
 from tests.support.java import needs_kafka, run_tool
 from tests.support.logd_process import LogdProcess

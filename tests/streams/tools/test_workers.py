@@ -19,14 +19,14 @@ from typer.testing import CliRunner
 from streams import StreamsConfig
 from streams.cli import app
 from streams.tools.workers import config_of
-from tests.streams.counting import read_last
-from tests.streams.running import make_topics, produce
+from tests.streams.support.counting import read_last
+from tests.streams.support.running import make_topics, produce
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.ports import free_port
 from tests.support.waiting import wait_for
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PARTITIONS = 4
 
 

@@ -38,7 +38,7 @@ from streams.serdes import String, TimeWindowed
 from streams.state import StoreSpec
 from tests.support import java
 
-GOLDEN = Path(__file__).parent / "golden" / "describe"
+GOLDEN = Path(__file__).parents[1] / "golden" / "describe"
 PROGRAMS: dict[str, Callable[[StreamsBuilder], object]] = {}
 
 

@@ -13,7 +13,7 @@ import pytest
 from streams import StreamsBuilder, Topology
 from streams.topology.chart import Box, Chart
 from streams.topology.layers import layers_of
-from tests.streams.test_describe import PROGRAMS, node_by_node
+from tests.streams.topology.test_describe import PROGRAMS, node_by_node
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -32,7 +32,7 @@ from streams import (
 from streams.state import StoreSpec
 from tests.support import java
 
-GOLDEN = Path(__file__).parent / "golden" / "refusals"
+GOLDEN = Path(__file__).parents[1] / "golden" / "refusals"
 Uses = dict[str, Callable[[StreamsBuilder[str, str], str], object]]
 
 USES: Uses = {

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from streams import JoinWindows, KTable, SessionWindows, StreamsBuilder, TimeWindows, ValueTransformer
-from tests.streams.typed.orders import Order, Price, add_pieces, both, larger, total
+from tests.streams.dsl.typed.orders import Order, Price, add_pieces, both, larger, total
 
 
 class Shout(ValueTransformer[str, str, str]):

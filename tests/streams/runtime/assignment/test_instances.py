@@ -15,7 +15,7 @@ import pytest
 
 from kafka_client import Admin, Client, TopicPartition
 from streams import StateRestoreListener
-from tests.streams import regrouping
+from tests.streams.support import regrouping
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until, wait_for
@@ -33,7 +33,7 @@ class Instance:
         self._output = folder.with_suffix(".out")
         command = [sys.executable, "-m", regrouping.__name__, bootstrap, prefix, str(folder), *settings]
         with self._output.open("wb") as output:
-            root = Path(regrouping.__file__).parents[2]
+            root = Path(regrouping.__file__).parents[3]
             self.process = subprocess.Popen(command, stdout=output, cwd=root)
 
     @property

@@ -25,7 +25,7 @@ from streams.runtime.restore import restore
 from streams.runtime.standbys import Standbys
 from streams.runtime.task_id import TaskId
 from streams.runtime.topics import TopicNames
-from tests.streams.running import NewName, copy, make_topics, run, start
+from tests.streams.support.running import NewName, copy, make_topics, run, start
 from tests.support import depth, java
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.logd_process import LogdProcess

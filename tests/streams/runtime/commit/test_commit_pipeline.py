@@ -27,7 +27,7 @@ from streams.runtime.commit import guarantees
 from streams.runtime.commit.guarantees import Commit
 from streams.runtime.commit.schedule import CommitSchedule
 from streams.runtime.loop import _is_retriable
-from tests.streams.commit_pipeline import (
+from tests.streams.support.commit_pipeline import (
     ABORTABLE,
     FENCED,
     REBALANCED,

@@ -16,8 +16,8 @@ from kafka_client.producer.transaction_manager import TransactionManager
 from streams import KafkaStreams, State
 from tests.faults.streams import summing
 from tests.faults.streams.audit import audit, read
-from tests.streams.running import NewName
-from tests.streams.test_exactly_once import PARTITIONS, feed
+from tests.streams.runtime.commit.test_exactly_once import PARTITIONS, feed
+from tests.streams.support.running import NewName
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until

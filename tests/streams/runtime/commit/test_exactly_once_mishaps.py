@@ -18,7 +18,7 @@ from kafka_client.wire.messages.leave_group import LeaveGroupRequest, MemberIden
 from streams import KafkaStreams, State, StreamsBuilder, StreamsError
 from streams.runtime.commit.transactions import transactional_id
 from tests.faults.streams.audit import read
-from tests.streams.running import make_topics, produce, run
+from tests.streams.support.running import make_topics, produce, run
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until

@@ -18,8 +18,8 @@ import pytest
 from kafka_client import BatchProducer, Client
 from streams import State
 from streams.serdes import Json, Long
-from tests.streams import counting
-from tests.streams.dying import ROOT, run_until_dead
+from tests.streams.support import counting
+from tests.streams.support.dying import ROOT, run_until_dead
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.tracebacks import assert_no_tracebacks

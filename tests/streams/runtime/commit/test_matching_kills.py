@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.streams import matching
-from tests.streams.running import NewName
+from tests.streams.support import matching
+from tests.streams.support.running import NewName
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.tracebacks import assert_no_tracebacks
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 
 
 def killed(log: Path, *arguments: str, after: float) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_client import Admin, Client, NewTopic
 from streams import KafkaStreams, StreamsBuilder, StreamsError, TimeWindows
-from tests.streams.running import NewName, make_topics, produce, start
+from tests.streams.support.running import NewName, make_topics, produce, start
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 

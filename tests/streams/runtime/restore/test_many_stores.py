@@ -15,7 +15,7 @@ from kafka_client import Client
 from streams import KafkaStreams, Materialized, StreamsBuilder, StreamsError, TimeWindows, Topology
 from streams.errors import CommitRefused
 from tests.faults.streams.audit import read
-from tests.streams.running import NewName, make_topics, produce, run, start
+from tests.streams.support.running import NewName, make_topics, produce, run, start
 from tests.support.logd_process import LogdProcess
 
 GUARANTEES = ["at_least_once", "exactly_once_v2"]

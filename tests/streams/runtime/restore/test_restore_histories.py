@@ -32,7 +32,7 @@ from streams.state import (
     WindowStore,
 )
 from streams.state.versions import key_of, valid_from_of
-from tests.streams.changelog_log import RETENTION_MS, TOPIC_ID, TP, Log
+from tests.streams.support.changelog_log import RETENTION_MS, TOPIC_ID, TP, Log
 from tests.support import depth
 
 ONE_BATCH, SEVERAL = 100_000, BATCH_OVERHEAD + 60

@@ -21,9 +21,9 @@ from streams.runtime.threads.worker import Worker
 from streams.serdes import Long, String
 from streams.state import KeyValueStore, StoreSpec
 from streams.state.rocks import RocksBackend
-from tests.streams.counting import read_last
-from tests.streams.running import NewName, make_topics, produce, run, start
-from tests.streams.test_task import A, give, make
+from tests.streams.runtime.task.test_task import A, give, make
+from tests.streams.support.counting import read_last
+from tests.streams.support.running import NewName, make_topics, produce, run, start
 from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 

@@ -16,7 +16,7 @@ import pytest
 from kafka_client import Admin, BatchFetcher, BatchProducer, Client, TopicPartition
 from streams import KafkaStreams, Materialized, StateRestoreListener, StreamsBuilder, StreamsError, Topology
 from streams.testing import TopologyTestDriver
-from tests.streams.running import NewName, make_topics, start
+from tests.streams.support.running import NewName, make_topics, start
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
 

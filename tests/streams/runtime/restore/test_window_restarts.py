@@ -23,8 +23,8 @@ from streams import (
 )
 from streams.serdes import SessionWindowed, String, TimeWindowed
 from streams.testing import TopologyTestDriver
-from tests.streams.counting import read_last
-from tests.streams.running import NewName, make_topics, run, start
+from tests.streams.support.counting import read_last
+from tests.streams.support.running import NewName, make_topics, run, start
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 

@@ -15,7 +15,7 @@ from streams import KafkaStreams, StreamsBuilder, StreamsError
 from streams.runtime.restore.restore import restore_stores
 from streams.runtime.threads.worker import Worker
 from streams.state import open_store
-from tests.streams.running import copy, make_topics, produce, run
+from tests.streams.support.running import copy, make_topics, produce, run
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.markers import wait_for_markers

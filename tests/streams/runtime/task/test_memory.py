@@ -25,8 +25,8 @@ from streams.runtime.task.settings import TaskSettings
 from streams.runtime.task.task import Task
 from streams.runtime.task.task_scheduler import WAITING_TURNS_MAX, TaskScheduler
 from streams.runtime.task_id import TaskId
-from tests.streams import inflating
-from tests.streams.running import make_topics, run
+from tests.streams.support import inflating
+from tests.streams.support.running import make_topics, run
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 

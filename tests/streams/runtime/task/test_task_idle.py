@@ -16,7 +16,7 @@ from kafka_client import BatchFetcher, BatchProducer, Client, Fetched, TopicPart
 from streams import KafkaStreams, StreamsBuilder
 from streams.runtime import app as application
 from streams.runtime import task_inputs
-from tests.streams.running import make_topics, run, start
+from tests.streams.support.running import make_topics, run, start
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import until
 
