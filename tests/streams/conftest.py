@@ -16,7 +16,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """One broker for the whole run; ``new_name`` keeps tests apart."""
+    """Return the one broker of the whole run; ``new_name`` keeps tests apart."""
     folder = tmp_path_factory.mktemp("logd-streams")
     settings = {
         "group.min.session.timeout.ms": 500,

@@ -51,7 +51,7 @@ def test_settings_of_rebalances_are_kafkas() -> None:
     ],
 )
 def test_the_isolation_level_is_set_as_in_kafka_streams(properties: dict[str, str], level: str) -> None:
-    """A consumer's setting, so it comes with the prefix too, and the main consumer's counts most."""
+    """The isolation level may have the consumer's prefix; the main consumer's prefix overrides it."""
     assert StreamsConfig.from_properties({**NEEDED, **properties}).isolation_level == level
 
 

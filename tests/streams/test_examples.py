@@ -60,7 +60,7 @@ def test_payments() -> None:
 
 
 def test_word_count_over_a_broker(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]) -> None:
-    """Two sub-topologies, joined by a repartition topic."""
+    """Word count runs as two sub-topologies, joined by a repartition topic."""
     lines, counted = new_name("lines"), new_name("words")
 
     async def run() -> dict[bytes, int]:

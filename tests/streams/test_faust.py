@@ -55,7 +55,7 @@ def test_a_topology_of_records() -> None:
 async def test_a_topology_lives_in_a_faust_worker(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:
-    """The app's own services are not started here, Faust's worker does that; ours is run as it runs it."""
+    """A Faust worker starts and stops the topology. The app's own services are not started here."""
     name = new_name("shop")
     builder = StreamsBuilder(key_serde=str, value_serde=record_serde(Order))
     builder.stream(f"{name}-in").filter(lambda key, order: order.pieces > 1).to(f"{name}-out")

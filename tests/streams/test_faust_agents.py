@@ -40,7 +40,7 @@ async def keyed(stream: Any) -> Any:
 
 @app.agent()
 async def dividing(stream: Any) -> Any:
-    """As many replies as divisors; 13 is too much."""
+    """Yield the value's divisors; 13 raises."""
     seen = 0
     async for event in stream.events():
         seen += 1
@@ -89,7 +89,7 @@ def test_keys_and_values() -> None:
 
 
 def test_no_reply_several_and_errors() -> None:
-    """An agent that raised is begun anew, and remembers nothing."""
+    """An agent that raised is started again, without its memory."""
     handlers = Handlers(processing=log_and_continue)
     with driven(dividing, handlers, value_serde=int) as driver:
         driver.input_topic("in").pipe_all([("a", 12), ("b", 7), ("c", 13), ("d", 4), ("e", 9)])

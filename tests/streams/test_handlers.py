@@ -102,7 +102,7 @@ def test_of_a_record_that_cannot_be_written() -> None:
 
 
 def test_the_nodes_above_the_one_that_raised_go_on() -> None:
-    """As in Kafka: what is left out is the record the node was given, not the one that was read."""
+    """Only the record that the failing node was given is skipped, not the input record, as in Kafka."""
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     words = builder.stream("in").flat_map_values(str.split)
     words.map_values(lambda word: 12 // int(word)).to("out", value_serde=int)
@@ -279,7 +279,7 @@ DAMAGE = {"crc": (-1, "CRC"), "magic": (16, "magic")}
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_of_a_batch_that_cannot_be_read(damage: str) -> None:
-    """The batch is left out when its turn comes, and counted as the records that its header says."""
+    """A batch is skipped in its turn, and counted as the records in its header."""
     seen: list[ErrorContext] = []
     task, data = task_reading(seen), three_batches([1] * 6)
     at, said = DAMAGE[damage]

@@ -61,7 +61,7 @@ def test_windows_of_processing_time_are_the_clocks() -> None:
 
 @deep
 def test_queries_answer_on_a_broker(logd: LogdProcess, tmp_path: Path) -> None:
-    """A foreign-key join, and two repartitioned stages of windows."""
+    """Queries with a foreign-key join, and with two repartitioned stages of windows, answer on a broker."""
     queries = [QUERIES["q3"], QUERIES["q5"]]
     asyncio.run(fill(logd.bootstrap, queries, EVENTS))
     for query in queries:

@@ -12,7 +12,7 @@ from streams import Windowed
 
 
 def text(value: Any) -> str:
-    """A key or value of any type as text."""
+    """Return a key or value of any type as text."""
     if value is None:
         return "-"
     if isinstance(value, Windowed):
@@ -78,7 +78,7 @@ UNDOERS: dict[str, Callable[[Any, Any], Any]] = {
     "minus": lambda a, b: short(text(a) + "-" + text(b)),
     "forget_x": lambda a, b: None if has_x(b) else short(text(b) + text(a)),
 }
-"""Of grouped tables: what takes a value back."""
+"""Functions that take a value out of a grouped table's aggregate."""
 JOINERS: dict[str, Callable[[Any, Any], Any]] = {
     "plus": lambda a, b: short(text(a) + "+" + text(b)),
     "drop_x": lambda a, b: None if has_x(a) else short(text(b) + "+" + text(a)),

@@ -1,4 +1,4 @@
-"""What plans are made of: each operator with what it takes and gives, and how ours says it.
+"""The operators of plans: what each takes and gives, and how ours builds it.
 
 Another operator is a line here and one in tests/java/Differential.java.
 """
@@ -27,13 +27,13 @@ from tests.streams.differential.plan import Step
 from tests.streams.differential.processors import Chooser, numberer, teller, transformer
 
 RETENTION = 10_000_000
-"""Of windowed stores that are given one, ms: longer than any plan lasts."""
+"""The retention of windowed stores that set one, in ms: longer than any plan lasts."""
 SEGMENT = 5
-"""Of versioned stores, ms."""
+"""The segment interval of versioned stores, in ms."""
 
 
 def serde(kind: str) -> Serde[Any]:
-    """The serde of a type in a plan."""
+    """Return the serde of a type in a plan."""
     if kind == "s":
         return String()
     if kind == "l":
@@ -42,7 +42,7 @@ def serde(kind: str) -> Serde[Any]:
 
 
 def store(step: Step) -> Materialized | None:
-    """What the plan says of the step's store."""
+    """Return the store that the plan gives the step, or None."""
     told = step["store"]
     if told is None:
         return None
@@ -58,7 +58,7 @@ def store(step: Step) -> Materialized | None:
 
 
 def serdes(kinds: Step) -> dict[str, Any]:
-    """Both serdes of a step's keys and values, as keywords."""
+    """Return the serdes of a step's keys and values, as keywords."""
     return {"key_serde": serde(kinds["key"]), "value_serde": serde(kinds["value"])}
 
 

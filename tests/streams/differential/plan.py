@@ -24,7 +24,7 @@ START = 3
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One topology and its events."""
+    """A topology and its events."""
 
     steps: Sequence[Step]
     events: Sequence[Event]
@@ -32,7 +32,7 @@ class Plan:
 
     @property
     def line(self) -> str:
-        """As one line of JSON."""
+        """The plan as one line of JSON."""
         plan: dict[str, Any] = {"steps": self.steps, "events": self.events}
         if self.optimization != "none":
             plan["optimization"] = self.optimization
@@ -40,7 +40,7 @@ class Plan:
 
     @classmethod
     def of(cls, line: str) -> Plan:
-        """The inverse of `line`."""
+        """Return the plan of a `line`."""
         data = json.loads(line)
         return cls(data["steps"], data["events"], data.get("optimization", "none"))
 

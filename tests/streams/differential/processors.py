@@ -1,4 +1,6 @@
-"""What plans have that is no function: as the classes of these names in tests/java/Differential.java."""
+"""The processors, transformers and choosers of plans, as the classes of these names in
+tests/java/Differential.java.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tests.streams.differential.plan import Step
 
 
 class Teller(Processor[Any, Any]):
-    """It tells where its records come from, keeps what it saw, and has schedules."""
+    """A processor that forwards its records' origins, counts records in its store, and has schedules."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -65,7 +67,7 @@ def teller(step: Step) -> Callable[[], Teller]:
 
 
 class Numberer(FixedKeyProcessor[Any, Any]):
-    """It numbers its records."""
+    """A processor that appends each record's number to its value."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -81,7 +83,7 @@ def numberer() -> Numberer:
 
 
 class Transformer(ValueTransformer[Any, Any, Any]):
-    """It maps values, and those that there are not."""
+    """A transformer that maps values, null ones too."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -95,7 +97,7 @@ def transformer(step: Step) -> Callable[[], Transformer]:
 
 
 class Chooser:
-    """One of two topics for a record."""
+    """A function that chooses one of two topics for a record."""
 
     def __init__(self, step: Step) -> None:
         self.step = step

@@ -1,10 +1,10 @@
 """A plan, run by ours and by Kafka's TopologyTestDriver, told in the same text.
 
 First the topology's description, then each event with the records written by it, by topic: key, value,
-timestamp and headers. Of a changelog it is the last record of each key, by key: ours writes no others. Left
-out are those of suppress, those of stream joins, in which Kafka has what the store refused too, those of
-versioned stores (`V`) and of what waits for them, and the times of sessions, which are the record's in
-Kafka's and the session's in ours. Last come the stores' contents.
+timestamp and headers. Of a changelog it is the last record of each key, by key: ours writes no others. Changelogs
+of suppress, of versioned stores (`V`) and of records that wait for these are left out. So are those of stream
+joins, since Kafka's contain records that its store refused. The times of sessions are left out too: Kafka's
+are the record's, ours are the session's. Last come the stores' contents.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNTOLD = re.compile(r".*(-store|SUPPRESS-STATE-STORE-[0-9]+|-Buffer|V[0-9]+)-cha
 
 
 def ours(plan: Plan) -> str:
-    """What ours does."""
+    """Return what ours does with the plan."""
     try:
         topology = built(plan)
     except StreamsError:
@@ -80,7 +80,7 @@ def _run(plan: Plan, topology: Topology) -> Iterator[str]:
 
 
 def shown(plan: Plan, topology: Topology) -> Iterator[str]:
-    """The stores whose contents are told: no sessions, nor windows that may be forgotten, by segments."""
+    """Yield the stores whose contents are printed: no sessions, nor windows that may expire by segments."""
     for step in plan.steps:
         if (
             (told := step["store"])
@@ -125,7 +125,7 @@ class Kafkas:
         )
 
     def run(self, plan: Plan) -> str:
-        """What Kafka does."""
+        """Return what Kafka does with the plan."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         stdin.write(plan.line + "\n")

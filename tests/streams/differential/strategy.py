@@ -58,8 +58,8 @@ PLAIN_STORE = {"name": None, "caching": True, "logging": True}
 
 KEY_CHANGERS = ("select_key", "map", "flat_map", "group_by", "to_stream_by", "process")
 MISPLACED = (OPERATORS["merge"], OPERATORS["process"], OPERATORS["process_values"])
-"""Below what changes keys Kafka moves repartition topics over these although records then miss the topic, or
-their values are not yet those that its serde is for.
+"""Kafka moves repartition topics above these operators if keys were changed before. Records then miss the topic,
+or have values of another type than its serde's.
 """
 
 
@@ -168,7 +168,7 @@ class Topologies:
         return {"name": f"S{number}" if named else None, **drawn}
 
     def _more(self, step: dict[str, Any], above: list[Made]) -> None:
-        """What only some operators have."""
+        """Draw the options that only some operators have."""
         draw, name = self.draw, step["op"]
         if name in ("stream", "table"):
             count = 2 if name == "stream" and len(self.inputs) > 2 and draw(st.integers(0, 4)) == 0 else 1
@@ -250,7 +250,7 @@ def _caches(step: Step, operator: Operator) -> bool:
 
 @st.composite
 def plans(draw: Any, optimization: str = "none") -> Plan:
-    """A topology, built with this ``topology.optimization``, and events for the topics that it reads."""
+    """Draw a topology, built with this ``topology.optimization``, and events for the topics that it reads."""
     topologies = Topologies(draw, optimized=optimization != "none")
     topologies.add_of("stream", [])
     if topologies.optimized:

@@ -6,7 +6,7 @@ Optimized, two aggregations behind one filter behind what changed the key are an
 keyChangingChild".
 
 Some plans are frozen with what Kafka wrote, in golden, where each file begins with its plan: a difference
-that was mended is kept by putting its line there. With REWRITE=1 in the environment the rest is written anew.
+that was mended is kept by putting its line there. With REWRITE=1 in the environment the rest is written again.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def test_random_topologies_that_are_optimized(kafkas: Kafkas) -> None:
 @java.needs_jar("kafka-streams-test-utils")
 @pytest.mark.parametrize("name", HELD_BACK)
 def test_full_buffers(kafkas: Kafkas, name: str) -> None:
-    """What goes early, or how full the buffer was when it ended the application: in bytes, to the byte."""
+    """Kafka and ours emit the same records early from a full buffer, or end with the buffer at the same size
+    in bytes.
+    """
 
     @settings(max_examples=times(FULL_BUFFERS), suppress_health_check=list(HealthCheck), database=None)
     @given(plan=full_buffers(frozen(name)[0].steps))

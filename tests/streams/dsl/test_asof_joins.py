@@ -114,7 +114,7 @@ class Model:
         return min(found)[1] if found else None
 
     def is_settled(self, timestamp: int, match: tuple[int, int] | None) -> bool:
-        """Whether stream time is so far that nothing on time can be better."""
+        """Return True if no record that is on time can be a better match."""
         on_time = self.time - self.grace
         if self.direction == "backward":
             return on_time >= timestamp
@@ -166,7 +166,9 @@ def test_agrees_with_a_model(
 @settings(max_examples=depth.times(50))
 @given(events, directions)
 def test_in_order_of_time_it_is_what_merge_asof_says(given: list[Event], direction: Direction) -> None:
-    """With nothing out of order and no two of a time, the answer does not depend on when it is given."""
+    """If records are in order and no two have the same time, the result does not depend on when it is
+    written.
+    """
     times = sorted({time for _, _, time in given})
     given = [(*given[number][:2], time) for number, time in enumerate(times)]
     expected = set()

@@ -19,7 +19,7 @@ Event = tuple[str, int, int]
 
 
 def told(given: list[Event], *, shrunk: bool = False, **options: Any) -> list[tuple[Any, Any]]:
-    """What goes on of these. ``shrunk``: nothing stays in memory from one record to the next."""
+    """Return the forwarded records. ``shrunk``: nothing stays in memory from one record to the next."""
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("in").deduplicate(store="seen", **options).to("out")
     with TopologyTestDriver(builder) as driver:
@@ -80,7 +80,7 @@ def test_keys_that_may_have_changed_go_through_a_topic_those_without_too() -> No
 
 
 def model(given: list[Event], within: int, grace: int) -> list[tuple[Any, Any]]:
-    """All that went on is looked through for each record."""
+    """Return the records that are forwarded, by comparing each record with all of those before."""
     gone: list[Event] = []
     stream_time = -1
     for event in given:

@@ -87,8 +87,9 @@ def test_combined_keys_of_a_foreign_key_are_a_range() -> None:
 
 @pytest.mark.parametrize(("caching", "answers"), [(False, ["found", None]), (True, ["found"])])
 def test_a_cached_row_that_comes_and_goes_between_commits(caching: bool, answers: list[str | None]) -> None:
-    """A subscription reads a cached row that is not told of yet. Deleted before the commit it never is, and
-    the left row's result stays: as in Kafka, whose caches skip a flush from nothing to nothing.
+    """A subscription reads a cached row before the row is flushed. If the row is deleted before the commit,
+    the deletion is never forwarded and the left row's result stays. Kafka's caches skip a flush from nothing
+    to nothing too.
     """
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     left, right = builder.table("l"), builder.table("r", store=Materialized(name="r", caching=caching))
@@ -112,7 +113,9 @@ def test_a_cached_row_that_comes_and_goes_between_commits(caching: bool, answers
 
 @pytest.mark.parametrize("newest", [98, 99, 100, 1_000_000])
 def test_a_window_past_retention_joins_no_more(newest: int) -> None:
-    """The foreign table is of windows, and has no cache: what it answers does not depend on a restart."""
+    """A window past its retention joins no more, whether or not the application has restarted. The foreign
+    table is of windows and has no cache.
+    """
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     kept = Materialized(name="windows", caching=False, retention=100)
     windows: Any = builder.stream("in").group_by_key().windowed_by(TimeWindows(1))

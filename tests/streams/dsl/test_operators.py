@@ -36,7 +36,7 @@ def builder() -> StreamsBuilder:
 
 
 def run(build: Build, records: list[tuple[Any, Any]], **output: Any) -> list[tuple[Any, Any]]:
-    """What a stream operator makes of records."""
+    """Return the records that a stream operator forwards."""
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     build(builder.stream("in")).to("out", **output)
     with TopologyTestDriver(builder) as driver:
@@ -173,7 +173,9 @@ def test_join_and_left_join(builder: StreamsBuilder) -> None:
 
 
 def test_left_join_keeps_null_keys_behind_a_repartition_topic(builder: StreamsBuilder) -> None:
-    """As Kafka since KIP-962; an inner join drops them before the topic."""
+    """A left join keeps records with null keys, as Kafka since KIP-962; an inner join drops them before the
+    topic.
+    """
     table = builder.table("names", value_serde=str)
     stream = builder.stream("in").select_key(lambda key, value: None if value == 3 else key)
     stream.join(table, lambda v, name: f"{name}{v}", name="inner").to("inner-out", value_serde=str)

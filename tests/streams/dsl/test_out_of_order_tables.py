@@ -108,7 +108,7 @@ def test_nor_of_keys_that_are_deleted_or_of_equal_times(caplog: pytest.LogCaptur
 
 @deep
 def test_a_table_in_order_asks_its_store_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It costs a comparison a record, not a look at the store."""
+    """Records in order cost a comparison each, and no read of the store."""
     asked: list[bytes] = []
     monkeypatch.setattr(CachedStore, "timestamp", lambda self, key: asked.append(key))
     with driver_of(KINDS["cached"]) as driver:

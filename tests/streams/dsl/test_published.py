@@ -2,7 +2,7 @@
 
 golden/published has a script for each of Kafka's test classes, with its keys, values and times; those of
 windows are in golden/windows. tests/java/Published.java plays them and says how they read; with REWRITE=1 in
-the environment they are written anew.
+the environment they are written again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.streams.support.published import GOLDEN, Scenario, scenarios
 from tests.support import depth, java
 
 EVERY = 8
-"""Of how many scenarios Kafka's driver plays one at depth 1: each opens files."""
+"""Kafka's driver plays one scenario in so many at depth 1, since each opens files."""
 START = 3
 """Where the wall clock begins."""
 
@@ -63,7 +63,9 @@ def test_ours_are_kafkas(scenario: Scenario) -> None:
 
 @java.needs_jar("kafka-streams-test-utils")
 def test_kafkas_are_these(tmp_path: Path, kafka_state: str) -> None:
-    """All are written anew; otherwise every so many are played, beginning with another one in each script."""
+    """Kafka's driver writes the golden files. With REWRITE=1 it plays all scenarios, otherwise one in
+    `EVERY`, beginning at another one in each script.
+    """
     every = 1 if os.environ.get("REWRITE") else max(1, EVERY // depth.times(1))
     chosen = {}
     for number, path in enumerate(sorted(GOLDEN.glob("*.txt"))):

@@ -1,7 +1,7 @@
 """The rules of streams held to Kafka's own: scripts in golden/rules, with what its TopologyTestDriver wrote.
 
 tests/java/Rules.java plays them and says how they read; with REWRITE=1 in the environment they are written
-anew.
+again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ START = 3
 
 
 class Sums(Processor[str, str]):
-    """As `Sums` in tests/java/Rules.java."""
+    """A processor of running sums, as `Sums` in tests/java/Rules.java."""
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
@@ -117,7 +117,7 @@ def table_kept_again(b: StreamsBuilder) -> None:
 
 
 def by_first_letter(b: StreamsBuilder) -> KGroupedTable[str, str]:
-    """Those of `.` in none."""
+    """Return a table grouped by first letters; values that begin with `.` are in no group."""
     return b.table("in").group_by(lambda k, v: (None if v.startswith(".") else v[0], v))
 
 
@@ -293,12 +293,12 @@ def self_join(b: StreamsBuilder) -> None:
 
 
 def odd(one: str | None, other: str | None) -> str | None:
-    """None where the other ends with 0."""
+    """Return None where the other value ends with 0, else both values joined."""
     return None if other is not None and other.endswith("0") else f"{shown(one)}+{shown(other)}"
 
 
 def shown(value: str | None) -> str:
-    """As Java puts strings together."""
+    """Return the value as Java concatenates it."""
     return "null" if value is None else value
 
 
@@ -446,7 +446,7 @@ PROGRAMS |= {
     "stream-table-inner-join": stream_and_table("join"),
     "stream-table-left-join": stream_and_table("left_join"),
 }
-"""What Kafka's own integration tests of joins do."""
+"""Scripts that do what Kafka's own integration tests of joins do."""
 
 
 class Step(NamedTuple):
@@ -467,7 +467,7 @@ def steps(script: str) -> Iterator[Step]:
 
 
 def played(driver: TopologyTestDriver, line: str) -> list[str]:
-    """The records ours writes by a step."""
+    """Return the records that ours writes in a step."""
     match line.split(" "):
         case ["pipe", topic, key, value, timestamp]:
             given = [None if word == "-" else word for word in (key, value)]

@@ -49,7 +49,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
 
 
 def expected(events: list[Event], kind: str) -> Counter[tuple[Any, ...]]:
-    """Every pair whose times fit, and what is in none."""
+    """Return every pair whose times fit, and for outer joins the records in no pair."""
     lefts = [each for each in events if each.side == "l"]
     rights = [each for each in events if each.side == "r"]
     pairs = [

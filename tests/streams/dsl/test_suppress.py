@@ -1,4 +1,4 @@
-"""What is held back of a table survives a restart, has bounds, and is the same bytes as Kafka's."""
+"""Suppressed updates survive a restart, have bounds, and are stored in the same bytes as Kafka's."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ PUT, COMMIT = ("put", b"a", 1), [("drain",), ("written",)]
 @settings(max_examples=depth.times(200))
 @given(steps=st.lists(STEPS, max_size=40))
 def test_what_goes_before_a_commit_is_nowhere_and_all_else_as_it_was(steps: list[tuple[Any, ...]]) -> None:
-    """A dictionary is the model; what is drained adds up to it, without deletions of what was never told."""
+    """The buffer agrees with a dictionary. The drained changes add up to the dictionary, without deletions of
+    keys that were never drained.
+    """
     store = open_store(SPEC, None)
     buffer, model, told = Buffer(store), dict[bytes, tuple[int, int]](), dict[bytes, Any]()
     for number, step in enumerate([*steps, ("drain",)]):

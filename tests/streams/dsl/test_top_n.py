@@ -67,7 +67,9 @@ def test_of_streams_and_windows(
 @settings(max_examples=depth.times(60))
 @given(events, st.integers(1, 4))
 def test_of_sessions(given: list[Event], n: int) -> None:
-    """Which of equals come first depends on how sessions grew together, so that scores are compared."""
+    """Sessions have the scores of the best rows; which of equal rows comes first depends on how sessions
+    merged.
+    """
     found = best(given, SessionWindows(5, grace=1000), n, smallest=False, cached=True)
     for windowed, rows in found.items():
         start, end = windowed.window

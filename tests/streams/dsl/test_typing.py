@@ -57,7 +57,7 @@ def test_pyright_is_content() -> None:
 
 @deep
 def test_pyright_finds_what_is_wrong() -> None:
-    """Each mistake in its line, by its rule among others, and nothing else."""
+    """pyright reports each mistake in its line, with its rule, and nothing else."""
     lines = MISTAKES.read_text().splitlines()
     wanted = {number: line.split("  # ")[1] for number, line in enumerate(lines, 1) if "  # report" in line}
     found: dict[int, set[str]] = {}

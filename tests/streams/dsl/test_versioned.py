@@ -1,7 +1,7 @@
 """Versioned stores and tables held to Kafka's own: scripts in golden/versioned, with what came out there.
 
 tests/java/Versioned.java plays them and says how they read; with REWRITE=1 in the environment they are
-written anew.
+written again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Table = KTable[str, str]
 
 
 class Lengths(ValueTransformer[str, str, str]):
-    """As `Lengths` in tests/java/Versioned.java."""
+    """A transformer that appends lengths, as `Lengths` in tests/java/Versioned.java."""
 
     def transform(self, key: str, value: str | None) -> str:
         return "none" if value is None else f"{value}{len(value)}"
@@ -181,7 +181,7 @@ def shown_version(found: VersionedRecord[str] | None) -> str:
 
 
 def played(driver: TopologyTestDriver, line: str) -> list[str]:
-    """What a step of a script does."""
+    """Return what a step of a script writes or reads."""
     match line.split():
         case ["pipe", topic, key, value, timestamp]:
             driver.input_topic(topic).pipe_input(read(key), read(value), int(timestamp))

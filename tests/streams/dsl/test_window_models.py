@@ -1,5 +1,5 @@
-"""What windows hold in the end, and what is told of those that close, against models that go through all of
-them at each record; and that it does not depend on what is in memory.
+"""The final contents of windows, and the results of closed ones, against models that go through all windows
+at each record. The results do not depend on what is in memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ graces = st.sampled_from([0, 3, 20, FOREVER])
 
 
 def counted(windows: Any, given: list[Event], *, shrunk: bool = False, **kept: Any) -> dict[Any, int]:
-    """The counts in the store, by key, start and end, when all is processed.
+    """Return the counts in the store, by key, start and end, when all records are processed.
 
     ``shrunk``: nothing stays in memory from one record to the next.
     """
@@ -43,7 +43,9 @@ def counted(windows: Any, given: list[Event], *, shrunk: bool = False, **kept: A
 
 
 def aligned(given: list[Event], windows: TimeWindows) -> dict[Any, int]:
-    """Each record in all windows around it that are not closed when it comes."""
+    """Return the counts of aligned windows. A record counts in all windows around it that are not closed when
+    it comes.
+    """
     found, stream_time = dict[Any, int](), -1
     for key, timestamp in given:
         stream_time = max(stream_time, timestamp)
@@ -62,7 +64,9 @@ def test_time_windows(given: list[Event], size: int, advance: int, grace: int, c
 
 
 def sessions(given: list[Event], windows: SessionWindows) -> dict[Any, int]:
-    """Each record with all sessions that the gap does not divide it from, if the session is not closed."""
+    """Return the counts of sessions. A record joins all sessions within the gap, unless the merged session is
+    closed.
+    """
     gap, found, stream_time = windows.inactivity_gap_ms, dict[Any, int](), -1
     for key, timestamp in given:
         stream_time = max(stream_time, timestamp)
@@ -84,8 +88,8 @@ def test_sessions(given: list[Event], gap: int, grace: int, cached: bool, shrunk
 
 
 def without_half_late(given: list[Event], windows: SlidingWindows) -> list[Event]:
-    """Of records that come when their own window is closed, but not all around them, Kafka knows only those
-    windows that happen to be there: they are left to the scripts in golden.
+    """Return the records whose own window is open or whose windows are all closed. For any other record,
+    Kafka updates only the windows that exist already: the scripts in golden test those.
     """
     kept: list[Event] = []
     stream_time = -1
@@ -97,7 +101,8 @@ def without_half_late(given: list[Event], windows: SlidingWindows) -> list[Event
 
 
 def sliding(given: list[Event], windows: SlidingWindows) -> dict[Any, int]:
-    """All windows that end with a record, or begin right behind one, and have records.
+    """Return the counts of sliding windows: those that end with a record, or begin right after one, and have
+    records.
 
     Each record counts in those that are not closed when it comes, be they there by then or made later.
     """
@@ -130,7 +135,7 @@ def test_sliding_windows(given: list[Event], difference: int, grace: int, cached
 
 
 def told_when_closed(windows: Any, given: list[Event]) -> list[tuple[Any, int]]:
-    """What is told of windows once they close, as `counted` has it, sorted."""
+    """Return the results that are written when windows close, as `counted` does, sorted."""
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     closed = builder.stream("in").group_by_key().windowed_by(windows, emit_strategy="on_window_close")
     closed.count(store=Materialized(retention=2 * FOREVER)).to_stream().to("out")
@@ -142,7 +147,7 @@ def told_when_closed(windows: Any, given: list[Event]) -> list[tuple[Any, int]]:
 
 
 def closed(found: dict[Any, int], until: int) -> list[tuple[Any, int]]:
-    """Of windows by key, start and end those that end before a time."""
+    """Return the windows that end before a time, sorted."""
     return sorted(each for each in found.items() if each[0][2] < until)
 
 

@@ -1,7 +1,7 @@
 """The rules of windows held to Kafka's own: scripts in golden/windows, with what its test driver wrote.
 
 tests/java/Windows.java plays them and says how they read; with REWRITE=1 in the environment they are written
-anew. Scripts of random records are played by both, too.
+again. Scripts of random records are played by both, too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ START = 3
 
 
 def wanted(script: str) -> dict[str, str]:
-    """What the line says that begins with `windows`."""
+    """Return the options in the script's line that begins with `windows`."""
     line = next(line for line in script.splitlines() if line.startswith("windows "))
     _, kind, *values = line.split(" ")
     return {"kind": kind, **dict(value.split("=") for value in values)}
@@ -63,12 +63,12 @@ def windows_of(want: dict[str, str]) -> Any:
 
 
 def text(value: str | None) -> str:
-    """As Java puts strings together."""
+    """Return the value as Java concatenates it."""
     return "null" if value is None else value
 
 
 class Functions:
-    """What aggregates, as a script wants it: `Wanted` in tests/java/Windows.java."""
+    """The functions of a script's aggregation: `Wanted` in tests/java/Windows.java."""
 
     def __init__(self, want: dict[str, str]) -> None:
         self.nulls = want.get("nulls", "").split(",")
@@ -85,7 +85,7 @@ class Functions:
         return None if is_odd and "merge" in self.nulls else f"{text(one)}|{text(other)}"
 
     def merger(self, want: dict[str, str]) -> list[Any]:
-        """The merger, of sessions only."""
+        """Return the session merger as a list, empty for other windows."""
         return [lambda k, x, y: self.merge(x, y)] if want["kind"] == "session" else []
 
 
@@ -164,7 +164,7 @@ def build(builder: StreamsBuilder, want: dict[str, str]) -> None:
 
 
 def played(script: str) -> Iterator[str]:
-    """The script with the records ours writes."""
+    """Yield the script with the records that ours writes."""
     want = wanted(script)
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     build(builder, want)
@@ -257,7 +257,7 @@ def test_kafkas_are_these(kafka_state: str) -> None:
 
 
 def random_script(number: int) -> str:
-    """One kind of windows, and records whose times go up and down, now and then far up."""
+    """Return a script with one kind of windows, and records whose times vary, now and then far up."""
     dice = random.Random(number)
     size = dice.choice([1, 5, 10, 30])
     kind, span = dice.choice(
@@ -293,7 +293,7 @@ def random_script(number: int) -> str:
 
 
 def random_script_of_two(number: int) -> str:
-    """Two streams whose times go apart, aggregated together or each by itself, and then joined.
+    """Return a script of two streams whose times diverge, aggregated together, or each alone and then joined.
 
     Without a cache windows are past retention for good. With one, Kafka finds them for as long as they are in
     the cache, and ours until their segment goes, so times do not go that far.

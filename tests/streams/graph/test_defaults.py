@@ -46,7 +46,7 @@ def config_of(properties: dict[str, str]) -> StreamsConfig:
 
 
 def timed(key: Any, value: Any, timestamp: int) -> int:
-    """An extractor of a program's own."""
+    """Return a later timestamp: a program's own extractor."""
     return timestamp + 1000
 
 
@@ -224,7 +224,7 @@ def test_a_negative_timestamp_is_left_out(times: tuple[int, ...], caplog: pytest
 
 
 def stores() -> StreamsBuilder:
-    """One of each kind that settings may say it of, and some that say it themselves."""
+    """Return a topology with a store of each kind that settings choose, and stores that choose their own."""
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     stream, other = builder.stream("in"), builder.stream("other")
     stream.group_by_key().count(store="counts")

@@ -41,7 +41,7 @@ def client(app: KafkaStreams) -> httpx.AsyncClient:
 async def served(
     logd: LogdProcess, name: str, folder: Path, **settings: Any
 ) -> AsyncIterator[tuple[KafkaStreams, httpx.AsyncClient]]:
-    """An application that has counted a few records of two partitions."""
+    """Yield an application that has counted a few records of two partitions, and an HTTP client to it."""
     await make_topics(logd.bootstrap, **{f"{name}-in": 2})
     await send(logd.bootstrap, f"{name}-in", ("a", 1), ("b", 2), ("a", 12), ("x/y ü", 13))
     await send(logd.bootstrap, f"{name}-in", ("d", 30), partition=1)
@@ -279,6 +279,6 @@ def test_each_worker_has_a_port_of_its_own() -> None:
 
 @deep
 def test_without_a_view_nothing_of_it_is_imported() -> None:
-    """In a process of its own: this one has all of it."""
+    """The view's packages are not imported, in a new process: this one has imported all of them."""
     code = "import sys, streams, streams.queries; print({'starlette', 'uvicorn'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"

@@ -143,7 +143,9 @@ def test_each_record_of_a_batch_that_raises_is_looked_at_by_itself() -> None:
 def test_another_number_of_results_ends_the_task_whatever_the_handler(
     function: Callable[..., Any], told: str
 ) -> None:
-    """Which record lacks one is not known: none of them may be left out, nor take another's place."""
+    """A batch with another number of results ends the task. It is unknown which record lacks one, so none may
+    be skipped.
+    """
     with driven(function, Handlers(processing=log_and_continue)) as driver:
         with pytest.raises(
             ProcessingError, match=f"record in-0 offset 0, node {NODE}: BatchMismatch: .*{told}"
@@ -230,7 +232,7 @@ def test_arrow_results_are_checked(function: Callable[..., Any], told: str) -> N
 
 
 def test_batches_of_an_application(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
-    """What is at hand goes together, in front of a coroutine as well; a batch is of one partition."""
+    """The available records of one partition are one batch, before a coroutine as well."""
     name = new_name("batches")
     batches: list[list[int]] = []
 

@@ -139,7 +139,7 @@ def test_contexts() -> None:
 
 
 async def test_only_work_that_is_cancelled_itself_is_interrupted() -> None:
-    """What waits in the queue may be cancelled meanwhile: the work in front of it goes on."""
+    """Queued work may be cancelled while the work before it goes on."""
     worker, first, go_on = Worker(), threading.Event(), threading.Event()
     seen: list[bool] = []
 

@@ -88,7 +88,9 @@ def fed(task: Task, tp: TopicPartition, given: Given) -> None:
 
 
 def outcome(way: str, a: Given, b: Given) -> dict[str, Any]:
-    """All that can be seen of a task that has processed these, or as many of them as it can, and commits."""
+    """Return all that can be seen of a task that has processed these records, or as many as it can, and
+    commits.
+    """
     task = made(way)
     fed(task, A, a)
     fed(task, B, b)

@@ -287,7 +287,7 @@ def test_windows_behind_a_topic_stay_open_while_there_is_more_above_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Offsets:
-        """Of a topic with two partitions, to the second of which nobody has committed anything."""
+        """The offsets of a topic with two partitions; the second has no committed offset."""
 
         def __init__(self, client: object) -> None:
             pass

@@ -78,7 +78,7 @@ def test_a_table_of_an_aggregates_updates_waits_for_the_commit(caching: bool) ->
 
 @pytest.mark.parametrize("caching", [True, False])
 def test_what_is_forwarded_is_not_what_the_store_keeps(caching: bool) -> None:
-    """The next operator changes the value in place."""
+    """An operator that changes a forwarded value in place does not change the store's value."""
 
     def spoil(value: Value) -> Value:
         value["sum"] = -1
@@ -109,7 +109,7 @@ def test_a_joiner_may_change_what_it_is_given() -> None:
 
 
 def test_the_first_value_of_a_reduction_belongs_to_others_too() -> None:
-    """A reducer changes what it has so far in place: that was the very record the table had been given."""
+    """A reducer that changes its aggregate in place does not change the record that the table stored."""
 
     def reducer(so_far: Value, value: Value) -> Value:
         so_far["n"] += value["n"]
@@ -127,7 +127,7 @@ def test_the_first_value_of_a_reduction_belongs_to_others_too() -> None:
 
 
 def test_a_record_in_two_aggregates_is_two_values() -> None:
-    """Both aggregators keep the record's value, and change it within their own aggregate later."""
+    """Two aggregators that keep a record's value, and change it later, each have their own copy."""
 
     def last(key: str, value: Value, so_far: Value) -> Value:
         so_far.setdefault("first", value)["n"] += 1
@@ -223,7 +223,9 @@ def test_an_aggregate_is_serialized_per_commit_not_per_record(
     aggregator: Callable[..., Any],
     serde: Serde[Any],
 ) -> None:
-    """Where the records' values are immutable: no part of the aggregate is anybody else's."""
+    """If the records' values are immutable, no part of an aggregate is shared, and it is serialized once per
+    commit.
+    """
     counting = Counting(serde)
     builder = StreamsBuilder(key_serde=str, value_serde=Frozen)
     grouped = builder.stream("in").map_values(mapper).group_by_key()

@@ -120,7 +120,7 @@ async def test_a_thread_of_its_own_waits_for_results_and_the_loop_may_not(
 async def test_a_query_sees_no_record_halfway_and_may_be_given_up(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
-    """A function of the topology holds the thread up between two writes of one record."""
+    """A query waits while a function of the topology blocks the thread between two writes of one record."""
     name = new_name("halfway")
     begun, go_on = threading.Event(), threading.Event()
 
@@ -179,7 +179,7 @@ async def test_an_answer_says_its_position_and_a_bound_refuses(
 async def test_a_store_below_a_cached_table_is_as_far_as_the_last_commit(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
-    """What the table has not told of yet is not in there, whatever was processed."""
+    """Updates that the cached table has not flushed yet are not in the store below it."""
     name = new_name("below")
     topic = f"{name}-in"
     builder = StreamsBuilder(key_serde=str, value_serde=int)

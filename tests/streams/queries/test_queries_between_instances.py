@@ -38,7 +38,7 @@ KEYS = [f"key-{number}" for number in range(10)]
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine an instance that works takes its time; one that is gone refuses at once."""
+    """Allow more time for answers: a busy machine is slow, and an instance that is gone refuses at once."""
     monkeypatch.setattr(forwarding, "FORWARD_SECONDS", 30.0)
     monkeypatch.setattr(queries, "LOCAL_SECONDS", 20.0)
 
@@ -48,14 +48,14 @@ def partition_of(key: str) -> int:
 
 
 async def send_keys(bootstrap: str, name: str) -> None:
-    """Each key once, into its partition."""
+    """Send each key once, to its partition."""
     for partition in range(PARTITIONS):
         rows = [(key, 7) for key in KEYS if partition_of(key) == partition]
         await send(bootstrap, f"{name}-in", *rows, partition=partition)
 
 
 async def counts(http: httpx.AsyncClient) -> dict[str, Any]:
-    """What the answers for all keys say, None for those that were refused."""
+    """Return the counts in the answers for all keys, None for each that was refused."""
     answers = {key: await http.get(f"/stores/counts/{key}") for key in KEYS}
     return {key: answer.json().get("value") for key, answer in answers.items()}
 
@@ -64,7 +64,9 @@ async def counts(http: httpx.AsyncClient) -> dict[str, Any]:
 async def two(
     logd: LogdProcess, name: str, folder: Path, **settings: Any
 ) -> AsyncIterator[tuple[KafkaStreams, KafkaStreams]]:
-    """Both run two tasks, have copies of the other two, and have counted each key once."""
+    """Yield two instances that each run two tasks, have standbys of the other two, and have counted each key
+    once.
+    """
     await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS})
     await send_keys(logd.bootstrap, name)
     async with AsyncExitStack() as stack:
@@ -179,7 +181,7 @@ async def until_copied(app: KafkaStreams, key: str, bound: PositionBound) -> Non
 
 @contextmanager
 def started(bootstrap: str, name: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The program in `querying`."""
+    """Run the program in `querying`."""
     command = [sys.executable, "-m", querying.__name__, bootstrap, name, str(folder)]
     root = Path(querying.__file__).parents[3]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE) as process:
@@ -190,7 +192,7 @@ def started(bootstrap: str, name: str, folder: Path) -> Iterator[subprocess.Pope
 
 
 async def address_of(process: subprocess.Popen[bytes]) -> HostInfo:
-    """Where it answers, once its tasks run."""
+    """Return the address at which the process answers, once its tasks run."""
     assert process.stdout is not None
     return HostInfo.parse((await asyncio.to_thread(process.stdout.readline)).decode().strip())
 

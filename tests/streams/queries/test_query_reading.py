@@ -57,7 +57,7 @@ def commit(store: CachedStore) -> None:
 
 
 def all_rows(store: CachedStore, query: Any, **settings: Any) -> list[Any]:
-    """Of all pages."""
+    """Return the rows of all pages."""
     rows: list[Any] = []
     after = None
     while True:
@@ -110,7 +110,7 @@ def assert_like_a_scan(store: KeyValueStore[str, Any], chance: random.Random) ->
 
 
 def starts(store: CachedStore, key: str, **settings: Any) -> list[int]:
-    """Of a key's windows."""
+    """Return the starts of a key's windows."""
     rows = all_rows(store, lambda **more: WindowKeyQuery(key, **settings, **more))
     return [row.key.window.start for row in rows]
 
@@ -155,7 +155,9 @@ def test_sessions_are_found_by_any_part_of_them() -> None:
 
 @pytest.mark.parametrize("seed", seeds(20))
 def test_versions_are_what_the_store_itself_finds(seed: int, tmp_path: Path) -> None:
-    """On disk, pending, changed since or expired; and what is asked for leaves nothing in memory."""
+    """A query reads the same versions as the store: on disk, pending, changed since or expired. It leaves
+    nothing in memory.
+    """
     chance = random.Random(seed)
     store = versioned(tmp_path if seed % 2 else None)
     for number in range(40):
@@ -191,7 +193,7 @@ def test_versions_are_what_the_store_itself_finds(seed: int, tmp_path: Path) -> 
 
 
 def test_a_copy_of_versions_answers_by_what_is_on_disk_now(tmp_path: Path) -> None:
-    """As of a standby, which is written below the cache."""
+    """A copy that is written below the cache, as a standby's, returns what is on disk."""
     store, running = versioned(tmp_path / "copy"), versioned(None)
     for number in range(3):
         running.put("a", number, 10 * number)

@@ -78,7 +78,7 @@ def test_states_and_counters(logd: LogdProcess, tmp_path: Path, new_name: Callab
 async def test_two_instances_share_the_tasks(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:
-    """One starts, another joins, the first leaves; the counts go with the tasks."""
+    """Counts move with the tasks: one instance starts, another joins, the first leaves."""
     prefix = new_name("share")
     events = make_events(2000)
     await prepare(logd.bootstrap, prefix, events[:1000])
@@ -198,7 +198,7 @@ async def test_a_bad_record_ends_the_application_unless_it_may_go_on(
 async def test_topics_chosen_for_records(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:
-    """They are looked up when they first turn up; one that does not exist ends the application."""
+    """Chosen topics are looked up at their first record; a missing one ends the application."""
     name = new_name("chosen")
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     builder.stream(f"{name}-in").to(
@@ -269,7 +269,7 @@ async def test_a_record_too_large_to_send(
 
 
 def set_aside(error: Exception, context: ErrorContext) -> ErrorResponse:
-    """The key of a refused record and how long its value is go to ``<name>-dead``."""
+    """Send the key of a refused record, and its value's length, to ``<name>-dead``."""
     assert (context.node, context.task_id) == ("KSTREAM-SINK-0000000002", "0_0")
     letter = context.dead_letter(context.topic.replace("-out", "-dead"))
     assert letter.value is not None
@@ -307,7 +307,7 @@ async def test_a_record_that_only_the_broker_refuses(
 async def test_changes_of_a_store_that_are_more_than_a_topic_takes_at_once(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:
-    """Who raises max.request.size, for an output topic of large records, has not raised the changelog's."""
+    """Large changes of a store can be sent, though max.request.size is raised for the output topic only."""
     name = new_name("changes")
     builder = StreamsBuilder(key_serde=str, value_serde=bytes)
     builder.stream(f"{name}-in").map_values(lambda value: value * 100_000).to_table(store="large")
@@ -337,7 +337,9 @@ class Committing(Processor[str, int]):
 async def test_a_processor_asks_for_a_commit(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:
-    """The interval is an hour; what a cached table has comes out at commits only."""
+    """A processor's request commits, and so flushes a cached table, long before the interval of an hour is
+    over.
+    """
     name = new_name("asked")
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     stream = builder.stream(f"{name}-in")
@@ -358,7 +360,7 @@ async def test_a_processor_asks_for_a_commit(
 def test_slow_user_code_keeps_its_place_in_the_group(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:
-    """A record that takes longer than the session timeout: heartbeats go on beside it."""
+    """Heartbeats go on during a record that takes longer than the session timeout."""
     name = new_name("slow")
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream(f"{name}-in").peek(lambda k, v: time.sleep(5)).to(f"{name}-out")

@@ -65,7 +65,7 @@ async def audited(bootstrap: str, prefix: str) -> None:
 async def test_killed_while_records_are_in_flight(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, point: str
 ) -> None:
-    """What was in flight is processed again by the next process, and nothing of it is seen twice."""
+    """The next process processes again what was in flight, and readers see each result once."""
     prefix = new_name("async-killed")
     await feed(logd.bootstrap, prefix, range(600))
     settings = {"commit.interval.ms": 10, "poll.ms": 2, **PLACE}
@@ -89,7 +89,7 @@ async def test_killed_while_records_are_in_flight(
 async def test_rebalanced_while_records_are_in_flight(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
-    """A second instance comes, the first one goes: each time what is in flight is drained and committed."""
+    """Records in flight are drained and committed when a second instance joins and when the first leaves."""
     prefix = new_name("async-rebalanced")
     await feed(logd.bootstrap, prefix, range(400))
     first = instance(logd.bootstrap, prefix, tmp_path / "1")
@@ -146,7 +146,7 @@ async def written(bootstrap: str, name: str, partitions: int = 1) -> list[tuple[
 def test_what_is_not_over_at_the_end_of_a_revoke_is_given_up(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture, guarantee: str
 ) -> None:
-    """The call that hangs is named; its record is processed by who has the task next, and only there."""
+    """A call that hangs is named in the log. Only the next owner of the task processes its record."""
     name = new_name("async-revoked")
     settings: Any = {"processing_guarantee": guarantee, "max_poll_interval_ms": 1000}
 
@@ -179,7 +179,9 @@ def test_what_is_not_over_at_the_end_of_a_revoke_is_given_up(
 def test_a_coroutine_that_hangs_costs_the_membership_and_is_named(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture, blocks: bool
 ) -> None:
-    """One record that makes more calls than there may be has the worker wait within it."""
+    """A coroutine that hangs is named, also while the worker waits inside a record that makes more calls than
+    allowed.
+    """
     name = new_name("async-hangs")
 
     async def case() -> None:

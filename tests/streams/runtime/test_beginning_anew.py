@@ -102,7 +102,7 @@ def test_kafkas_tool_has_an_application_begin_anew(
 async def test_full_caches_are_committed_before_their_time(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
-    """What is committed, and forwarded, an hour before `commit.interval.ms` is over."""
+    """Full caches cause a commit an hour before `commit.interval.ms` is over."""
     name = new_name("full")
 
     async def committed() -> int:

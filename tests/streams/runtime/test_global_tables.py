@@ -21,7 +21,9 @@ PARTITIONS = 3
 
 
 def application(bootstrap: str, name: str, state_dir: Path) -> KafkaStreams:
-    """A stream of one partition, joined with a table of three by its values."""
+    """Return an application that joins a stream of one partition with a table of three, by the stream's
+    values.
+    """
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     countries = builder.global_table(f"{name}-countries", value_serde=int, store="countries")
     joined = builder.stream(f"{name}-in").left_join(

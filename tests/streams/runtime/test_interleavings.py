@@ -57,7 +57,7 @@ def positions_of_now(commit: Commit) -> dict[TopicPartition, OffsetAndMetadata]:
 
 
 def without_offsets(commit: Commit) -> dict[TopicPartition, OffsetAndMetadata]:
-    """A transaction has output and changelogs in it, and not how far inputs were read."""
+    """Return no offsets: the transaction has output and changelogs, but not the input positions."""
     return {}
 
 

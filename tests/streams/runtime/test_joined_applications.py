@@ -38,7 +38,7 @@ def random_rows(seed: int) -> list[tuple[str, str, Any, int]]:
 
 
 def joined_rows(rows: list[tuple[str, str, Any, int]]) -> dict[str, Any]:
-    """The table that must come out: each order with its customer's last row."""
+    """Return the expected table: each order with its customer's last row."""
     orders: dict[str, Any] = {key: value for topic, key, value, _ in rows if topic == "orders"}
     customers: dict[str, Any] = {key: value for topic, key, value, _ in rows if topic == "customers"}
     return {key: [order, customers.get(order[0])] for key, order in orders.items() if order is not None}
@@ -51,8 +51,8 @@ async def test_joins_are_exact_when_killed_in_a_commit(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, at: str, fresh_state: bool
 ) -> None:
     prefix, bootstrap = new_name("joins"), logd.bootstrap
-    # No deletions: at least once, one may go unsaid. Where a key came and went after the last commit, its
-    # table has nothing to tell of it, but the commit in which it died had told of it already.
+    # No deletions, since at least once one may be lost. If a key is added and deleted after the last commit,
+    # its table forwards nothing, although the commit that failed had already written the addition.
     events, rows = joining.make_events(400, seed=3), [row for row in random_rows(4) if row[2] is not None]
     await joining.prepare(bootstrap, prefix)
     await joining.put_events(bootstrap, prefix, events)

@@ -27,13 +27,15 @@ DEPEND_ON_COMMITS = {
     *("nulls-grouped-table", "nulls-grouped-table-reduce"),
     *("session-cached", "session-count", "session-group-cached", "session-nulls-everywhere"),
 }
-"""A cached table tells of fewer updates: added up as strings, filling a buffer, or of sessions that were."""
+"""Scripts whose result depends on each update: added up as strings, filling a buffer, or of merged sessions.
+A cached table forwards fewer updates.
+"""
 SECONDS = 400
 """For all cases, on a machine that has much else to do."""
 RULES = sorted(test_rules.PROGRAMS)
 WINDOWS = sorted(path.stem for path in test_windows.GOLDEN.glob("[a-z]*.txt"))
 KAFKAS_WINDOWS = sorted(path.stem for path in test_windows.GOLDEN.glob("[A-Z]*.update.txt"))
-"""Those of Kafka's own tests that tell each update; some of them are played at once."""
+"""Kafka's own tests that write each update; some of them are played at once."""
 TITLE = 90
 """A scenario with a longer name would have topics with longer ones than Kafka allows."""
 VERSIONED = sorted(test_versioned.PROGRAMS.keys() - {"store"})
@@ -54,7 +56,7 @@ TELL_LAST = {
     *("hopping-group", "session-group", "session-group-cached", "sliding-group"),
     *("hopping-nulls", "session-reduce-nulls"),
 }
-"""Of windows: a cached table is behind a repartition topic, to which a step sends several records."""
+"""Scripts of windows with a cached table after a repartition topic, to which a step sends several records."""
 
 
 def read(word: str) -> str | None:
@@ -127,7 +129,7 @@ def window_steps(script: str) -> Iterator[Step]:
 
 
 def published() -> Iterator[Case]:
-    """Those scenarios of Kafka's own tests that have one input and tell each update."""
+    """Yield the scenarios of Kafka's own tests that have one input and write each update."""
     for scenario in scenarios():
         topology = scenario.build()
         inputs = {line.split(" ")[1] for line in scenario.lines if line.startswith("pipe ")}

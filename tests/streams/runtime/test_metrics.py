@@ -1,4 +1,4 @@
-"""What an application tells of itself by Kafka Streams' names, beside what it did."""
+"""The metrics that an application reports by Kafka Streams' names, compared with what it did."""
 
 from __future__ import annotations
 

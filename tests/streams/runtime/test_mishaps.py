@@ -1,4 +1,4 @@
-"""What happens around an application: topics that change, signals at bad moments, brokers that stay away."""
+"""An application in trouble: topics that change, signals at bad moments, brokers that stay away."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ async def test_an_input_made_anew_is_read_from_its_start(
 
 
 async def test_state_outlives_its_inputs(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
-    """An input made anew, then another topology, in which the store's records come another way."""
+    """State is kept when an input is created again, and when another topology sends the store's records
+    another way.
+    """
     name = new_name("outlives")
 
     def counts(*, mapped: bool) -> Topology:
@@ -148,7 +150,7 @@ async def test_new_partitions_end_an_application_with_state(
 async def test_what_an_exception_leaves_half_done_is_not_committed(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
-    """The group rebalances just as a record, counted already, makes the next node fail."""
+    """A record that was counted, and then makes the next node fail during a rebalance, is not committed."""
     name = new_name("half")
     inside, go_on = threading.Event(), threading.Event()
 
@@ -229,7 +231,7 @@ def test_at_least_once_a_revoke_is_over_in_time(
 async def test_output_that_waits_for_room_at_the_end_is_not_lost(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The signal comes while the producer's buffer is full: the input is not committed without its output."""
+    """Input is not committed without its output if the signal comes while the producer's buffer is full."""
     name = new_name("room")
     original, full, drained = BatchProducer.send, asyncio.Event(), asyncio.Event()
 
@@ -318,7 +320,9 @@ async def test_a_restore_is_broken_off_by_the_end(
 
 
 async def test_the_worker_is_waited_for_however_often_it_is_cancelled() -> None:
-    """A task's stores are closed behind it: whatever works there must have ended."""
+    """The worker's work has ended before `run` returns, however often it is cancelled: stores are closed
+    after it.
+    """
     inside, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:

@@ -21,7 +21,7 @@ from tests.support.waiting import until
 
 
 def counts(name: str, pattern: str | None = None) -> Topology:
-    """How often each key came in topics ``<name>-<digits>``, to ``<name>-out``."""
+    """Count each key of topics ``<name>-<digits>``, and write the counts to ``<name>-out``."""
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     stream = builder.stream(re.compile(pattern or f"{name}-[0-9]+"))
     table = stream.group_by_key().count(store=Materialized(name="counts", caching=False))
@@ -165,7 +165,7 @@ def test_a_topic_of_two_patterns_ends_the_application(
 async def test_partitions_that_one_of_two_inputs_gets_later_are_read(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
-    """A task that runs, and has one input, is given the other one too."""
+    """A running task with one input is given a second one."""
     name, bootstrap = new_name("grown"), logd.bootstrap
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     builder.stream([f"{name}-1", f"{name}-2"]).to(f"{name}-out")

@@ -99,7 +99,9 @@ async def test_what_is_committed_is_deleted_and_counted_once(
 async def test_what_expired_is_deleted_of_a_changelog(
     bootstrap: str, tmp_path: Path, new_name: NewName
 ) -> None:
-    """With the log start behind it the changelog has all that is needed, also where there is nothing else."""
+    """A changelog whose expired records are deleted still has all that a restore needs, even if no window is
+    left.
+    """
     name = new_name("expired")
     builder = StreamsBuilder(key_serde=str, value_serde=bytes)
     grouped = builder.stream(f"{name}-in").group_by_key()
@@ -128,7 +130,7 @@ async def test_what_expired_is_deleted_of_a_changelog(
 def test_a_changelog_that_may_not_be_deleted_from_is_told_of_once(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that an earlier release has made. Others are purged."""
+    """A changelog of an earlier release that refuses deletion is logged once, and others are purged."""
     name = new_name("refused")
     tp, other = TopicPartition(f"{name}-a", 0), TopicPartition(f"{name}-b", 0)
 

@@ -1,7 +1,7 @@
 """Tables whose topic is their changelog (``reuse.ktable.source.topics``), against a broker.
 
-State must be as of the committed position of the table's topic, no more: rows are counted by their value, and
-a row that was restored though it is still to be processed would be taken back from the wrong count.
+State must be as of the committed position of the table's topic, no more. Rows are counted by their value. If a
+row were restored before it is processed, it would be subtracted from the wrong count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ SETTINGS: dict[str, Any] = {
 
 
 def rows_by_value(name: str) -> Topology:
-    """The table ``rows`` of ``<name>-in``, whose times are a thousand later, and ``counts`` by value."""
+    """Return a topology with the table ``rows`` of ``<name>-in``, at times a thousand later, and ``counts``
+    by value.
+    """
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     later = lambda key, value, timestamp: timestamp + 1000  # noqa: E731
     table = builder.table(f"{name}-in", store="rows", timestamp_extractor=later)
@@ -108,6 +110,6 @@ async def test_a_standby_follows_the_tables_topic(
 
 
 def is_level(app: KafkaStreams) -> bool:
-    """Whether its standby task has applied something, and has nothing left to apply."""
+    """Return True if the standby task has applied records, and has none left to apply."""
     standbys = app._instance.standbys
     return standbys.updated > 0 and not any(task.remaining for task in standbys.tasks.values())

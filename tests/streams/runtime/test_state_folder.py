@@ -22,7 +22,7 @@ DELAY = 600_000
 
 
 def task_folder(folder: StateFolder, id: TaskId, used_at: int) -> Path:
-    """The folder of a task with state in it."""
+    """Create the folder of a task with state in it, and return it."""
     path = folder.task(id)
     path.mkdir(parents=True)
     (path / "data").write_bytes(b"x")

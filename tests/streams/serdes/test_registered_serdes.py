@@ -100,7 +100,7 @@ def test_json_has_the_types_schema(client: RegistryClient, asked: Asked) -> None
 
 
 def messages() -> tuple[Any, Any, bytes]:
-    """The classes Outer and Outer.Other.Inner, and their file."""
+    """Return the classes Outer and Outer.Other.Inner, and their file."""
     file = descriptor_pb2.FileDescriptorProto(name="nested.proto", package="shop", syntax="proto3")
     outer = file.message_type.add(name="Outer")
     outer.nested_type.add(name="One")
@@ -175,7 +175,9 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_an_outage_loses_no_record(asked: Asked) -> None:
-    """A handler that lets bad records pass would let all pass."""
+    """An outage of the registry raises, whatever the handler: a handler that skips bad records would skip
+    all.
+    """
     pauses: list[float] = []
     away = RegistryClient("http://127.0.0.1:1", pause=pauses.append)
     builder = StreamsBuilder(key_serde=str)

@@ -118,7 +118,7 @@ def test_types_stand_for_serdes() -> None:
     ],
 )
 def test_lists_are_kafkas(inner: Any, values: list[Any], data: str) -> None:
-    """The bytes are those of Kafka's ListSerializer."""
+    """Lists have the bytes of Kafka's ListSerializer."""
     serde: ListOf[Any] = ListOf(inner)
     assert serde.serialize(values).hex() == data
     assert serde.deserialize(bytes.fromhex(data)) == values

@@ -21,7 +21,7 @@ KEYS = 500
 
 
 def data_file(store: Path) -> Path:
-    """The file with the store's records; that with its checkpoint is smaller."""
+    """Return the file with the store's records; the one with its checkpoint is smaller."""
     return max(store.glob("*.sst"), key=lambda each: each.stat().st_size)
 
 
@@ -93,7 +93,9 @@ def test_what_is_damaged_twice_leaves_the_last_aside(tmp_path: Path) -> None:
 
 
 def test_a_store_that_cannot_be_read_to_be_opened_is_closed(tmp_path: Path) -> None:
-    """A window store looks for its segments first."""
+    """A damaged store that cannot be read while it is opened is closed: a window store reads its segments
+    first.
+    """
     spec = StoreSpec(
         name="w", kind="window", key_serde=String(), value_serde=Long(), window_size_ms=10, retention_ms=10
     )
@@ -149,7 +151,9 @@ async def test_a_global_table_is_read_anew_when_the_application_starts_again(
 def test_a_global_table_that_could_not_be_flushed_is_read_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk is full as the application ends. How far it read is noted in a file of its own."""
+    """A global table that could not be flushed, since the disk was full, is read again. Its position is in a
+    file of its own.
+    """
     store = RocksBackend(tmp_path / "s", on_damage="restart")
     store.wipe(b"origin")
     db = store._db

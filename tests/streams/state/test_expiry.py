@@ -1,5 +1,5 @@
-"""What is past retention goes, a segment of stream time at a time, and what the changelog has of it can go
-too.
+"""Records past retention are deleted, a segment of stream time at a time, and may be deleted from the
+changelog.
 
 The story: each window that expired was a tombstone in the changelog and in RocksDB, which was half of all
 that an application with windows wrote.
@@ -160,7 +160,7 @@ class Changelog:
         self.rows = [row for row in self.rows if row[0] >= self.start]
 
     def restore(self, store: Any, chance: random.Random) -> None:
-        """As `runtime.restore` does, so many records at one time."""
+        """Restore the store, some records at a time, as `runtime.restore` does."""
         if store.backend.checkpoint is None or store.backend.checkpoint < self.start:
             store.backend.wipe()
             store.backend.write((), self.start)

@@ -1,5 +1,5 @@
-"""What ranges and expiry cost. The story: a scan went over all keys changed since the last commit, and each
-segment of stream time over the whole store, so that both grew with the square of what was kept.
+"""The cost of ranges and expiry. The story: a scan went over all keys changed since the last commit. Each
+segment of stream time scanned the whole store. Both grew with the square of the size.
 
 Cost is what can be counted: keys read of the backend, lines of the stores' code run.
 """

@@ -61,8 +61,8 @@ def test_stores_share_the_cache(tmp_path: Path) -> None:
 
 
 def test_a_store_left_alone_makes_room_for_a_busy_one(tmp_path: Path) -> None:
-    """The story of the bug: RocksDB has the one that writes make room. A store with little of its own wrote a
-    file with each commit as long as others held the budget.
+    """The story of the bug: RocksDB has the store that writes make room. While others held the budget, a
+    small store wrote a file with each commit.
     """
     memory = RocksMemory(block_cache_bytes=MB, write_buffer_bytes=MB)
     *idle, busy = (RocksBackend(tmp_path / name, memory=memory) for name in ("1", "2", "busy"))

@@ -121,7 +121,7 @@ def test_key_value_store(backend: Backend) -> None:
 
 
 def test_values_of_another_serde_are_the_stores_not_the_records_fault(backend: Backend) -> None:
-    """A topology came that keeps something else under the same name."""
+    """Values that another topology left under the same name raise an error that names the store."""
     store = key_value_store(backend)
     store.put("a", 1)
     commit(store, 3)

@@ -1,4 +1,4 @@
-"""What processors read of stores besides one key: ranges, prefixes, and from the last to the first.
+"""Processors' reads of stores besides one key: ranges, prefixes, and from the last to the first.
 
 Each is held against a dict, over both backends, with everything in the cache, on the disk, and half and half.
 """
@@ -18,7 +18,7 @@ from streams.state import KeyValueStore, SessionStore, StoreSpec, WindowStore, o
 
 ZEROS = "a" + 6 * "\x00", "a" + 8 * "\x00"
 KEYS = ("", "a", "a\x00", *ZEROS, "ab", "b", "b\x7f", "é", "z")
-"""Some begin with others, and go on with what times begin with."""
+"""Keys, some of which are prefixes of others, followed by bytes with which times begin."""
 BOUNDS = (None, "", "a", *ZEROS, "aa", "b", "é", "zz")
 RANGES = list(product(BOUNDS, BOUNDS))
 Change = Callable[[], None]
@@ -50,7 +50,7 @@ def commit(store: Any) -> None:
 
 
 def states(store: Any, changes: list[Change]) -> Iterator[None]:
-    """The store with all of the changes, in the three ways in which it may have them."""
+    """Yield with all changes in the cache, on disk, and half in each."""
     half = len(changes) // 2
     for change in changes[:half]:
         change()

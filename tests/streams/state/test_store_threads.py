@@ -25,7 +25,7 @@ PARTITIONS = 2
 
 
 def counts(logd: LogdProcess, name: str, state_dir: Path) -> KafkaStreams:
-    """Two tasks with a store each."""
+    """Return an application of two tasks with a store each."""
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream(f"{name}-in").group_by_key().count(store="counts")
     return start(builder.build(), logd.bootstrap, name, state_dir)

@@ -1,5 +1,5 @@
 """The versioned store against a model that only knows what was put, over commits and restarts; what is
-forgotten, what stands in the changelog, and what is told of wrong use. Kafka's own words on it are in
+forgotten, what is in the changelog, and errors of wrong use. Kafka's own results are in
 test_versioned.py.
 """
 
@@ -60,7 +60,7 @@ class Log:
         store.written(self.end)
 
     def begin(self, store: VersionedStore[str, str]) -> None:
-        """The commit is under way until `written`."""
+        """Begin a commit, which ends with `written`."""
         store.written(self.end)
         store.drain()
         for key, (value, timestamp) in store.pending.items():
@@ -257,7 +257,7 @@ def test_segments_are_as_long_as_kafkas() -> None:
 
 
 class Past(Processor[str, str]):
-    """What a key was five milliseconds ago."""
+    """A processor that forwards a key's value of five milliseconds ago."""
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)

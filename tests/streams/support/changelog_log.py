@@ -1,6 +1,6 @@
 """A changelog under a test's control: batches, markers, what compaction and deletion take; and who reads it.
 
-`Log` stands for the broker, `Cluster` for the client to it: `Log.install` has `runtime.restore` ask these.
+`Log` is the broker and `Cluster` the client to it. `Log.install` makes `runtime.restore` use both.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Log:
         self.stable: int | None = None
 
     def append(self, batch: bytes) -> int:
-        """The offset of its first record. A segment begins with each batch, so that most can be cleaned."""
+        """Append a batch and return its first offset. Each batch begins a segment, so that most can be
+        cleaned.
+        """
         first = self.active = self.end
         for offset, timestamp, key, value, headers in Fetched(TP, 0, 0, memoryview(batch)).records():
             assert key is not None
@@ -51,7 +53,7 @@ class Log:
         return first
 
     def mark(self) -> None:
-        """A transaction ends."""
+        """Append a transaction's marker."""
         self.end += 1
         self.stable = None
 
@@ -71,11 +73,11 @@ class Log:
         self.rows = [row for row in self.rows if row.offset >= self.start]
 
     def keys(self, until: int) -> set[bytes]:
-        """Of which there is something that counts before that offset."""
+        """Return the keys that have a record that counts before that offset."""
         return {row.key for row in self.rows if row.offset < until and not row.aborted}
 
     def fetched(self, position: int, steps: int) -> Fetched:
-        """Some of what is there from a position on, without what was aborted."""
+        """Return some records from a position on, without aborted ones."""
         until = min(self.end if self.stable is None else self.stable, position + steps)
         rows = [row for row in self.rows if position <= row.offset < until and not row.aborted]
         batches = (
@@ -94,22 +96,22 @@ class Log:
     async def list_offsets(
         self, specs: Mapping[TopicPartition, str], *, isolation_level: str = "read_uncommitted"
     ) -> dict[TopicPartition, Any]:
-        """As `Admin.list_offsets`."""
+        """Return offsets as `Admin.list_offsets` does."""
         end = self.stable if isolation_level == "read_committed" and self.stable is not None else self.end
         told = {"earliest": self.start, "latest": end}
         return {tp: SimpleNamespace(offset=told[spec]) for tp, spec in specs.items()}
 
     async def describe_configs(self, topic: str, *, keys: Iterable[str]) -> dict[str, Any]:
-        """As `Admin.describe_configs`."""
+        """Return configs as `Admin.describe_configs` does."""
         return {key: SimpleNamespace(value=str(RETENTION_MS)) for key in keys}
 
     async def metadata(self, topics: Iterable[str]) -> Any:
-        """As `Client.metadata`."""
+        """Return metadata as `Client.metadata` does."""
         return SimpleNamespace(topics={topic: SimpleNamespace(topic_id=TOPIC_ID) for topic in topics})
 
 
 class Reader:
-    """As `BatchFetcher`, of one log."""
+    """A fetcher of one log, in place of `BatchFetcher`."""
 
     def __init__(self, log: Log, steps: int) -> None:
         self._log, self._steps = log, steps
@@ -120,7 +122,7 @@ class Reader:
         (self._position,) = positions.values()
 
     async def fetch(self) -> list[Fetched]:
-        """The next offsets."""
+        """Return the records of the next offsets."""
         assert self._position is not None, "nothing is read any more"
         fetched = self._log.fetched(self._position, self._steps)
         assert fetched.next_offset > self._position, "a restore waits for what will not come"

@@ -90,7 +90,7 @@ async def _produce(client: Client, topic: str, rows: list[tuple[str, bytes, int]
 
 
 async def read_last(bootstrap: str, topic: str, *, partitions: int = PARTITIONS) -> dict[bytes, bytes | None]:
-    """The last value per key of a topic."""
+    """Return the last value per key of a topic."""
     return dict(await read_all(bootstrap, topic, partitions=partitions))
 
 
@@ -136,7 +136,7 @@ def application(
 
 
 def contents(app: KafkaStreams) -> tuple[dict[tuple[str, int], int], dict[str, dict[str, Any]]]:
-    """What the stores of an application hold, as `expected` gives it."""
+    """Return the contents of an application's stores, in the form of `expected`."""
     hours: dict[tuple[str, int], int] = {}
     totals: dict[str, dict[str, Any]] = {}
     for store in app.stores("hours"):

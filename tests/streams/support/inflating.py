@@ -31,7 +31,7 @@ def inflating_batch() -> bytes:
 
 
 async def produce(bootstrap: str, topic: str, *, partitions: int, batches: int) -> int:
-    """The same batch again and again, into each partition; returns the bytes sent."""
+    """Send the same batch repeatedly to each partition, and return the bytes sent."""
     batch = inflating_batch()
     async with Client(bootstrap) as client, BatchProducer(client) as producer:
         for partition in range(partitions):
@@ -42,7 +42,7 @@ async def produce(bootstrap: str, topic: str, *, partitions: int, batches: int) 
 
 
 def peak_memory() -> int:
-    """The most this process has had in memory, bytes."""
+    """Return this process's peak memory, in bytes."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 

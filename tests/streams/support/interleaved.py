@@ -1,5 +1,5 @@
-"""What instances are at work on while they come and go (`interleavings`): topologies with tables that do not
-depend on the order in which partitions and inputs are read.
+"""Topologies that instances run while they come and go (`interleavings`). Their tables do not depend on the
+order in which partitions and inputs are read.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def windows(prefix: str) -> Topology:
     always = JoinWindows.of(SPAN_MS, grace=NEVER_LATE_MS)
     _tell_pairs(numbers.left_join(names, _both, windows=always), f"{prefix}-left-pairs")
     _tell_pairs(numbers.outer_join(names, _both, windows=always), f"{prefix}-outer-pairs")
-    # As there, too, a row that comes and goes within a commit is not told of, though it may have been met.
+    # As above, a row that is added and deleted within a commit is not forwarded, though it may have been joined.
     latest, named = (
         numbers.to_table(store="latest"),
         names.to_table(store=Materialized(name="named", caching=False)),
@@ -150,7 +150,7 @@ def _tell_windows(counts: KTable[Windowed[str], int], topic: str) -> None:
 
 
 def _tell_pairs(pairs: KStream[str, str], topic: str) -> None:
-    """Each pair under a key of its own: in which order they come is open."""
+    """Write each pair under a key of its own, since the order of pairs is open."""
     pairs.select_key(lambda key, pair: f"{key}: {pair}").to(topic, key_serde=str, value_serde=str)
 
 

@@ -1,8 +1,8 @@
 """Instances of one application that come, go, pause and break off while records arrive, as a seed says.
 
-Fault model: an error at any of `POINTS`, at any time that it is reached, ends the instance that
-reaches it, with nothing done behind that point but letting go of what it holds. It comes back over the state
-it had, over none, or not at all. Others come, are closed, pause and go on, so that tasks move at any moment.
+Fault model: an error at any of `POINTS`, at any time, ends the instance that reaches it. After the error the
+instance only releases its resources. It comes back over the state it had, over none, or not at all. Others
+come, are closed, pause and go on, so that tasks move at any moment.
 Processes that are killed outright are `tests.faults.streams`' to tell.
 
 Whatever comes of that, the tables are those of one run without interruption, by `TopologyTestDriver`.
@@ -48,7 +48,7 @@ class Interleaving:
         self, bootstrap: str, prefix: str, folder: Path, seed: int, guarantee: Any, work: Work
     ) -> None:
         self.happened: list[str] = []
-        """What happened, in its order, to print."""
+        """The steps in their order, to print."""
         self._bootstrap = bootstrap
         self._prefix = prefix
         self._folder = folder
@@ -61,7 +61,7 @@ class Interleaving:
         self._folders: set[str] = set()
 
     async def run(self) -> None:
-        """All of it; what runs is closed in the end."""
+        """Run all steps, and close the running instances in the end."""
         async with Client(self._bootstrap) as client, BatchProducer(client, linger_ms=0) as producer:
             names = [f"{self._prefix}-{name}" for name in (*self._work.inputs, *self._work.tables)]
             await Admin(client).create_topics([NewTopic(name, PARTITIONS, 1) for name in names])
@@ -151,7 +151,7 @@ class Interleaving:
     # -- the end
 
     async def _end(self, producer: BatchProducer) -> None:
-        """One instance remains, and comes to the end; then everything is compared."""
+        """Process the rest with one instance, and compare all tables and stores."""
         for name in sorted(self._apps):
             with contextlib.suppress(StreamsError):
                 await self._apps.pop(name).close()
@@ -207,7 +207,7 @@ class Interleaving:
 def uninterrupted(
     work: Work, prefix: str, rows: list[Row]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """The tables and stores of one run."""
+    """Return the tables and stores of one run."""
     with TopologyTestDriver(work.topology(prefix)) as driver:
         for row in rows:
             driver.input_topic(f"{prefix}-{row.topic}").pipe_input(row.key, row.value, row.timestamp)
@@ -219,13 +219,13 @@ def uninterrupted(
 
 
 def contents(stores: list[Any]) -> dict[str, Any]:
-    """All there is in the stores of all tasks."""
+    """Return the contents of a store over all tasks."""
     return {key: value for store in stores for key, value in store.all()}
 
 
 @contextlib.contextmanager
 def crashing_at(point: str, number: int) -> Iterator[None]:
-    """Whoever comes to the point for the ``number``-th time from now on has an error there."""
+    """Raise an error at the ``number``-th call of the point from now on."""
 
     def crash() -> None:
         raise Crash(point)

@@ -26,7 +26,7 @@ KEYS = [f"k{number}" for number in range(30)]
 
 
 class Event(NamedTuple):
-    """Of `left` or `right`; the key is in the value, under another one."""
+    """A record of `left` or `right`; the foreign table's key is in the value."""
 
     topic: str
     key: str
@@ -79,7 +79,7 @@ def make_events(count: int, *, seed: int) -> list[Event]:
 
 
 def expected_pairs(events: Iterable[Event]) -> Counter[tuple[str, Any, Any, int]]:
-    """What meets, and what does not."""
+    """Return the pairs that meet, and the records that do not."""
     lefts = [each for each in events if each.topic == "left"]
     rights = [each for each in events if each.topic == "right"]
     met: set[Event] = set()

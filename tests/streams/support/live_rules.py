@@ -1,10 +1,10 @@
 """The scripts of golden/ on a broker, many in one application, and two ways to play them.
 
-*Step by step* a commit follows on each step, as in `TopologyTestDriver`, so that cached tables tell each
-update, and a step has one record, so that no two inputs are in a race. Compared is what each step writes:
-its records in their order, with their times, and nothing beside them. Only a cached table behind a
-repartition topic, to which a step sends several records, tells the last one per key: of such cases
-(`tells_last`) the last record per key and step is compared.
+*Step by step* a commit follows each step, as in `TopologyTestDriver`, so that cached tables forward each
+update. A step has one record, so that no two inputs race. The test compares all records of each step, in their
+order and with their times. Only a cached table after a repartition topic, to which a step sends several
+records, forwards just the last one per key. In such cases (`tells_last`) the last record per key and step is
+compared.
 
 *At once* all input is there from the beginning, is processed in long runs, and commits come when they come.
 That is for cases with one input, which alone keep their order. Compared is all of the output in its order
@@ -38,7 +38,7 @@ Headers = tuple[tuple[str, bytes], ...]
 
 
 class Step(NamedTuple):
-    """What is done, a record or a move of the wall clock, and the lines that come out."""
+    """A step of a script: a record or a move of the wall clock, and the lines that are written."""
 
     topic: str | None
     key: str | None
@@ -88,7 +88,7 @@ class Case:
         return self.outer_join_emit_ms, self.windowed_emit_ms, self.name if self.moves_clock else ""
 
     def told(self, record: Any) -> str:
-        """A record as its script has it."""
+        """Return a record as its script has it."""
         _, timestamp, key, value, headers = record
         text = "-" if value is None else value.decode() or ("''" if self.tells_headers else "")
         numbers = "".join(f" #{number.decode()}" for _, number in headers if number)
@@ -165,13 +165,13 @@ async def play_at_once(
 
 
 def table(lines: Iterable[str]) -> dict[str, str]:
-    """The values that there are in the end, by key."""
+    """Return the final values, by key."""
     values = {key: line.split(" ")[2] for key, line in last(lines).items()}
     return {key: value for key, value in values.items() if value != "-"}
 
 
 def last(lines: Iterable[str]) -> dict[str, str]:
-    """Of lines that tell records, the last one per key, in their order."""
+    """Return the last line of each key, in their order."""
     found: dict[str, str] = {}
     for line in lines:
         key = line.split(" ")[1]
@@ -183,7 +183,7 @@ def last(lines: Iterable[str]) -> dict[str, str]:
 def application(
     bootstrap: str, name: str, folder: Path, cases: Sequence[Case], **settings: Any
 ) -> KafkaStreams:
-    """One of all these cases; `name` is in front of theirs."""
+    """Return one application of all these cases; `name` is the prefix of theirs."""
     return KafkaStreams(
         side_by_side({f"{name}.{case.name}": case.topology for case in cases}),
         application_id=f"{name}-app",
@@ -199,7 +199,7 @@ def application(
 
 @asynccontextmanager
 async def at_work(bootstrap: str, app: KafkaStreams) -> AsyncIterator[tuple[BatchProducer, Outputs]]:
-    """The application's topics are there, and what writes and reads them."""
+    """Create the application's topics, and yield a producer and a reader of them."""
     topology = app.topology
     topics = [*topology.external_topics, *topology.sink_topics, *_global_topics(topology)]
     async with Client(bootstrap) as client, BatchProducer(client, linger_ms=0) as producer:
@@ -241,7 +241,7 @@ def _raw(text: str | None) -> bytes | None:
 
 
 class Outputs:
-    """What committed readers get of topics of one partition, each record once."""
+    """The output that readers of committed records get, of topics with one partition, each record once."""
 
     def __init__(self, client: Client, topics: Sequence[str]) -> None:
         self._tps = [TopicPartition(topic, 0) for topic in topics]

@@ -74,7 +74,7 @@ async def prepare(bootstrap: str, prefix: str, events: list[Event]) -> list[list
 
 
 def expected(prefix: str, rows: list[list[Any]]) -> Told:
-    """What the test driver says of each partition."""
+    """Return the test driver's output of all partitions."""
     told: Told = [Counter() for _ in OUTPUTS]
     for partition in rows:
         with TopologyTestDriver(topology(prefix)) as driver:
@@ -86,7 +86,7 @@ def expected(prefix: str, rows: list[list[Any]]) -> Told:
 
 
 async def written(bootstrap: str, prefix: str) -> Told:
-    """What readers of committed records find."""
+    """Return the output that readers of committed records get."""
     told: Told = []
     async with Client(bootstrap) as client:
         for output in OUTPUTS:

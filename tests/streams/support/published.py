@@ -47,7 +47,7 @@ class Scenario:
         return builder.build(topology_optimization="all" if "optimize" in self.wanted else None)
 
     def kept(self, how: str, name: str) -> Materialized | None:
-        """As the word says how a table is kept; None for `plain`."""
+        """Return how a table is stored, by this word; None for `plain`."""
         if how == "plain":
             return None
         history = timedelta(milliseconds=int(self.get("history", "300000")))
@@ -66,7 +66,7 @@ class Scenario:
 
 
 def scenarios() -> Iterator[Scenario]:
-    """All, by Kafka's test classes."""
+    """Yield all scenarios, by Kafka's test classes."""
     for path in sorted(GOLDEN.glob("*.txt")):
         for part in path.read_text().split("\nscenario ")[1:]:
             first, *lines = part.splitlines()
@@ -80,7 +80,7 @@ def joiner(value: str | None, other: str | None) -> str:
 
 
 def text(value: str | None) -> str:
-    """As Java puts strings together."""
+    """Return the value as Java concatenates it."""
     return "null" if value is None else value
 
 

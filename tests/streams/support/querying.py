@@ -32,7 +32,7 @@ def topology(name: str) -> Topology:
 
 
 def application(bootstrap: str, name: str, folder: str, **settings: Any) -> KafkaStreams:
-    """One instance of several."""
+    """Return one of several instances."""
     return KafkaStreams(
         topology(name),
         application_id=name,

@@ -4,8 +4,8 @@
 
 prints ``record`` for every record it takes from its input, and works until it is killed or told to end.
 
-What an instance had sent on to the repartition topic when it was killed it sends again, so what comes after
-that is the same whether a record comes once or twice: the values seen. What comes before it counts.
+A killed instance sends records to the repartition topic again. The operators after the topic give the same
+result if a record comes twice: they collect the distinct values. Those before the topic count.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def expected(events: list[Event]) -> tuple[dict[str, int], dict[str, list[int]]]
 
 
 async def written(bootstrap: str, prefix: str) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """The last of every key in the output topics, as `expected` gives it."""
+    """Return the last value of every key in the output topics, in the form of `expected`."""
     counts = await read_last(bootstrap, f"{prefix}-counts", partitions=PARTITIONS)
     groups = await read_last(bootstrap, f"{prefix}-groups", partitions=PARTITIONS)
     return (

@@ -47,7 +47,7 @@ def copy(bootstrap: str, name: str, state_dir: Path, **settings: Any) -> KafkaSt
 
 
 def start(topology: Topology, bootstrap: str, name: str, state_dir: Path, **settings: Any) -> KafkaStreams:
-    """An application that commits often."""
+    """Return an application that commits often."""
     return KafkaStreams(
         topology,
         application_id=name,

@@ -19,7 +19,7 @@ Value = TypeVar("Value")
 
 
 def side_by_side(topologies: Mapping[str, Topology]) -> Topology:
-    """One topology of all these."""
+    """Return one topology of all these."""
     graph = Graph()
     for name, topology in topologies.items():
         prefix = f"{name}."
@@ -50,7 +50,7 @@ def _renamed(node: Node, prefix: str) -> Node:
 
 
 def _by_own_names(operator: Operator, prefix: str) -> Operator:
-    """The operator, which knows stores and children by the names that they had."""
+    """Return the operator; it knows stores and children by their original names."""
 
     def build(wiring: Wiring) -> Process:
         children = {name.removeprefix(prefix): child for name, child in wiring.children.items()}

@@ -100,7 +100,7 @@ def test_a_misspelt_key_names_the_nearest(key: str, says: str) -> None:
 
 
 def test_a_misspelt_key_of_a_file_is_named_too(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
-    """It may be another program's, and so is no error."""
+    """A misspelt key is logged and is no error, since it may be another program's."""
     file = tmp_path / "app.properties"
     file.write_text("application.id=app\nmy.own=1\ncomit.interval.ms=1\n")
     with caplog.at_level(logging.WARNING, "streams"):
@@ -129,7 +129,7 @@ def test_an_instance_without_a_broker_says_so_at_once(
 
 
 class Brokers:
-    """Stands for a client: its connections fail while `error` is set."""
+    """A client whose connections fail while `error` is set."""
 
     error: MillstreamError | None = None
 

@@ -91,7 +91,7 @@ def wait_until_all_work(process: subprocess.Popen[str], workers: int) -> None:
 
 @deep
 def test_they_share_the_tasks_and_end_together(logd: LogdProcess, application: str, tmp_path: Path) -> None:
-    """Two of them, as num.stream.threads says, until SIGTERM."""
+    """Two workers, as num.stream.threads says, share the tasks until SIGTERM."""
     process = start(tmp_path, "--status-interval", "0.1", "--override", "commit.interval.ms=100")
     try:
         wait_until_all_work(process, 2)
@@ -125,7 +125,7 @@ def test_each_serves_its_view_and_knows_the_others(application: str, tmp_path: P
 
 
 def hosts_with_tasks(host: str) -> set[str]:
-    """What the worker there is told of, once all tasks run somewhere and have read what there is."""
+    """Return the hosts with half of the tasks each, as this worker reports them, once there is no lag."""
     with urlopen(f"http://{host}/metadata") as metadata, urlopen(f"http://{host}/status") as status:
         told = json.load(metadata)
         if json.load(status)["lag"] != 0:

@@ -1,7 +1,7 @@
 """``Topology.describe()`` against what Apache Kafka 4.4's StreamsBuilder prints for the same programs.
 
 The golden files are printed by tests/java/Describe.java, the same calls in the same order; with REWRITE=1 in
-the environment they are written anew.
+the environment they are written again.
 """
 
 from __future__ import annotations

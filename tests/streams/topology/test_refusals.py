@@ -1,7 +1,7 @@
-"""What is taken and refused when a topology is made, held to Kafka's own: names, and the lengths of windows.
+"""The names and lengths of windows that a topology accepts and refuses, compared with Kafka's.
 
 tests/java/Refusals.java prints the lines in golden/refusals; with REWRITE=1 in the environment they are
-written anew.
+written again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ LENGTHS: dict[str, Callable[[int], object]] = {
 
 
 def written(name: str) -> str:
-    """A name as the golden file has it."""
+    """Return a name as the golden file has it."""
     return "''" if not name else f"x{len(name)}" if name.startswith("xx") else f"'{name}'"
 
 

@@ -87,7 +87,7 @@ class Group:
 
 
 def check(plan: Plan, members: Mapping[str, Member], group: Group) -> None:
-    """What holds of every single assignment."""
+    """Check what holds of every assignment."""
     assert plan.shares.keys() == members.keys()
     active = [task for share in plan.shares.values() for task in share.active]
     assert len(active) == len(set(active)), "no task twice"

@@ -76,7 +76,9 @@ def assert_restored(bootstrap: str, prefix: str, folder: Path, events: list[regr
 
 @pytest.mark.timeout(5 * SECONDS)
 def test_the_other_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
-    """They share the tasks on either side of the repartition topic; one dies amid the records."""
+    """One of two instances, which share the tasks on either side of the repartition topic, is killed amid the
+    records.
+    """
     prefix, events = new_name("killed"), regrouping.make_events(6000)
     asyncio.run(regrouping.prepare(logd.bootstrap, prefix))
     with (
@@ -97,7 +99,7 @@ def test_the_other_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Pat
 
 @pytest.mark.timeout(5 * SECONDS)
 def test_a_standby_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
-    """It restores what was committed since it last looked, and no more."""
+    """The standby restores what was committed since its last read, and no more."""
     prefix, events = new_name("replica"), regrouping.make_events(6000)
     asyncio.run(regrouping.prepare(logd.bootstrap, prefix))
     listener = Totals()
@@ -141,21 +143,21 @@ class Totals(StateRestoreListener):
 
 
 async def changelog_ends(bootstrap: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """How many records were written to them."""
+    """Return the end offsets of changelog partitions."""
     async with Client(bootstrap) as client:
         listed = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))
     return {tp: each.offset for tp, each in listed.items()}
 
 
 async def has_members(bootstrap: str, group: str, count: int) -> bool:
-    """Whether so many share the tasks."""
+    """Return True if the group is stable and has so many members."""
     async with Client(bootstrap) as client:
         described = (await Admin(client).describe_groups([group]))[group]
     return described.state == "Stable" and len(described.members) == count
 
 
 async def ends(bootstrap: str, prefix: str) -> dict[str, int]:
-    """The ends of everything that has to do with the application."""
+    """Return the end offsets of all of the application's topics."""
     async with Client(bootstrap) as client:
         admin = Admin(client)
         names = [name for name in await admin.list_topics() if name.startswith(prefix)]

@@ -82,7 +82,7 @@ def counted(*apps: KafkaStreams) -> dict[tuple[str, TaskId], int]:
 
 
 class Diary(StateRestoreListener):
-    """What a listener hears, by changelog partition."""
+    """A listener that notes restores by changelog partition."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -167,8 +167,8 @@ def let_restores_go_by_batches(monkeypatch: pytest.MonkeyPatch) -> dict[int, asy
 def test_restores_go_on_side_by_side_while_another_task_works(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None of them waits for another's end, nor does what runs wait for them: each batch is held up until all
-    of them have one, and the running task has processed a record.
+    """Restores wait neither for each other nor hold up the running task. Each batch is held until every
+    restore has one and the running task has processed a record.
     """
     name, diary, rounds, restored = new_name("side-by-side"), Diary(), range(3), range(1, PARTITIONS)
 
@@ -221,7 +221,7 @@ async def test_a_restore_that_is_broken_off_is_told_and_gone_on_with(
 
 
 def hold_up_rebalances(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """The leader does not decide before the event is set."""
+    """Return an event; the leader assigns no tasks while it is cleared."""
     go_on, original = asyncio.Event(), StreamsProtocol._assign
     go_on.set()
 
@@ -301,7 +301,7 @@ async def test_a_static_member_that_is_back_in_time_costs_the_others_nothing(
 
 
 def standbys_are_level(app: KafkaStreams, count: int, records: int) -> bool:
-    """Whether it has so many standby tasks, which have applied so many records."""
+    """Return True if the application has so many standby tasks, which have applied so many records."""
     standbys = app._instance.standbys
     tasks = standbys.tasks.values()
     return len(tasks) == count and standbys.updated >= records and not any(t.remaining for t in tasks)
@@ -337,7 +337,7 @@ async def test_a_standby_takes_over_with_nothing_left_to_restore(
 async def test_a_standby_applies_nothing_that_is_not_committed(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What stands behind the last commit may be of one that breaks off: state would be ahead of it."""
+    """A standby applies only committed records: those after the last commit may be of a commit that fails."""
     name, settings = new_name("behind"), SETTINGS | {"num_standby_replicas": 1}
     rounds, original = 0, Standbys._extend
 

@@ -144,7 +144,7 @@ def test_what_was_begun_behind_a_failure_falls_with_it(error: TransactionError, 
 
 
 def test_what_is_committed_when_the_next_falls_stays_so() -> None:
-    """If a user's function raises during a commit, the commit ends before tasks are opened."""
+    """If a user's function raises during a commit, the commit ends before tasks are opened again."""
 
     async def test(app: Application) -> None:
         await app.process("a")
@@ -391,7 +391,9 @@ def test_refusals_that_would_come_again_are_not_retried() -> None:
 
 
 def test_the_offsets_of_many_tasks_are_committed_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The coordinator limits the size of a request. The offsets of one task stay in one request."""
+    """Commits are split, since the coordinator limits the size of a request. The offsets of one task stay in
+    one request.
+    """
     monkeypatch.setattr(guarantees, "PART_BYTES", 1000)
 
     def offsets(task: int) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -405,7 +407,7 @@ def test_the_offsets_of_many_tasks_are_committed_in_several_requests(monkeypatch
 
 
 def test_a_commit_that_has_to_be_made_waits_for_the_one_under_way() -> None:
-    """A commit must be made once a transaction was open for too long.
+    """A commit that is due, because a transaction was open for too long, waits for the current commit.
 
     The time may run out between two looks at the clock, if the process stands still in between.
     """

@@ -74,7 +74,7 @@ class HeldUp:
 
 
 async def exact(bootstrap: str, prefix: str, stores: int, *apps: KafkaStreams) -> None:
-    """All is processed and committed, and the first stores have what was fed, once."""
+    """Wait until all is processed and committed, and check that the first stores count each record once."""
 
     async def level() -> bool:
         for app in apps:
@@ -108,8 +108,8 @@ async def test_a_rebalance_while_a_commit_is_under_way(
     guarantee: str,
     too_long: bool,
 ) -> None:
-    """The group waits for the commit, so that it is not refused; but only as long as a revoke may take. Then
-    what the commit held is refused or not, and the tasks go on from there.
+    """A rebalance waits for the commit, but only as long as a revoke may take. After that the commit may be
+    refused, and the tasks go on from there.
     """
     prefix = new_name("under-way")
     settings = {

@@ -35,7 +35,9 @@ from tests.support.waiting import wait_for
 PARTITIONS = 3
 SECONDS = 60.0
 PLACE = {"group.instance.id": "one", "transaction.timeout.ms": 1000}
-"""What another process gets at once of a killed one, and the rest soon."""
+"""Settings by which another process gets the input partitions of a killed one at once, and its transactions
+soon.
+"""
 SMALL = {"buffered.records.per.partition": 50, "rocksdb.write.buffer.bytes": 1 << 20}
 LARGE = {summing.PADDING: "4000", summing.FLUSHED: "sums"}
 """With these, commits are of few records, and RocksDB writes files after every few of them."""
@@ -92,7 +94,7 @@ class Restores(StateRestoreListener):
 
 
 async def run_to_the_end(bootstrap: str, prefix: str, state_dir: Path, **settings: Any) -> Restores:
-    """All there is in the inputs is processed; stores and outputs are exact. What was restored for it."""
+    """Process all input, check that stores and outputs are exact, and return what was restored."""
     restores = Restores()
     app = application(bootstrap, prefix, state_dir, **settings)
     app.add_restore_listener(restores)
@@ -120,7 +122,7 @@ def started(*arguments: Any, **keywords: Any) -> Iterator[Instance]:
 
 
 def killed_at(bootstrap: str, prefix: str, folder: Path, point: str, **environment: str) -> None:
-    """The process kills itself behind `COMMITS` commits, with work before and behind."""
+    """Run a process that kills itself after `COMMITS` commits, with work before and after."""
     asyncio.run(feed(bootstrap, prefix, range(900)))
     settings = {"commit.interval.ms": 10, "poll.ms": 2, **SMALL, **PLACE}
     environment = {summing.KILL_AT: f"{point}:2:{COMMITS}", **LARGE, **environment}
@@ -140,7 +142,9 @@ def killed_at(bootstrap: str, prefix: str, folder: Path, point: str, **environme
 def test_who_waits_for_the_end_does_not_wait_for_the_next_commit(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
-    """What is sent to a repartition topic can be read when it is committed, and would be in an hour."""
+    """Waiting for the end forces a commit. Records of a repartition topic can be read once they are
+    committed, which would be in an hour.
+    """
     prefix = new_name("seldom")
     asyncio.run(feed(logd.bootstrap, prefix, range(300)))
     seldom = {"commit_interval_ms": 3_600_000, "transaction_timeout_ms": 900_000}
@@ -273,7 +277,9 @@ def test_one_joins_and_one_is_killed_while_standbys_keep_up(
 async def test_the_guarantee_may_change_over_existing_state(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantees: tuple[str, ...]
 ) -> None:
-    """With the state kept, and with all of it restored from changelogs with markers and without."""
+    """State is exact after a change of guarantee, both with local state and restored from changelogs with
+    markers and without.
+    """
     prefix = new_name("switched")
     for number, guarantee in enumerate(guarantees):
         await feed(logd.bootstrap, prefix, range(number * 500, number * 500 + 500))

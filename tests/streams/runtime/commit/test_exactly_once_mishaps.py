@@ -57,7 +57,7 @@ def counting(
 
 
 async def outcome(bootstrap: str, app: KafkaStreams, name: str) -> tuple[list[int], int]:
-    """What readers of committed records see, and the sum in the store."""
+    """Return the values that readers of committed records get, and the sum in the store."""
     await app.wait_until_caught_up()
     (store,) = app.stores("sums")
     async with Client(bootstrap) as client:
@@ -103,7 +103,9 @@ def test_a_fenced_producer_is_replaced(
 def test_a_transaction_that_the_coordinator_aborts_for_its_age_is_done_again(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A record takes longer than transaction.timeout.ms, and what was before it is in the transaction."""
+    """If a record takes longer than transaction.timeout.ms, the records before it in the transaction are
+    processed again.
+    """
     name, slept = new_name("aged"), list[int]()
 
     def sleep(value: int) -> None:
@@ -136,7 +138,9 @@ def test_a_transaction_that_the_coordinator_aborts_for_its_age_is_done_again(
 def test_a_member_that_the_group_has_given_up_commits_nothing(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is no member when the offsets come: the transaction is aborted, and the records come again."""
+    """If the instance is no member when it commits offsets, the transaction is aborted and its records are
+    processed again.
+    """
     name = new_name("removed")
 
     async def case() -> None:
@@ -158,7 +162,9 @@ def test_a_member_that_the_group_has_given_up_commits_nothing(
 async def test_a_revoke_is_over_in_time(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A coordinator does not answer: what cannot be committed is given up, and its inputs are read again."""
+    """If the coordinator does not answer, a revoke drops what it cannot commit, and the inputs are read
+    again.
+    """
     name, answer = new_name("revoked"), asyncio.Event()
     original = TransactionCoordinator.commit_offsets
 
@@ -183,7 +189,7 @@ async def test_a_revoke_is_over_in_time(
 async def test_a_record_that_only_the_broker_refuses_ends_the_application(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
-    """It fails its transaction, again and again: the production handler cannot leave it out."""
+    """A record that the broker refuses fails every transaction, so the production handler cannot skip it."""
     name = new_name("refused")
     await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "sums")})
     async with Client(logd.bootstrap) as client:
@@ -207,9 +213,9 @@ def test_the_transactional_id_stays_over_restarts(tmp_path: Path) -> None:
 async def test_tasks_are_not_kept_over_a_generation_without_us(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The story of the bug: an instance was stopped between JoinGroup and SyncGroup, and given up. Others had
-    its tasks; it joined again, got them back, and went on where it had stood before, so that what they had
-    written was written once more.
+    """The story of the bug: an instance was paused between JoinGroup and SyncGroup, and removed from the
+    group. Others ran its tasks. It joined again, got the tasks back and went on from its old positions. The
+    output of the others was written twice.
     """
     name = new_name("stale")
     await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})

@@ -52,7 +52,7 @@ async def assert_exact(bootstrap: str, prefix: str, state_dir: Path, events: lis
 
 
 def test_counts_are_exact_over_kills(tmp_path: Path, new_name: Callable[[str], str]) -> None:
-    """The application is killed at random moments."""
+    """Counts are exact after the application is killed at random moments."""
     seed = random.randrange(10**6)
     print("seed", seed)
     chance = random.Random(seed)
@@ -80,7 +80,7 @@ def test_counts_are_exact_over_kills(tmp_path: Path, new_name: Callable[[str], s
 
 @depth.deep
 def test_counts_are_exact_over_kills_of_the_broker(tmp_path: Path, new_name: Callable[[str], str]) -> None:
-    """The application lives on, waits for the broker and goes on where it was."""
+    """The application waits for a killed broker and goes on from its position."""
     prefix = new_name("broker")
     events = counting.make_events(6000)
 
@@ -104,7 +104,9 @@ def test_counts_are_exact_over_kills_of_the_broker(tmp_path: Path, new_name: Cal
 async def test_a_strangers_changelog_records_are_undone(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:
-    """A member that lost a task and does not know writes its last commit: the owner notices, and restores."""
+    """A member that has lost a task, and does not know, writes its last commit. The owner notices, and
+    restores.
+    """
     prefix = new_name("stranger")
     events = counting.make_events(3000, keys=50)
     await counting.prepare(logd.bootstrap, prefix, events)

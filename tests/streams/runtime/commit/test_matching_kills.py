@@ -1,5 +1,5 @@
-"""As-of joins, duplicates, best values and windows that close, exactly once: an application that is killed at
-random moments, and once loses its state, writes what the test driver says of the same records in one go.
+"""As-of joins, duplicates, best values and windows that close, exactly once. An application that is killed at
+random moments, and once loses its state, writes what the test driver writes in one run.
 """
 
 from __future__ import annotations

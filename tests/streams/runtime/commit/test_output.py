@@ -1,4 +1,4 @@
-"""What is remembered of sends until a commit: those on their way, and those that were refused."""
+"""The sends that are tracked until a commit: those not yet acknowledged, and those that were refused."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Application:
         return self.producer.acks[before:]
 
     async def settle(self) -> None:
-        """What a commit does."""
+        """Settle the sends, as a commit does."""
         await self.output.settle(self.output.take_sent())
 
 
@@ -101,7 +101,9 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
 
 
 async def test_acknowledged_sends_are_let_go_as_they_come() -> None:
-    """Each was kept until the next commit, which may be half a minute or an hour away."""
+    """Acknowledged sends are released at once. They were kept until the next commit, which may be an hour
+    later.
+    """
     application = Application()
     for offset in range(20 * SETTLED_AT):
         (ack,) = await application.send()
@@ -142,7 +144,9 @@ async def test_a_commit_is_due_where_too_many_are_not_settled() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_became_of_them_is_the_same_for_the_commit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In whatever order they are acknowledged and refused, with sends between."""
+    """A commit has the same result in whatever order sends are acknowledged and refused, with other sends
+    between.
+    """
     chance = random.Random(seed)
     outcomes: list[Any] = chance.choices([1, TOO_LARGE], [9, 1], k=100)
     if seed % 2:
@@ -227,7 +231,7 @@ async def test_the_handler_is_told_the_record_that_is_too_large_to_be_sent() -> 
 
 
 async def test_records_are_let_go_once_they_are_acknowledged() -> None:
-    """They are kept for the handler only, and the next commit may be far away."""
+    """Records are kept only for the handler, so they are released before the next commit."""
     application = Application()
     acks = await application.send(2)
     sent = application.output.take_sent()
@@ -269,7 +273,7 @@ async def test_dead_letters_for_what_is_too_large_to_be_sent_go_with_the_same_co
 def test_a_dead_letter_that_is_refused_is_not_asked_about_again(
     by_broker: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The answer would be another one, and so on."""
+    """A refused dead letter is not passed to the handler, whose answer would be another dead letter."""
 
     async def test() -> None:
         producer = Producer(refuses=lambda record: not by_broker)

@@ -36,7 +36,7 @@ def counting(
 
 
 async def count_some(logd: LogdProcess, name: str, folder: Path, **settings: Any) -> dict[str, int]:
-    """A record more of each key, and what is counted then."""
+    """Send one more record of each key, and return the counts after it."""
     await produce(logd.bootstrap, f"{name}-in", (b"the-letter-a", bytes(8)), (b"the-letter-b", bytes(8)))
     async with counting(logd, name, folder, **settings) as app:
         await app.wait_until_caught_up()
@@ -53,7 +53,7 @@ async def delete(logd: LogdProcess, topic: str) -> None:
 async def test_one_that_is_deleted_under_a_running_application(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
-    """It is made anew, empty, for the next restore, which finds that it is not the one that was committed."""
+    """A deleted changelog is created again, empty. The next restore finds that it is another one."""
     name = new_name("gone")
     settings: dict[str, Any] = {"processing_guarantee": guarantee}
     await make_topics(logd.bootstrap, **{f"{name}-in": 1})
@@ -117,8 +117,9 @@ async def test_one_with_other_partitions_than_the_inputs(
 async def test_one_of_another_kind_of_store(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, disk: str
 ) -> None:
-    """The story of the bug: keys that are long enough were read as those of windows, of some time, which then
-    expired, and were deleted from the changelog. The earlier topology finds all that it had.
+    """The story of the bug: keys that were long enough were read as those of windows of some time. The
+    windows expired, and the keys were deleted from the changelog. The earlier topology still has all its
+    keys.
     """
     name = new_name("kind")
     folder = tmp_path if disk == "kept" else tmp_path / "elsewhere"

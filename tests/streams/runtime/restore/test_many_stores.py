@@ -39,7 +39,7 @@ def counting(*inputs: str, to: str, stores: int) -> Topology:
 
 
 def counts(app: KafkaStreams) -> set[int]:
-    """The different counts that all stores have of the one key."""
+    """Return the distinct counts that all stores have of the one key."""
     found: Any = [
         dict(view.fetch("k", 0, 10))  # type: ignore[attr-defined]
         for name in app.topology.stores
@@ -84,7 +84,9 @@ def test_a_task_with_hundreds_of_stores_commits(
 def test_a_note_that_the_broker_does_not_take_ends_the_application(
     tmp_path: Path, guarantee: str, limit: int
 ) -> None:
-    """With a limit of 60 it would take the inputs' short notes, and refuse those of the changelogs."""
+    """A commit's metadata over the broker's limit ends the application. A limit of 60 accepts the inputs'
+    metadata and refuses the changelogs'.
+    """
     topology = counting("one", "two", to="out", stores=2)
     settings: dict[str, Any] = {"processing_guarantee": guarantee, "group_instance_id": "a"}
 

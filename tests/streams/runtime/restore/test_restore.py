@@ -173,7 +173,7 @@ def test_records_before_the_position_are_passed_over(store: KeyValueStore[str, i
 def test_a_batch_of_many_records_is_written_in_parts(
     store: KeyValueStore[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A compressed batch may hold more records than are to be in memory at once."""
+    """A batch with more records than may be in memory at once is written in parts."""
     monkeypatch.setattr(restore_module, "PART_RECORDS", 3)
     sizes: list[int] = []
     write = store.backend.write
@@ -241,7 +241,7 @@ def test_offsets_moved_by_hand_take_the_state_as_it_is(text: str) -> None:
 
 
 def test_notes_of_tasks_that_are_one_now_count_together() -> None:
-    """An earlier topology had two sub-topologies, which a join has made one: neither's state is forgotten."""
+    """The state of two sub-topologies, which a join has made one, is kept."""
     offsets = commit_offsets({A: 5}, {"s": 12}, StreamTimes(90, {"s": 80}), {"s": LOGS["s"]}, KINDS)
     offsets |= commit_offsets({B: 7}, {"r": 3}, StreamTimes(70), {"r": LOGS["r"]}, KINDS)
     times, kinds = StreamTimes(90, {"s": 80}), {name: KINDS[name] for name in "rs"}
@@ -249,21 +249,23 @@ def test_notes_of_tasks_that_are_one_now_count_together() -> None:
 
 
 def test_state_outlives_its_inputs() -> None:
-    """They were deleted, or another topology has others: only the changelog's own offset is left."""
+    """If the inputs were deleted or replaced, the changelog's own committed offset is used."""
     offsets = commit_offsets({A: 5}, {"w": 12}, StreamTimes(90, {"w": 80}), {"w": LOGS["w"]}, KINDS)
     del offsets[A]
     assert read_cut(offsets, [B]) == Cut({}, {"w": 12}, StreamTimes(), {"w": "window"})
 
 
 def test_times_do_not_outlive_the_input_they_go_with() -> None:
-    """The first input was made anew, the other was not: nothing of the new one is late."""
+    """If the first of two inputs was created again, no stream times are kept: none of its new records is
+    late.
+    """
     offsets = commit_offsets({A: 5, B: 7}, {"w": 12}, StreamTimes(90, {"w": 80}), {"w": LOGS["w"]}, KINDS)
     del offsets[A]
     assert read_cut(offsets, [A, B]).times == StreamTimes()
 
 
 def test_notes_of_earlier_releases_are_read() -> None:
-    """The first input's note had all stores in it, and a changelog's note no times."""
+    """Metadata of earlier releases is read: the first input's had all stores, and a changelog's no times."""
     offsets = {
         A: OffsetAndMetadata(5, '{"v":1,"time":90,"stores":{"s":[12,-1],"w":[30,80],"w newest":[-1,85]}}'),
         B: OffsetAndMetadata(7),
@@ -294,7 +296,9 @@ def test_the_notes_of_hundreds_of_stores_are_short(logged: bool, inputs: list[To
 
 
 def test_a_changelog_that_was_deleted_is_missed() -> None:
-    """The broker forgets what is committed of a topic that is deleted; the inputs' notes tell."""
+    """A deleted changelog is noticed by the inputs' metadata, since the broker deletes the topic's own
+    committed offset.
+    """
     offsets = commit_offsets({A: 5}, {"w": 12}, StreamTimes(90, {"w": 80}), {"w": LOGS["w"]}, KINDS)
     del offsets[LOGS["w"]]
     assert read_cut(offsets, [A]).changelogs == {"w": 12}

@@ -1,9 +1,9 @@
 """Any history of a changelog restores to the state as of the last commit.
 
-A history is commits of one batch or several, some of which break off, compaction to the utmost, tombstones
-whose time is over, markers and aborted transactions, a log start that moves, and restarts with the disk as of
-any earlier commit or with none. What writes and what restores are the real ones. The keys of a history are a
-key-value store's, or stand for windows, sessions or versions of two keys.
+A history has commits of one or several batches, some of which break off, markers and aborted transactions.
+It has full compaction, expired tombstones and a log start that moves. It has restarts with the disk as of any
+earlier commit, or with none. The code that writes and restores is the real one. The keys of a history are those
+of a key-value store, or are mapped to windows, sessions or versions of two keys.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Changes = dict[str, int | None]
 class Kind:
     """A kind of store, to be read and written by the histories' keys.
 
-    `place`: what such a key stands for in the store. `raw_place`: that of a key's bytes in the changelog.
+    `place` returns a history key's place in the store, and `raw_place` that of a key's bytes in the changelog.
     """
 
     store: Callable[[StoreSpec, MemoryBackend], Any]
@@ -56,12 +56,12 @@ class Kind:
     all: Callable[[Any], dict[Any, int]]
 
     def name_of(self, store: Any, raw: bytes) -> str:
-        """The history's key that has these bytes in the changelog."""
+        """Return the history's key that has these bytes in the changelog."""
         place = self.raw_place(store, raw)
         return next(name for name in KEYS if self.place(name) == place)
 
     def content(self, store: Any) -> dict[str, int]:
-        """What there is, by the history's keys."""
+        """Return the store's content, by the history's keys."""
         found = self.all(store)
         return {name: found[self.place(name)] for name in KEYS if self.place(name) in found}
 
@@ -76,7 +76,7 @@ def spec(kind: StoreKind, **more: Any) -> StoreSpec:
 
 
 def moment(name: str) -> tuple[str, int]:
-    """One of two keys, and one of three times of it."""
+    """Return one of two keys, and one of its three times."""
     number = KEYS.index(name)
     return "k" * (1 + number % 2), 10 * (number // 2)
 
@@ -135,7 +135,7 @@ class BrokenOff(Exception):
 
 
 class Worker:
-    """As `runtime.worker.Worker`, at once."""
+    """A worker that runs work at once, in place of `runtime.worker.Worker`."""
 
     async def run(self, work: Any, *args: Any) -> Any:
         return work(*args)
@@ -158,7 +158,7 @@ class Producer:
 
 
 class Application:
-    """One store's task, its disks as of each commit, and what the store has to have."""
+    """A task with one store, its disks as of each commit, and the expected state of the store."""
 
     def __init__(self, kind: Kind, *, exactly_once: bool) -> None:
         self.log = Log()
@@ -172,7 +172,7 @@ class Application:
         self._disks: list[tuple[dict[bytes, bytes], int, int | None]] = []
 
     async def restart(self, disk: int) -> None:
-        """With the disk as of that many commits ago; 0: with none."""
+        """Restart with the disk as of that many commits ago, or with none if ``disk`` is 0."""
         self._backend = backend = MemoryBackend()
         if 0 < disk <= len(self._disks):
             content, checkpoint, as_of = self._disks[-disk]
@@ -241,8 +241,8 @@ class Application:
         return ONE_BATCH if bare else size
 
     async def break_off(self, changes: Changes, size: int, batches: int, *, ended: bool, disk: int) -> None:
-        """A commit of which so many batches are sent, maybe all; exactly once its transaction is ``ended``
-        before the restart, or still open then.
+        """Commit, but break off after so many batches, maybe all, and restart. Exactly once, ``ended`` says
+        whether the transaction is aborted before the restart or is still open.
         """
         end = self.log.end
         try:

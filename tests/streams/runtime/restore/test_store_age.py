@@ -138,7 +138,7 @@ async def test_local_state_is_used_while_the_tombstones_are_there(
     as_of: int | None,
     keys: set[str],
 ) -> None:
-    """As the changelog is configured now."""
+    """The age of local state is compared with delete.retention.ms as the changelog is configured now."""
     changelog = Changelog(logd, new_name("age"), tmp_path, **{"delete.retention.ms": "7"})
     await changelog.make()
     async with Client(logd.bootstrap) as client:
@@ -176,7 +176,9 @@ async def test_state_from_before_the_log_start_is_not_used(
 async def test_a_log_start_that_moves_during_a_restore_begins_it_anew(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was to be read next was deleted meanwhile. It ended the application."""
+    """If records that are still to be restored are deleted, the restore begins again. It ended the
+    application.
+    """
     changelog = Changelog(logd, new_name("moves"), tmp_path, **{"cleanup.policy": "compact,delete"})
     original = restore.read_changelogs
 

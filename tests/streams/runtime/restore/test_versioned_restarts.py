@@ -64,7 +64,7 @@ def in_one_go(name: str, events: list[Event]) -> tuple[list[tuple[str, str, int]
 
 
 def contents(store: Callable[[str], Any]) -> dict[str, Any]:
-    """What is found in the stores."""
+    """Return the contents of the stores."""
     found = {name: {key: list(store(name).versions(key)) for key in KEYS} for name in ("past", "counts")}
     return {**found, BUFFER: [(key[:-4], held.new) for key, held in store(BUFFER).all()]}
 
@@ -109,7 +109,7 @@ class Restored(StateRestoreListener):
 
 
 def crash_at(number: int) -> Callable[[str], None]:
-    """A function that raises, once, with the event of this number."""
+    """Return a function that raises once, at the event of this number."""
     left = [number]
 
     def look(value: str) -> None:

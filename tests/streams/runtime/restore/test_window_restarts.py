@@ -1,5 +1,5 @@
-"""Windows through restarts: what an application with state on disk, or restored from changelogs, goes on to
-say is what the test driver says of the same records in one go.
+"""Windows through restarts. An application with state on disk, or restored from changelogs, goes on to write
+what the test driver writes in one run over the same records.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def topology(name: str) -> Topology:
 
 
 def make_events() -> list[Event]:
-    """A few keys, times that go up by and by, with disorder, beyond several segments."""
+    """Return events of a few keys. Their times increase, with disorder, over several segments."""
     dice = random.Random(5)
     return [
         (b"%d" % dice.randrange(8), SIZE + 400 * number + dice.randrange(3 * SIZE))
@@ -161,8 +161,8 @@ def past_retention(name: str, kind: str, *, cached: bool) -> Topology:
 def test_what_is_past_retention_is_not_found_before_nor_after_a_restart(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, kind: str, disk: str, newest: int, cached: bool
 ) -> None:
-    """A window is forgotten once there is one that starts `retention` later, in memory and on the disk. Where
-    the store is cached, Kafka Streams goes on to find it in the cache, and ours until its segment goes.
+    """A window is past retention once another one starts `retention` later, in memory and on disk. If the
+    store is cached, Kafka Streams still finds it in the cache, and ours until its segment is deleted.
     """
     name = new_name("retention")
     events = [(b"k", b"b1", 0), (b"k", b"b2", newest), (b"k", b"a1", 0)]

@@ -1,4 +1,6 @@
-"""What an application reads: committed records only, and where it goes on when what it wants is gone."""
+"""An application's inputs: it reads committed records only, and goes on at a defined position if its offset
+is gone.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def counts(app: KafkaStreams) -> dict[str, int]:
 async def test_aborted_transactions_are_not_counted(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, settings: dict[str, Any], counted: dict[str, int]
 ) -> None:
-    """A producer that failed and tried again was counted twice, and nothing could be set against it."""
+    """Records of aborted transactions are not counted. A producer that failed and tried again was counted
+    twice.
+    """
     name = new_name("aborted")
     await make_topics(logd.bootstrap, **{f"{name}-in": 1})
     with RawClient(logd.port) as raw:
@@ -76,7 +80,7 @@ async def test_aborted_transactions_are_not_counted(
 async def test_an_open_transaction_holds_no_other_input_up(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
-    """The end of an input is where it can be read to: behind it is nothing to be waited for, nor any lag."""
+    """An input ends at its last stable offset: no record after it is waited for, or counted as lag."""
     name = new_name("open")
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     merged = builder.stream(f"{name}-a").merge(builder.stream(f"{name}-b"))
@@ -102,8 +106,9 @@ async def test_an_open_transaction_holds_no_other_input_up(
 
 
 async def test_changelogs_are_restored_without_what_was_aborted(logd: LogdProcess, new_name: NewName) -> None:
-    """They were written exactly once, be it by an application in Java; and then a transaction is open whose
-    member is gone: exactly once it is not waited for, since all that counts is committed.
+    """A restore skips aborted records of a changelog that was written exactly once, maybe by an application
+    in Java. Exactly once, an open transaction whose member is gone is not waited for, since all records that
+    count are committed.
     """
     changelog = TopicPartition(new_name("changelog"), 0)
     builder = StreamsBuilder(key_serde=str, value_serde=int)
@@ -150,7 +155,7 @@ async def test_changelogs_are_restored_without_what_was_aborted(logd: LogdProces
 async def test_a_source_goes_on_where_it_says_when_its_offset_is_gone(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, reset: Any, default: Any, read: int
 ) -> None:
-    """Only the config's `auto.offset.reset` was looked at, whatever the source itself said."""
+    """A source's own reset policy decides; only the config's `auto.offset.reset` did before."""
     name = new_name("gone")
     tp = TopicPartition(f"{name}-in", 0)
     await make_topics(logd.bootstrap, **{tp.topic: 1})
@@ -263,7 +268,7 @@ async def test_truncation_ends_an_application_that_has_no_reset(
 
 
 async def test_commits_carry_the_leader_epoch(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
-    """Without it nobody could tell, at the next start, that the log is another one."""
+    """The committed leader epoch shows, at the next start, whether the log is another one."""
     name = new_name("epochs")
     tp = TopicPartition(f"{name}-in", 0)
     await make_topics(logd.bootstrap, **{tp.topic: 1, f"{name}-out": 1})

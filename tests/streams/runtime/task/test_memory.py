@@ -1,4 +1,4 @@
-"""What waits to be processed keeps to its bound in bytes, whatever it decompresses to."""
+"""The records that wait for processing are bounded in bytes, whatever their batches decompress to."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_what_is_put_back_is_processed_once() -> None:
 
 
 def test_a_batch_is_decoded_in_parts() -> None:
-    """A few KB of a compressed batch that hold a million records take no more than a part of them does."""
+    """A compressed batch of a few KB with many records takes no more memory than a part of them."""
     buffer, count = InputBuffer(), 300_000
     task = make_task([], buffer=buffer)
     queue = task.queues[A]
@@ -251,7 +251,7 @@ def test_tasks_wait_for_room_and_all_get_their_turn() -> None:
 
 
 def test_a_task_that_cannot_go_on_gives_its_room_up() -> None:
-    """It has records of one input and waits for another, which may take for ever."""
+    """A task that waits for another input, maybe for ever, releases its share of the buffer."""
     buffer, seen = InputBuffer(1), list[int]()
     tasks = several(2, buffer, seen, batches=1)
     stuck = tasks[0].task
@@ -287,7 +287,7 @@ def test_a_turn_ends_soon_however_many_tasks_are_slow() -> None:
 
 
 def test_a_task_that_never_ends_gives_its_room_up() -> None:
-    """It merges two inputs and always holds something of one of them."""
+    """A task that always has records, since it merges two inputs, releases its share of the buffer."""
     buffer, seen = InputBuffer(1), list[int]()
     tasks = several(2, buffer, seen, batches=1)
     busy = tasks[0].task

@@ -20,7 +20,7 @@ ID = TaskId(0, 0)
 
 
 class Store:
-    """One that a standby has handed over."""
+    """A store that a standby has handed over."""
 
     def __init__(self) -> None:
         self.backend = SimpleNamespace(checkpoint=7)

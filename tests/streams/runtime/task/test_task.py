@@ -29,7 +29,7 @@ class Clock:
 
 
 def two_inputs(seen: list[Any], **settings: Any) -> tuple[Task, Clock]:
-    """A task that notes what it gets from topics ``a`` and ``b``, in the order it gets it."""
+    """Return a task that notes the records of topics ``a`` and ``b`` in the order of processing."""
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("a").merge(builder.stream("b")).foreach(lambda k, v: seen.append((k, v)))
     return make(builder, **settings)
@@ -68,7 +68,9 @@ def test_the_lowest_time_is_next() -> None:
 
 
 def test_an_input_not_fetched_yet_is_waited_for() -> None:
-    """The table must be read before the stream, even if the stream's records come first over the wire."""
+    """An input that is not fetched yet is waited for: a table is read before a stream, even if its records
+    arrive later.
+    """
     seen: list[Any] = []
     task, _ = two_inputs(seen)
     give(task, A, 100, 200)
@@ -171,7 +173,7 @@ def test_an_error_of_the_users_names_the_record() -> None:
 
 
 def test_an_error_in_a_commit_names_the_node() -> None:
-    """A cached table's changes go on at the commit: there is no record to name."""
+    """An error while a commit flushes a cached table names the node, since there is no record to name."""
 
     def fail(key: str, count: int) -> None:
         raise StopIteration  # which a future of asyncio would not take
@@ -254,7 +256,7 @@ def test_what_cannot_be_serialized(handler: Any, caplog: pytest.LogCaptureFixtur
 
 
 def test_slow_functions_have_the_clock_looked_at_for_each_record() -> None:
-    """A task is to change hands soon after that is asked for."""
+    """A task with slow functions looks at the clock for each record, so that it can be revoked soon."""
     builder, clocks = StreamsBuilder(key_serde=str, value_serde=int), list[Clock]()
 
     def slow(key: str, value: int) -> None:

@@ -65,7 +65,7 @@ class Scene:
             await (await producer.send(f"{self.name}-{topic}", 0, rows))
 
     async def waits(self, app: KafkaStreams, *seen: int) -> None:
-        """It has processed these, and waits with the rest."""
+        """Wait until the application has processed these values, and check that it processes no more."""
         await until(lambda: len(self.seen) >= len(seen))
         for _ in range(TURNS):
             app._instance.loop.progress.clear()
@@ -76,7 +76,7 @@ class Scene:
 def test_what_the_broker_has_is_waited_for_and_merged_by_time(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With 0, the default: no input is processed while another's records are still on their way."""
+    """With 0, the default, no input is processed while records of another are still to be fetched."""
 
     async def case() -> None:
         scene = Scene(logd.bootstrap, new_name("lag"), monkeypatch)
@@ -132,5 +132,5 @@ def test_an_input_that_is_empty_at_the_broker_is_waited_for_so_long(
 
 
 def queue(app: KafkaStreams, scene: Scene, topic: str) -> Any:
-    """Of an input; nothing while its task does not run."""
+    """Return an input's queue, or an empty one while its task does not run."""
     return app._instance.loop.inputs.queues.get(TopicPartition(f"{scene.name}-{topic}", 0), ())
