@@ -1,10 +1,10 @@
 """A plan, run by ours and by Kafka's TopologyTestDriver, told in the same text.
 
 First the topology's description, then each event with the records written by it, by topic: key, value,
-timestamp and headers. Of a changelog it is the last record of each key, by key: ours writes no others. Changelogs
-of suppress, of versioned stores (`V`) and of records that wait for these are left out. So are those of stream
-joins, since Kafka's contain records that its store refused. The times of sessions are left out too: Kafka's
-are the record's, ours are the session's. Last come the stores' contents.
+timestamp and headers. Of a changelog it is the last record of each key, by key: ours writes no others.
+Changelogs of suppress, of versioned stores (`V`) and of records that wait for these are left out. So are
+those of stream joins, since Kafka's contain records that its store refused. The times of sessions are left
+out too: Kafka's are the record's, ours are the session's. Last come the stores' contents.
 """
 
 from __future__ import annotations

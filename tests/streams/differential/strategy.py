@@ -58,8 +58,8 @@ PLAIN_STORE = {"name": None, "caching": True, "logging": True}
 
 KEY_CHANGERS = ("select_key", "map", "flat_map", "group_by", "to_stream_by", "process")
 MISPLACED = (OPERATORS["merge"], OPERATORS["process"], OPERATORS["process_values"])
-"""Kafka moves repartition topics above these operators if keys were changed before. Records then miss the topic,
-or have values of another type than its serde's.
+"""Kafka moves repartition topics above these operators if keys were changed before. Records then miss the
+topic, or have values of another type than its serde's.
 """
 
 

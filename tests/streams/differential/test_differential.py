@@ -6,7 +6,8 @@ Optimized, two aggregations behind one filter behind what changed the key are an
 keyChangingChild".
 
 Some plans are frozen with what Kafka wrote, in golden, where each file begins with its plan: a difference
-that was mended is kept by putting its line there. With REWRITE=1 in the environment the rest is written again.
+that was mended is kept by putting its line there. With REWRITE=1 in the environment the rest is written
+again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables whose topic is their changelog (``reuse.ktable.source.topics``), against a broker.
 
-State must be as of the committed position of the table's topic, no more. Rows are counted by their value. If a
-row were restored before it is processed, it would be subtracted from the wrong count.
+State must be as of the committed position of the table's topic, no more. Rows are counted by their value.
+If a row were restored before it is processed, it would be subtracted from the wrong count.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def windows(prefix: str) -> Topology:
     always = JoinWindows.of(SPAN_MS, grace=NEVER_LATE_MS)
     _tell_pairs(numbers.left_join(names, _both, windows=always), f"{prefix}-left-pairs")
     _tell_pairs(numbers.outer_join(names, _both, windows=always), f"{prefix}-outer-pairs")
-    # As above, a row that is added and deleted within a commit is not forwarded, though it may have been joined.
+    # As above, a row that is added and deleted within a commit is not forwarded, though it may have joined.
     latest, named = (
         numbers.to_table(store="latest"),
         names.to_table(store=Materialized(name="named", caching=False)),

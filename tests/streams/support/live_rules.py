@@ -1,8 +1,8 @@
 """The scripts of golden/ on a broker, many in one application, and two ways to play them.
 
 *Step by step* a commit follows each step, as in `TopologyTestDriver`, so that cached tables forward each
-update. A step has one record, so that no two inputs race. The test compares all records of each step, in their
-order and with their times. Only a cached table after a repartition topic, to which a step sends several
+update. A step has one record, so that no two inputs race. The test compares all records of each step, in
+their order and with their times. Only a cached table after a repartition topic, to which a step sends several
 records, forwards just the last one per key. In such cases (`tells_last`) the last record per key and step is
 compared.
 

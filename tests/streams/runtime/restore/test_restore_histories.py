@@ -2,8 +2,8 @@
 
 A history has commits of one or several batches, some of which break off, markers and aborted transactions.
 It has full compaction, expired tombstones and a log start that moves. It has restarts with the disk as of any
-earlier commit, or with none. The code that writes and restores is the real one. The keys of a history are those
-of a key-value store, or are mapped to windows, sessions or versions of two keys.
+earlier commit, or with none. The code that writes and restores is the real one. The keys of a history are
+those of a key-value store, or are mapped to windows, sessions or versions of two keys.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Changes = dict[str, int | None]
 class Kind:
     """A kind of store, to be read and written by the histories' keys.
 
-    `place` returns a history key's place in the store, and `raw_place` that of a key's bytes in the changelog.
+    `place` returns a history key's place in the store, and `raw_place` that of the key's changelog bytes.
     """
 
     store: Callable[[StoreSpec, MemoryBackend], Any]

@@ -1,4 +1,4 @@
-"""Windows through restarts. An application with state on disk, or restored from changelogs, goes on to write
+"""Windows through restarts. An application with state on disk, or restored from changelogs, writes
 what the test driver writes in one run over the same records.
 """
 
