@@ -1,4 +1,4 @@
-"""Batches of one request, each of which is kept, lost, or not known of in time."""
+"""Produce requests whose batches become durable, fail, or do not become durable in time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONG = 1000.0
 
 
 class Stage:
-    """`count` batches of partitions 0… that wait, for these `kept` if they are given. `alone` are without
+    """`count` batches of partitions 0… that wait, for these `futures` if they are given. `alone` are without
     other replicas.
     """
 
@@ -29,19 +29,19 @@ class Stage:
         timeout_s: float = LONG,
         *,
         alone: tuple[int, ...] = (),
-        kept: Sequence[Any] | None = None,
+        futures: Sequence[Any] | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.timeouts = Timeouts()
-        self.kept = [loop.create_future() for _ in range(count)] if kept is None else kept
+        self.futures = [loop.create_future() for _ in range(count)] if futures is None else futures
         self.produced = [PartitionProduced(index, 0, 10 * index) for index in range(count)]
         partitions: list[Any] = [
             SimpleNamespace(index=index, role=None if index in alone else object()) for index in range(count)
         ]
         self.answer = Acknowledgement(
             [
-                PendingAck(self.produced, place, partitions[place], kept)
-                for place, kept in enumerate(self.kept)
+                PendingAck(self.produced, place, partitions[place], durable)
+                for place, durable in enumerate(self.futures)
             ],
             timeout_s,
             self.timeouts,
@@ -60,11 +60,11 @@ def played(story: Callable[[], Awaitable[None]]) -> None:
 def test_the_answer_comes_with_the_last() -> None:
     async def story() -> None:
         stage = Stage(2)
-        stage.kept[1].set_result(None)
+        stage.futures[1].set_result(None)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert not stage.answer.done()
-        stage.kept[0].set_result(None)
+        stage.futures[0].set_result(None)
         assert await stage.answer == b"[(0, 0), (1, 0)]"
 
     played(story)
@@ -73,9 +73,9 @@ def test_the_answer_comes_with_the_last() -> None:
 def test_what_is_lost_is_said_where_it_stands() -> None:
     async def story() -> None:
         stage = Stage(3)
-        stage.kept[1].set_exception(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-        stage.kept[0].set_result(None)
-        stage.kept[2].set_result(None)
+        stage.futures[1].set_exception(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        stage.futures[0].set_result(None)
+        stage.futures[2].set_result(None)
         assert await stage.answer == f"[(0, 0), (1, {ErrorCode.NOT_LEADER_OR_FOLLOWER:d}), (2, 0)]".encode()
 
     played(story)
@@ -84,9 +84,9 @@ def test_what_is_lost_is_said_where_it_stands() -> None:
 def test_other_replicas_have_so_much_time_and_the_own_disk_as_long_as_it_takes() -> None:
     async def story() -> None:
         stage = Stage(2, 0.0, alone=(1,))
-        await asyncio.wait([stage.kept[0]])
-        assert stage.kept[0].cancelled() and not stage.kept[1].done() and not stage.answer.done()
-        stage.kept[1].set_result(None)
+        await asyncio.wait([stage.futures[0]])
+        assert stage.futures[0].cancelled() and not stage.futures[1].done() and not stage.answer.done()
+        stage.futures[1].set_result(None)
         assert await stage.answer == f"[(0, {ErrorCode.REQUEST_TIMED_OUT:d}), (1, 0)]".encode()
 
     played(story)
@@ -95,10 +95,10 @@ def test_other_replicas_have_so_much_time_and_the_own_disk_as_long_as_it_takes()
 def test_what_nobody_wants_is_not_waited_for() -> None:
     async def story() -> None:
         stage = Stage(2)
-        stage.kept[0].set_result(None)
+        stage.futures[0].set_result(None)
         stage.answer.cancel()
-        await asyncio.wait([stage.kept[1]])
-        assert stage.kept[1].cancelled()
+        await asyncio.wait([stage.futures[1]])
+        assert stage.futures[1].cancelled()
 
     played(story)
 
@@ -106,9 +106,9 @@ def test_what_nobody_wants_is_not_waited_for() -> None:
 def test_what_was_given_up_inside_gives_the_answer_up() -> None:
     async def story() -> None:
         stage = Stage(2)
-        stage.kept[0].cancel()
-        await asyncio.wait([stage.answer, stage.kept[1]])
-        assert stage.answer.cancelled() and stage.kept[1].cancelled()
+        stage.futures[0].cancel()
+        await asyncio.wait([stage.answer, stage.futures[1]])
+        assert stage.answer.cancelled() and stage.futures[1].cancelled()
 
     played(story)
 
@@ -119,7 +119,7 @@ def test_batches_may_be_committed_before_the_last_is_appended(done_before: tuple
         commits = [Commit(), Commit()]
         for place in done_before:
             commits[place].end()
-        stage = Stage(2, kept=commits)
+        stage = Stage(2, futures=commits)
         for commit in commits:
             commit.end()
         assert await stage.answer == b"[(0, 0), (1, 0)]"
@@ -132,7 +132,7 @@ def test_a_batch_may_be_lost_before_the_last_is_appended() -> None:
     async def story() -> None:
         commits = [Commit(), Commit()]
         commits[0].end(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-        stage = Stage(2, kept=commits)
+        stage = Stage(2, futures=commits)
         commits[1].end()
         assert await stage.answer == f"[(0, {ErrorCode.NOT_LEADER_OR_FOLLOWER:d}), (1, 0)]".encode()
 
@@ -143,7 +143,7 @@ def test_other_replicas_may_be_late_with_some() -> None:
     async def story() -> None:
         commits = [Commit(), Commit()]
         commits[0].end()
-        stage = Stage(2, 0.0, kept=commits)
+        stage = Stage(2, 0.0, futures=commits)
         assert await stage.answer == f"[(0, 0), (1, {ErrorCode.REQUEST_TIMED_OUT:d})]".encode()
         commits[1].end()  # too late: nobody is told any more
 
@@ -156,11 +156,11 @@ def test_a_mistake_is_the_answers(where: str, monkeypatch: pytest.MonkeyPatch) -
         if where == "encoding":
             monkeypatch.setattr(Stage, "encode", lambda self: 1 / 0)
         stage = Stage(2)
-        stage.kept[0].set_result(None)
+        stage.futures[0].set_result(None)
         if where == "encoding":
-            stage.kept[1].set_result(None)
+            stage.futures[1].set_result(None)
         else:
-            stage.kept[1].set_exception(ZeroDivisionError())
+            stage.futures[1].set_exception(ZeroDivisionError())
         with pytest.raises(ZeroDivisionError):
             await stage.answer
 

@@ -1,6 +1,7 @@
-"""APIs that admin clients of a 4.x cluster ask for. Apache Kafka says what is right: both are asked the same.
+"""APIs that admin clients of a 4.x cluster use. Apache Kafka gives the expected answers: both brokers get
+the same requests.
 
-A client that asked was disconnected.
+Without these APIs such clients were disconnected.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ NEWER = {
     "TXN_OFFSET_COMMIT": ((0, 5), (0, 6)),
     "DELETE_GROUPS": ((0, 2), (0, 3)),
 }
-"""What Kafka 4.4 has newer versions of: ours and its."""
+"""API versions, ours and Kafka's, of the APIs that Kafka 4.4 has newer versions of."""
 TOPICS = {"one": 1, "three": 3, "five": 5}
 ALL = object()
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """A broker whose topics are ours only."""
+    """Start a broker that has the topics of `TOPICS` only."""
     with LogdProcess(tmp_path_factory.mktemp("alone"), {"max.request.partition.size.limit": 7}) as process:
         for name, partitions in TOPICS.items():
             create_topic(process, name, partitions=partitions)
@@ -64,7 +65,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
         yield broker
 
 
-def asked(names: tuple[str, ...], limit: int = 2000, cursor: tuple[str, int] | None = None) -> Message:
+def describe_request(
+    names: tuple[str, ...], limit: int = 2000, cursor: tuple[str, int] | None = None
+) -> Message:
     return DescribeTopicPartitionsRequest(
         topics=[TopicRequest(name=name) for name in names],
         response_partition_limit=limit,
@@ -73,21 +76,21 @@ def asked(names: tuple[str, ...], limit: int = 2000, cursor: tuple[str, int] | N
 
 
 PAGES = {
-    "one": asked(("three",)),
-    "twice": asked(("three", "three")),
-    "all": asked((), 2),
-    "the broker's limit": asked(("five", "one", "three")),
-    "missing and a limit": asked(("three", "five", "absent"), 4),
-    "goes on": asked(("three", "five", "absent"), 4, ("five", 4)),
-    "goes on in all": asked((), 2, ("five", 4)),
-    "goes on behind a topic that went": asked((), 2, ("four", 1)),
-    "ends where a topic begins": asked(("five", "one", "three"), 5),
-    "no room": asked(("one", "three"), 0),
-    "less than no room": asked(("one", "three"), -1),
-    "behind the last partition": asked(("three", "five"), 3, ("five", 17)),
-    "before the first": asked(("three", "five"), 3, ("five", -1)),
-    "a cursor that was not asked for": asked(("three", "five"), 3, ("four", 1)),
-    "no name": asked(("b ad",)),
+    "one": describe_request(("three",)),
+    "twice": describe_request(("three", "three")),
+    "all": describe_request((), 2),
+    "the broker's limit": describe_request(("five", "one", "three")),
+    "missing and a limit": describe_request(("three", "five", "absent"), 4),
+    "goes on": describe_request(("three", "five", "absent"), 4, ("five", 4)),
+    "goes on in all": describe_request((), 2, ("five", 4)),
+    "goes on behind a topic that went": describe_request((), 2, ("four", 1)),
+    "ends where a topic begins": describe_request(("five", "one", "three"), 5),
+    "no room": describe_request(("one", "three"), 0),
+    "less than no room": describe_request(("one", "three"), -1),
+    "behind the last partition": describe_request(("three", "five"), 3, ("five", 17)),
+    "before the first": describe_request(("three", "five"), 3, ("five", -1)),
+    "a cursor that was not describe_request for": describe_request(("three", "five"), 3, ("four", 1)),
+    "no name": describe_request(("b ad",)),
 }
 
 
@@ -110,18 +113,18 @@ def page(port: int, request: Message) -> tuple[list[tuple[Any, ...]], tuple[str,
 
 
 def test_pages_of_partitions(alone: LogdProcess) -> None:
-    """Page by page everything is told once, whatever the size of the pages."""
+    """Pages name every partition exactly once, whatever the size of a page."""
     for limit in range(1, 11):
-        found: list[tuple[str, int]] = []
+        partitions: list[tuple[str, int]] = []
         cursor: tuple[str, int] | None = None
         while True:
-            topics, cursor = page(alone.port, asked((), limit, cursor))
-            told = [(topic[1], partition.partition_index) for topic in topics for partition in topic[4]]
-            assert len(told) <= min(limit, 7)
-            found += told
+            topics, cursor = page(alone.port, describe_request((), limit, cursor))
+            rows = [(topic[1], partition.partition_index) for topic in topics for partition in topic[4]]
+            assert len(rows) <= min(limit, 7)
+            partitions += rows
             if cursor is None:
                 break
-        assert found == [(name, index) for name in sorted(TOPICS) for index in range(TOPICS[name])]
+        assert partitions == [(name, index) for name in sorted(TOPICS) for index in range(TOPICS[name])]
 
 
 @needs_kafka
@@ -193,14 +196,14 @@ def test_the_message_of_a_coordinator_that_was_found(logd: LogdProcess) -> None:
     with RawClient(logd.port) as client:
         for version in range(1, 7):
             answer = client.request(FindCoordinatorRequest(key="g", coordinator_keys=["g"]), version)
-            (found,) = answer.coordinators if version >= 4 else (answer,)
-            assert found.error_code == 0
-            assert found.error_message == ("NONE" if version < 4 else "")
+            (coordinator,) = answer.coordinators if version >= 4 else (answer,)
+            assert coordinator.error_code == 0
+            assert coordinator.error_message == ("NONE" if version < 4 else "")
 
 
 @needs_kafka
 def test_no_api_is_offered_in_other_versions_than_kafkas(alone: LogdProcess, kafka: ApacheKafka) -> None:
-    """The newest of a few are not served yet."""
+    """Kafka's version ranges are served, without the newest versions of a few APIs."""
     ranges = []
     for port in (alone.port, kafka.port):
         with RawClient(port) as client:
@@ -209,7 +212,9 @@ def test_no_api_is_offered_in_other_versions_than_kafkas(alone: LogdProcess, kaf
             )
         ranges.append({api.api_key: (api.min_version, api.max_version) for api in answer.api_keys})
     ours, theirs = ranges
-    others = {ApiKey(key).name: (found, theirs[key]) for key, found in ours.items() if found != theirs[key]}
+    others = {
+        ApiKey(key).name: (versions, theirs[key]) for key, versions in ours.items() if versions != theirs[key]
+    }
     assert others == NEWER
 
 
@@ -221,7 +226,7 @@ def java_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
 
 @needs_javac
 @pytest.mark.parametrize(
-    ("tool", "arguments", "status", "said"),
+    ("tool", "arguments", "status", "expected"),
     [
         ("org.apache.kafka.tools.TopicCommand", ["--describe"], 0, "PartitionCount: 5"),
         ("org.apache.kafka.tools.TopicCommand", ["--describe", "--topic", "three"], 0, "Leader: 1"),
@@ -237,9 +242,9 @@ def java_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
     ],
 )
 def test_javas_tools(
-    alone: LogdProcess, java_tools: JavaTools, tool: str, arguments: list[str], status: int, said: str
+    alone: LogdProcess, java_tools: JavaTools, tool: str, arguments: list[str], status: int, expected: str
 ) -> None:
     done = java_tools.run([tool, "--bootstrap-server", alone.bootstrap, *arguments], "")
     assert done.status == status, done.stdout + done.stderr
-    assert said in done.stdout + done.stderr
+    assert expected in done.stdout + done.stderr
     assert "Traceback" not in alone.log

@@ -29,13 +29,15 @@ ALL, THIS = "", "1"
 
 
 class Step(NamedTuple):
-    """A change, and what is described behind it: value, source and whether it is read-only, or nothing."""
+    """A change, whether it is accepted, and what is described afterwards: value, source and whether it is
+    read-only, or None.
+    """
 
     broker: str
     key: str
     operation: Operation
     value: str | None
-    taken: bool
+    accepted: bool
     shown: tuple[str | None, int, bool] | None
 
 
@@ -86,7 +88,7 @@ def check(port: int) -> None:
     with RawClient(port) as client:
         for step in STEPS:
             result = alter(client, BROKER, step.broker, (step.key, step.operation, step.value))
-            assert (result.error_code == 0) is step.taken, (step, result)
+            assert (result.error_code == 0) is step.accepted, (step, result)
             # Kafka's broker learns of it in a moment.
             wait_for(lambda step=step: shown(client, step.broker, step.key) == step.shown)  # type: ignore[misc]
 
@@ -127,7 +129,9 @@ def test_settings_without_effect_have_kafkas_types_and_defaults(kafka: ApacheKaf
 
 @deep
 def test_what_was_set_while_running_is_there_after_a_restart(tmp_path: Path) -> None:
-    """A key nobody declares, too; and the pool has its size from the start."""
+    """Configs that were set at run time survive a restart: undeclared keys, and the pool's size from the
+    start.
+    """
     with LogdProcess(tmp_path) as logd:
         changes = [
             ("my.own.key", SET, "x"),
@@ -164,7 +168,9 @@ def test_this_brokers_append_begins_with_what_all_brokers_go_by(tmp_path: Path) 
 def test_a_topic_without_a_cleanup_policy_keeps_everything(
     client: RawClient, make_topic: Callable[..., str]
 ) -> None:
-    """As in Apache Kafka 4: neither deleted nor compacted, so a record needs no key and may be of any age."""
+    """Records are neither deleted nor compacted, as in Apache Kafka 4: keys may be null and ages are not
+    limited.
+    """
     topic = make_topic({"cleanup.policy": "", "retention.ms": "1", "segment.ms": "1"})
     assert described(client, TOPIC, topic, "cleanup.policy").value == ""
     assert client.produce(topic, [(1, None, b"v", ())]).error_code == 0

@@ -42,13 +42,13 @@ def messages(count: int) -> list[tuple[bytes | None, bytes | None, list[tuple[st
 def confluent_consume(bootstrap: str, topic: str, count: int) -> list[Any]:
     consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
     consumer.assign([confluent_kafka.TopicPartition(topic, 0, confluent_kafka.OFFSET_BEGINNING)])
-    found: list[Any] = []
+    messages: list[Any] = []
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while len(found) < count and time.monotonic() < deadline:
-        found += consumer.consume(min(500, count - len(found)), 0.5)
+    while len(messages) < count and time.monotonic() < deadline:
+        messages += consumer.consume(min(500, count - len(messages)), 0.5)
     consumer.close()
-    assert all(message.error() is None for message in found)
-    return found
+    assert all(message.error() is None for message in messages)
+    return messages
 
 
 def confluent_produce(bootstrap: str, topic: str, sent: Iterable[Any], **settings: object) -> None:
@@ -73,9 +73,9 @@ def test_confluent_kafka(logd: LogdProcess, new_name: Name, codec: str, idempote
     confluent_produce(
         logd.bootstrap, topic, sent, **{"compression.type": codec, "enable.idempotence": idempotent}
     )
-    found = confluent_consume(logd.bootstrap, topic, len(sent))
-    assert [(message.key(), message.value(), message.headers() or []) for message in found] == sent
-    assert [message.offset() for message in found] == list(range(len(sent)))
+    received = confluent_consume(logd.bootstrap, topic, len(sent))
+    assert [(message.key(), message.value(), message.headers() or []) for message in received] == sent
+    assert [message.offset() for message in received] == list(range(len(sent)))
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "lz4", "zstd", "snappy"])
@@ -90,8 +90,8 @@ def test_kafka_python_produces_and_confluent_reads(logd: LogdProcess, new_name: 
     producer.flush(DEADLINE_SECONDS)
     assert [future.get(DEADLINE_SECONDS).offset for future in futures] == list(range(500))
     producer.close()
-    found = confluent_consume(logd.bootstrap, topic, 500)
-    assert [message.value() for message in found] == [b"v%d" % number for number in range(500)]
+    received = confluent_consume(logd.bootstrap, topic, 500)
+    assert [message.value() for message in received] == [b"v%d" % number for number in range(500)]
 
 
 def test_confluent_produces_and_kafka_python_reads(logd: LogdProcess, new_name: Name) -> None:
@@ -101,12 +101,12 @@ def test_confluent_produces_and_kafka_python_reads(logd: LogdProcess, new_name: 
     partition = kafka.TopicPartition(topic, 0)
     consumer.assign([partition])
     consumer.seek_to_beginning(partition)
-    found: list[Any] = []
+    received: list[Any] = []
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while len(found) < len(sent) and time.monotonic() < deadline:
+    while len(received) < len(sent) and time.monotonic() < deadline:
         for batch in consumer.poll(500).values():
-            found += batch
-    assert [(record.key, record.value) for record in found] == [(key, value) for key, value, _ in sent]
+            received += batch
+    assert [(record.key, record.value) for record in received] == [(key, value) for key, value, _ in sent]
     assert consumer.beginning_offsets([partition]) == {partition: 0}
     assert consumer.end_offsets([partition]) == {partition: len(sent)}
     consumer.close()
@@ -129,9 +129,9 @@ def test_aiokafka(logd: LogdProcess, new_name: Name) -> None:
         partition = aiokafka.TopicPartition(topic, 0)
         consumer.assign([partition])
         await consumer.seek_to_beginning(partition)
-        found = [await asyncio.wait_for(consumer.getone(), DEADLINE_SECONDS) for _ in range(200)]
+        records = [await asyncio.wait_for(consumer.getone(), DEADLINE_SECONDS) for _ in range(200)]
         await consumer.stop()
-        return [record.value for record in found]
+        return [record.value for record in records]
 
     assert asyncio.run(run()) == [b"v%d" % number for number in range(200)]
 

@@ -1,4 +1,4 @@
-"""What readers of committed records see: nothing that may still be aborted, and what was, is named."""
+"""Fetches with `read_committed` stop at the last stable offset and name the aborted transactions."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def record(value: str, timestamp: int = NOW) -> tuple[int, bytes | None, bytes |
 
 
 def values(fetched: Any) -> list[bytes | None]:
-    """Data records, aborted ones among them."""
+    """Return the values of all data records, aborted ones included."""
     data = fetched.records
     return [
-        found[3]
+        record[3]
         for pos, header in iter_batches(data)
         if not header.is_control
-        for found in decode_records(data, pos)
+        for record in decode_records(data, pos)
     ]
 
 
@@ -118,7 +118,9 @@ def test_aborted_transactions_are_named(
 def test_no_more_is_named_than_what_is_read_needs(
     client: RawClient, make_topic: Make, producer: TransactionalProducer, segment_bytes: int
 ) -> None:
-    """A reader far behind is not told of all that was aborted since, whatever it reads."""
+    """Responses name only the aborted transactions that overlap their records, also for a reader that lags
+    far behind.
+    """
     name = make_topic({"segment.bytes": str(segment_bytes), "index.interval.bytes": "1000"})
     firsts = []
     for number in range(TRANSACTIONS):
@@ -126,17 +128,17 @@ def test_no_more_is_named_than_what_is_read_needs(
         producer.end(commit=False)
         wait_for(lambda number=number: stable_offset(client, name) == 3 * number + 2)  # type: ignore[misc]
         client.produce(name, [record("y" * 40)])
-    position, told, most = 0, set[int](), 0
+    position, named, most = 0, set[int](), 0
     while position < 3 * len(firsts):
         fetched = client.fetch(name, position, partition_max_bytes=2000, **COMMITTED)
         headers = [header for _, header in iter_batches(fetched.records)]
         end = headers[-1].next_offset
         entries = {offset for _, offset in aborted(fetched)}
         assert {offset for offset in firsts if position <= offset < end} <= entries
-        told |= entries
+        named |= entries
         most = max(most, len(entries))
         position = end
-    assert told == set(firsts)
+    assert named == set(firsts)
     assert most < 20, f"{most} named for 2000 bytes"
 
 
@@ -144,13 +146,13 @@ def test_offsets_asked_for_by_a_reader_of_committed_records(
     client: RawClient, make_topic: Make, producer: TransactionalProducer
 ) -> None:
     def offset(timestamp: int, isolation: int) -> int:
-        asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-        topic = ListOffsetsTopic(name=name, partitions=[asked])
+        partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        topic = ListOffsetsTopic(name=name, partitions=[partition])
         request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=[topic])
         answer = client.request(request, 8).topics[0].partitions[0]
         assert answer.error_code == 0
-        found: int = answer.offset
-        return found
+        offset_found: int = answer.offset
+        return offset_found
 
     name = make_topic()
     client.produce(name, [record("before", NOW + 10)])

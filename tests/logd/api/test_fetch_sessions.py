@@ -30,10 +30,10 @@ LONG = 60_000
 
 
 def topic_id(client: RawClient, name: str) -> bytes:
-    found: bytes = (
+    result: bytes = (
         client.request(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 12).topics[0].topic_id
     )
-    return found
+    return result
 
 
 class Session:
@@ -69,7 +69,7 @@ class Session:
         self.client.send(encode_request(request, self.version, 7, "raw"))
 
     def receive(self) -> Any:
-        """The answer; the session goes on."""
+        """Return the response, and move to the session's next epoch."""
         response = self.client.receive(1, self.version)
         if response.error_code == 0:
             self.id, self.epoch = response.session_id, self.epoch + 1
@@ -120,9 +120,9 @@ def test_only_news_is_told(client: RawClient, make_topic: Make, version: int) ->
     assert session.id != 0
     assert session.fetch({0: 1}) == {}, "all is known, and nothing is new"
     put(client, name, 2)
-    told = session.fetch()
-    assert sorted(told) == [2]
-    assert told[2].records and told[2].high_watermark == 1
+    answers = session.fetch()
+    assert sorted(answers) == [2]
+    assert answers[2].records and answers[2].high_watermark == 1
     assert sorted(session.fetch()) == [2], "asked for the same again, it gives the same again"
     assert session.fetch({2: 1}) == {}
 
@@ -138,13 +138,13 @@ def test_marks_that_move_are_told_without_records(client: RawClient, make_topic:
         ]
     )
     client.request(deleted, 2)
-    told = session.fetch()
-    assert {index: answer.log_start_offset for index, answer in told.items()} == {0: 2}
-    assert told[0].records == b""
+    answers = session.fetch()
+    assert {index: answer.log_start_offset for index, answer in answers.items()} == {0: 2}
+    assert answers[0].records == b""
     assert session.fetch() == {}
     put(client, name, 0)
-    told = session.fetch({0: 4})
-    assert {index: answer.high_watermark for index, answer in told.items()} == {0: 4}
+    answers = session.fetch({0: 4})
+    assert {index: answer.high_watermark for index, answer in answers.items()} == {0: 4}
     assert session.fetch() == {}
 
 
@@ -154,12 +154,12 @@ def test_errors_are_told_every_time_and_the_end_of_one_too(client: RawClient, ma
     session = Session(client, name)
     session.fetch({0: 1, 1: 0})
     for _ in range(2):
-        told = session.fetch({0: 9})
-        assert {index: answer.error_code for index, answer in told.items()} == {
+        answers = session.fetch({0: 9})
+        assert {index: answer.error_code for index, answer in answers.items()} == {
             0: ErrorCode.OFFSET_OUT_OF_RANGE
         }
-    told = session.fetch({0: 1})
-    assert told[0].error_code == 0, "said though its marks are those told before the error"
+    answers = session.fetch({0: 1})
+    assert answers[0].error_code == 0, "said though its marks are those told before the error"
     assert session.fetch() == {}
 
 
@@ -200,8 +200,8 @@ def test_epoch_minus_one_closes_and_zero_opens_anew(client: RawClient, make_topi
     session = Session(client, name)
     session.fetch({0: 0})
     old = session.id
-    told = session.fetch({0: 0}, session_epoch=-1)
-    assert told[0].records and session.id == 0, "answered in full, without a session"
+    answers = session.fetch({0: 0}, session_epoch=-1)
+    assert answers[0].records and session.id == 0, "answered in full, without a session"
     assert session.error(session_id=old, session_epoch=1) == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     session.fetch({0: 0}, session_epoch=0)
     first = session.id
@@ -230,8 +230,8 @@ def test_waiting_for_any_partition_of_the_session(
     session.send()
     with RawClient(logd.port) as producer:
         put(producer, name, 2)
-    told = [p.partition_index for t in session.receive().responses for p in t.partitions]
-    assert told == [2]
+    indexes = [p.partition_index for t in session.receive().responses for p in t.partitions]
+    assert indexes == [2]
     assert session.fetch({2: 1}, max_wait_ms=30) == {}
 
 
@@ -254,25 +254,27 @@ def test_a_waiting_request_whose_session_goes_on_elsewhere(
 def test_a_topic_that_goes_and_does_not_come_back(
     client: RawClient, make_topic: Make, logd: LogdProcess
 ) -> None:
-    """It ends the wait it goes in; later ones are not cut short by it, as Kafka has it."""
-    gone, stays = make_topic(), make_topic()
-    session = Session(client, gone)
+    """Deleting a topic ends the wait of the request that is under way; later requests wait as usual, as in
+    Kafka.
+    """
+    deleted, stays = make_topic(), make_topic()
+    session = Session(client, deleted)
     session.fetch({0: 0})
     session.topic = session.key = stays
     session.fetch({0: 0})
     session.send(max_wait_ms=LONG)
     with RawClient(logd.port) as admin:
-        admin.request(DeleteTopicsRequest(topic_names=[gone]), 5)
-        told = [(t.topic, p.error_code) for t in session.receive().responses for p in t.partitions]
-        assert told == [(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+        admin.request(DeleteTopicsRequest(topic_names=[deleted]), 5)
+        codes = [(t.topic, p.error_code) for t in session.receive().responses for p in t.partitions]
+        assert codes == [(deleted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
         session.send(max_wait_ms=LONG)
         put(admin, stays, 0)
-    told = [(t.topic, p.error_code) for t in session.receive().responses for p in t.partitions]
-    assert sorted(told) == sorted([(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (stays, 0)])
+    codes = [(t.topic, p.error_code) for t in session.receive().responses for p in t.partitions]
+    assert sorted(codes) == sorted([(deleted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (stays, 0)])
 
 
 def test_turns_go_round(client: RawClient, make_topic: Make) -> None:
-    """Every answer has room for one partition's batches: each of those with records gets its turn."""
+    """Responses with room for one partition's batches serve the partitions that have records in turn."""
     name = make_topic(partitions=5)
     put(client, name, 0, 2, 4, size=1000)
     session = Session(client, name, max_bytes=1100)
@@ -287,8 +289,8 @@ def test_a_partition_at_its_end_takes_nobodys_room(client: RawClient, make_topic
     name = make_topic(partitions=2)
     put(client, name, 1, size=5000)
     session = Session(client, name)
-    told = session.fetch({0: 0, 1: 0}, max_bytes=10)
-    assert len(told[1].records) > 5000, "the first batch there is comes whole"
+    answers = session.fetch({0: 0, 1: 0}, max_bytes=10)
+    assert len(answers[1].records) > 5000, "the first batch there is comes whole"
 
 
 @pytest.fixture

@@ -44,13 +44,13 @@ def record(
     headers: bytes = b"\0",
     size: int = 0,
 ) -> bytes:
-    """A record; its length is off by `size`."""
+    """Encode a record whose length field is wrong by `size` bytes."""
     body = b"\0" + varint(ahead_ms) + varint(delta) + key + value + headers
     return varint(len(body) + size) + body
 
 
 def batch(body: bytes, codec: Codec = Codec.NONE, **fields: Any) -> bytes:
-    """A batch of three records with any body, as it is, its CRC right."""
+    """Build a batch of three records with `body` as it is and a right CRC."""
     fields = {"attributes": codec, **fields}
     return seal(HEADER._replace(batch_length=49 + len(body), **fields), body)
 
@@ -64,11 +64,11 @@ def of_count(count: int) -> dict[str, int]:
 
 
 NUMBERS = itertools.count()
-"""Of topics."""
+"""The configs of a topic that refuses records without a key."""
 
 
 class Case(NamedTuple):
-    """What goes to both brokers, and our answer; `kafkas` is Kafka's where that is another one."""
+    """A batch to send to both brokers, and our error code; `kafkas` is Kafka's where it differs from ours."""
 
     name: str
     batch: bytes
@@ -111,7 +111,9 @@ BODIES: tuple[tuple[str, bytes, ErrorCode, ErrorCode | None, ErrorCode | None], 
 def of_codec(
     name: str, body: Callable[[Codec], bytes], *, unseen_by_kafka: tuple[Codec, ...] = ()
 ) -> list[Case]:
-    """The same damage for each codec, which ends in an error nobody expected in Kafka, if it is seen."""
+    """Return one case per codec for the same damage, which Kafka, where it notices, answers with
+    UNKNOWN_SERVER_ERROR.
+    """
     return [
         Case(
             f"{codec.name.lower()} {name}",

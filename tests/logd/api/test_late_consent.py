@@ -1,7 +1,7 @@
 """A transactional batch that waits for its coordinator's consent, while its partition gets another leader.
 
-The simulation of clusters found that it was appended all the same, by a follower, at an offset that in the
-leader's log was another record's, and acknowledged once that offset was committed.
+The simulation of clusters found the bug: a follower appended the batch all the same, at an offset where the
+leader's log had another record. The follower acknowledged the batch once that offset was committed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Topic:
 
 
 async def appended(topic: Any, *, partition: Any = None, asked_again: bool = False) -> list[str]:
-    """What was appended once there was consent."""
+    """Return the log after the coordinator has consented."""
     loop = asyncio.get_running_loop()
     consent, second = loop.create_future(), loop.create_future()
     log: list[str] = []

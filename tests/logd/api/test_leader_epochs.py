@@ -1,7 +1,7 @@
-"""What a broker answers after a power loss has taken records that it had acknowledged (KIP-320).
+"""A broker's answers after a power loss that destroyed acknowledged records (KIP-320).
 
-The loss is a SIGKILL, and a log file that is cut afterwards. A consumer that read what is gone has to be able
-to notice: by Metadata, by the fence, by OffsetForLeaderEpoch, by the diverging epoch of Fetch.
+The tests simulate the loss by a SIGKILL and by cutting a log file afterwards. Consumers that read lost
+records must be able to notice: by Metadata, by fencing, by OffsetForLeaderEpoch, by Fetch's diverging epoch.
 """
 
 from __future__ import annotations
@@ -36,19 +36,21 @@ def put(client: RawClient, count: int) -> None:
         assert client.produce("t", [(1, None, b"v", ())]).error_code == 0
 
 
-def lose(logd: LogdProcess, kept: int) -> None:
-    """A power loss after which `kept` records are left."""
+def lose(logd: LogdProcess, count: int) -> None:
+    """Kill the broker, cut its log to the first `count` batches as a power loss would, and start the broker
+    again.
+    """
     logd.kill()
     (path,) = (logd.folder / "data" / "t-0").glob("*.log")
     data = path.read_bytes()
     with path.open("r+b") as file:
-        file.truncate(sum(header.size for _, header in list(iter_batches(data))[:kept]))
+        file.truncate(sum(header.size for _, header in list(iter_batches(data))[:count]))
     logd.start()
 
 
 @pytest.fixture(scope="module")
 def bereft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """A broker whose records 7, 8 and 9 were lost, and 7 and 8 written again; for tests that only ask."""
+    """Start a broker that lost records 7, 8 and 9 and got 7 and 8 again; for tests that only read."""
     settings = {"log.flush.offset.checkpoint.interval.ms": "3600000"}
     with LogdProcess(tmp_path_factory.mktemp("bereft"), settings) as logd:
         create_topic(logd, "t", {"retention.ms": "-1"})
@@ -67,20 +69,20 @@ def client(bereft: LogdProcess) -> Iterator[RawClient]:
 
 
 def end_of(client: RawClient, epoch: int, current: int = -1) -> Any:
-    asked = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
-    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[asked])])
+    partition = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
+    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[partition])])
     return client.request(request, 4).topics[0].partitions[0]
 
 
 def fetch(client: RawClient, offset: int, *, last: int = -1, current: int = -1, version: int = 12) -> Any:
-    asked = FetchPartition(
+    partition = FetchPartition(
         partition=0,
         fetch_offset=offset,
         last_fetched_epoch=last,
         current_leader_epoch=current,
         partition_max_bytes=1 << 20,
     )
-    topic = FetchTopic(topic="t", partitions=[asked])
+    topic = FetchTopic(topic="t", partitions=[partition])
     request = FetchRequest(min_bytes=1, max_bytes=1 << 20, max_wait_ms=20_000, topics=[topic])
     client.send(encode_request(request, version, 7, "raw"))
     return client.receive(1, version).responses[0].partitions[0]
@@ -106,8 +108,8 @@ def test_where_epochs_end(client: RawClient) -> None:
 @sample(1)
 @pytest.mark.parametrize(("timestamp", "epoch"), [(-1, 1), (-2, 0), (1, 0)])
 def test_list_offsets_names_the_epoch_of_what_it_finds(client: RawClient, timestamp: int, epoch: int) -> None:
-    asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=1)
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[asked])])
+    partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=1)
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[partition])])
     assert client.request(request, 7).topics[0].partitions[0].leader_epoch == epoch
 
 
@@ -143,17 +145,20 @@ def test_a_second_loss_of_all_that_the_new_epoch_had(tmp_path: Path) -> None:
         create_topic(logd, "t", {"retention.ms": "-1"})
         with RawClient(logd.port) as client:
             put(client, 10)
-        for kept, epoch in ((7, 1), (6, 2)):
-            lose(logd, kept)
+        for count, epoch in ((7, 1), (6, 2)):
+            lose(logd, count)
             with RawClient(logd.port) as client:
                 put(client, 2)
                 assert (end_of(client, epoch).leader_epoch, end_of(client, epoch).end_offset) == (
                     epoch,
-                    kept + 2,
+                    count + 2,
                 )
         with RawClient(logd.port) as client:
-            for gone in (0, 1):
-                assert (end_of(client, gone).leader_epoch, end_of(client, gone).end_offset) == (0, 6)
+            for lost_epoch in (0, 1):
+                assert (end_of(client, lost_epoch).leader_epoch, end_of(client, lost_epoch).end_offset) == (
+                    0,
+                    6,
+                )
 
 
 @deep

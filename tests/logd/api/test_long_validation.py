@@ -44,7 +44,7 @@ def long_batch(codec: Codec = Codec.ZSTD, **fields: int) -> bytes:
 
 
 def broken(batch: bytes) -> bytes:
-    """The batch with one byte less of a record at its end, its CRC right."""
+    """Return `batch` without the last byte of its last record, with a right CRC."""
     header = read_header(batch)
     body = b"".join(_bodies(header.codec, batch))[:-1]
     packed = bytes(compress(header.codec, body))
@@ -227,16 +227,16 @@ def bomb(codec: Codec, *, base_timestamp: int = NOW) -> bytes:
 
 @pytest.fixture(scope="module")
 def own_logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """A broker whose memory nobody else needs."""
+    """Start a broker whose memory no other test uses."""
     overrides = {"message.max.bytes": "100000000"}
     with LogdProcess(tmp_path_factory.mktemp("logd"), overrides) as process:
         yield process
 
 
 def offset_for(client: RawClient, topic: str, timestamp: int) -> tuple[int, int]:
-    asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(timestamp=timestamp)])
-    found = client.request(ListOffsetsRequest(topics=[asked]), 7).topics[0].partitions[0]
-    return found.error_code, found.offset
+    topics = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(timestamp=timestamp)])
+    answer = client.request(ListOffsetsRequest(topics=[topics]), 7).topics[0].partitions[0]
+    return answer.error_code, answer.offset
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
@@ -284,7 +284,9 @@ def test_more_than_any_batch_may_hold(own_logd: LogdProcess) -> None:
 
 
 def test_a_broker_stops_meanwhile(tmp_path: Path) -> None:
-    """What is validated then is not appended, or is, and nothing is said of errors."""
+    """Batches that are validated during a shutdown are appended whole or not at all, and the shutdown
+    succeeds.
+    """
     with LogdProcess(tmp_path / "logd") as logd:
         topic = create_topic(logd, "t")
         batch = bomb(Codec.GZIP)

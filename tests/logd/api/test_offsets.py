@@ -36,14 +36,14 @@ EVERYTHING = {"retention.ms": "-1"}
 def list_offset(
     client: RawClient, name: str, timestamp: int, *, version: int = 11, epoch: int = -1, partition: int = 0
 ) -> Any:
-    asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[asked])])
+    row = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[row])])
     return client.request(request, version).topics[0].partitions[0]
 
 
 def delete_before(client: RawClient, name: str, offset: int) -> Any:
-    asked = DeleteRecordsPartition(partition_index=0, offset=offset)
-    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=name, partitions=[asked])])
+    row = DeleteRecordsPartition(partition_index=0, offset=offset)
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=name, partitions=[row])])
     return client.request(request, 2).topics[0].partitions[0]
 
 
@@ -57,7 +57,7 @@ def filled(client: RawClient, make_topic: Make) -> str:
 
 
 @pytest.mark.parametrize(
-    ("timestamp", "found"),
+    ("timestamp", "expected"),
     [
         (LATEST, (-1, 6, 0)),
         (EARLIEST, (-1, 0, 0)),
@@ -73,11 +73,11 @@ def filled(client: RawClient, make_topic: Make) -> str:
     ],
 )
 def test_offsets_of_timestamps(
-    client: RawClient, filled: str, timestamp: int, found: tuple[int, int, int]
+    client: RawClient, filled: str, timestamp: int, expected: tuple[int, int, int]
 ) -> None:
     answer = list_offset(client, filled, timestamp)
     assert answer.error_code == 0
-    assert (answer.timestamp, answer.offset, answer.leader_epoch) == found
+    assert (answer.timestamp, answer.offset, answer.leader_epoch) == expected
 
 
 @pytest.mark.parametrize("version", range(1, 12))
@@ -133,8 +133,8 @@ def test_records_that_cannot_be_deleted(client: RawClient, filled: str, make_top
 @pytest.mark.parametrize("version", [2, 3, 4])
 def test_where_a_leader_epoch_ends(client: RawClient, filled: str, version: int) -> None:
     def ask(epoch: int, current: int = -1) -> Any:
-        asked = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
-        topic = OffsetForLeaderTopic(topic=filled, partitions=[asked])
+        row = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
+        topic = OffsetForLeaderTopic(topic=filled, partitions=[row])
         request = OffsetForLeaderEpochRequest(topics=[topic])
         return client.request(request, version).topics[0].partitions[0]
 

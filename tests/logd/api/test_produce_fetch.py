@@ -39,8 +39,8 @@ def offsets_in(data: bytes) -> list[int]:
 
 def topic_id(client: RawClient, name: str) -> bytes:
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
-    found: bytes = client.request(request, 12).topics[0].topic_id
-    return found
+    result: bytes = client.request(request, 12).topics[0].topic_id
+    return result
 
 
 @pytest.mark.parametrize("version", range(3, 14))
@@ -82,7 +82,9 @@ def test_a_batch_comes_back_as_it_was_sent(client: RawClient, make_topic: Make, 
 
 @pytest.mark.parametrize("codec", list(Codec))
 def test_a_header_without_the_newest_time_gets_it(client: RawClient, make_topic: Make, codec: Codec) -> None:
-    """As sarama sends it. Nothing was found by time, and no time kept the segment from retention."""
+    """Batches without a maximum timestamp, as sarama sends them, get it: lookups by time and retention
+    depend on it.
+    """
     name = make_topic()
     sent = bytearray(build_batch([(NOW + i % 3, None, b"%d" % i, ()) for i in range(5)], codec=codec))
     whole = bytes(sent)
@@ -116,7 +118,7 @@ def test_acks_0_that_cannot_be_taken_closes_the_connection(client: RawClient, lo
 
 
 def broken(**changes: int) -> bytes:
-    """A batch with header fields changed and the CRC made right again."""
+    """Build a batch with changed header fields and a right CRC."""
     batch = bytearray(build_batch(records("a", "b")))
     layout = {
         "attributes": (21, ">h"),
@@ -156,8 +158,8 @@ def with_append_time() -> bytes:
         (with_append_time(), ErrorCode.INVALID_TIMESTAMP),
         (build_batch(records("x" * 1_100_000)), ErrorCode.MESSAGE_TOO_LARGE),
     ],
-    ids=lambda given: (
-        "batch" if isinstance(given, bytes) else given.name
+    ids=lambda changes: (
+        "batch" if isinstance(changes, bytes) else changes.name
     ),  # the bytes are others in every run
 )
 def test_batches_that_are_refused(client: RawClient, make_topic: Make, batch: bytes, code: ErrorCode) -> None:
@@ -289,8 +291,8 @@ def test_a_fetch_ends_when_its_time_is_up_or_its_topic_goes(
     client.send_fetch(name, max_wait_ms=60_000)
     with RawClient(logd.port) as admin:
         admin.request(DeleteTopicsRequest(topic_names=[name]), 5)
-    gone = client.receive(1, 12).responses[0].partitions[0]
-    assert gone.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    row = client.receive(1, 12).responses[0].partitions[0]
+    assert row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @deep

@@ -26,9 +26,9 @@ Answer = tuple[int, str | None]
 
 
 def alter(
-    client: RawClient, topic: str, *asked: tuple[int, list[int] | None], version: int = 1
+    client: RawClient, topic: str, *moves: tuple[int, list[int] | None], version: int = 1
 ) -> list[Answer]:
-    partitions = [ReassignablePartition(partition_index=index, replicas=ids) for index, ids in asked]
+    partitions = [ReassignablePartition(partition_index=index, replicas=ids) for index, ids in moves]
     request = AlterPartitionReassignmentsRequest(
         topics=[ReassignableTopic(name=topic, partitions=partitions)]
     )
@@ -36,7 +36,7 @@ def alter(
     assert (answer.error_code, answer.error_message) == (0, None)
     (result,) = answer.responses
     assert result.name == topic
-    assert [row.partition_index for row in result.partitions] == [index for index, _ in asked]
+    assert [row.partition_index for row in result.partitions] == [index for index, _ in moves]
     return [(row.error_code, row.error_message) for row in result.partitions]
 
 
@@ -47,8 +47,8 @@ def topic(make_topic: Callable[..., str]) -> str:
 
 def test_nothing_is_under_way(client: RawClient, topic: str) -> None:
     named = [(topic, [0, 1]), (topic, [7]), (topic, []), ("unknown", [0]), ("no name!", [0])]
-    asked = [ListPartitionReassignmentsTopics(name=name, partition_indexes=rows) for name, rows in named]
-    for topics in (None, [], asked):
+    some = [ListPartitionReassignmentsTopics(name=name, partition_indexes=rows) for name, rows in named]
+    for topics in (None, [], some):
         answer = client.request(ListPartitionReassignmentsRequest(topics=topics), 0)
         assert (answer.error_code, answer.error_message, answer.topics) == (0, None, [])
 

@@ -25,7 +25,7 @@ from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 
 NOT_YET = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-"""What Kafka says of a topic that its broker has not learnt of quite yet."""
+"""Kafka's answers for a topic whose creation its broker has not learnt of yet."""
 
 NOW = int(time.time() * 1000)
 HOUR = 3_600_000
@@ -47,7 +47,7 @@ def refused(produced: Any) -> tuple[int, list[tuple[int, str]]]:
 def test_records_without_a_key_are_named(
     client: RawClient, make_topic: Callable[..., str], codec: Codec
 ) -> None:
-    """All six were told the first one's fault."""
+    """Records without a key are named, not only the first of the batch."""
     topic = make_topic(COMPACTED)
     produced = client.produce(topic, build_batch(six(1, 4), codec=codec))
     text = f"{KEYLESS}{topic}-0"
@@ -77,7 +77,7 @@ def test_versions_without_record_errors_get_the_code(
 
 
 def test_a_newest_timestamp_that_no_record_has(client: RawClient, make_topic: Callable[..., str]) -> None:
-    """Only the header says so: the broker corrects it, as Apache Kafka does."""
+    """Brokers correct a wrong maximum timestamp in the header, as Apache Kafka does."""
     batch = bytearray(build_batch(six()))
     batch[35:43] = (NOW + 10 * HOUR).to_bytes(8, "big")
     batch[17:21] = crc32c(memoryview(batch)[21:]).to_bytes(4, "big")
@@ -87,7 +87,7 @@ def test_a_newest_timestamp_that_no_record_has(client: RawClient, make_topic: Ca
 
 
 def test_the_answer_has_a_bound(client: RawClient, make_topic: Callable[..., str]) -> None:
-    """A small batch can be of very many records."""
+    """Record errors are limited in number: a small batch can have very many records."""
     records: list[NewRecord] = [(NOW, None, b"", ())] * (RECORD_ERRORS_MAX + 5)
     code, errors = refused(client.produce(make_topic(COMPACTED), build_batch(records, codec=Codec.ZSTD)))
     assert code == ErrorCode.INVALID_RECORD
@@ -117,7 +117,7 @@ def test_our_producer_tells_each_send_of_its_own_records(
 
 
 class Sent(NamedTuple):
-    """What goes to both brokers."""
+    """A batch to send to both brokers, and the topic's configs."""
 
     name: str
     configs: Mapping[str, str]
@@ -148,7 +148,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
 
 
 def answer(broker: LogdProcess | ApacheKafka, sent: Sent) -> tuple[int, list[tuple[int, str]], str | None]:
-    """The times between which a record may lie go with the broker's clock."""
+    """Return error code, record errors and error message, without the time bounds that depend on the
+    broker's clock.
+    """
 
     def plain(text: str) -> str:
         return re.sub(r"\[-?\d+, \d+\]", "[…]", text)
@@ -171,10 +173,12 @@ def test_as_apache_kafka_answers(kafka: ApacheKafka, logd: LogdProcess, sent: Se
 
 @needs_javac
 def test_as_the_java_producer_tells_it(kafka: ApacheKafka, logd: LogdProcess) -> None:
-    """The two with InvalidRecordException, the four that their batch had invalid records."""
-    told = []
+    """Java's producer reports InvalidRecordException for the two bad records; the other four fail with their
+    batch.
+    """
+    outputs = []
     for broker in (logd, kafka):
         create_topic(broker, "java", COMPACTED)
-        told.append(run_program("RecordErrors", broker.bootstrap, "java").splitlines())
-    assert told[0] == told[1]
-    assert [number for number, line in enumerate(told[0]) if "InvalidRecord" in line] == [1, 4]
+        outputs.append(run_program("RecordErrors", broker.bootstrap, "java").splitlines())
+    assert outputs[0] == outputs[1]
+    assert [number for number, line in enumerate(outputs[0]) if "InvalidRecord" in line] == [1, 4]

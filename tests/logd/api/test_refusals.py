@@ -73,9 +73,9 @@ def client(port: int) -> Iterator[RawClient]:
 
 
 def created(client: RawClient, name: str, **configs: str) -> int:
-    """The error code."""
-    given = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=given)
+    """Create a topic and return the error code."""
+    rows = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=rows)
     return int(client.request(CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code)
 
 
@@ -99,7 +99,7 @@ def make_topic(client: RawClient, new_name: Callable[..., str]) -> Make:
 
 
 def deleted(client: RawClient, *topics: DeleteTopicState, version: int = 6) -> set[tuple[str | None, int]]:
-    """The names in the answer, and the codes."""
+    """Delete topics and return the names and error codes of the response."""
     request = DeleteTopicsRequest(topics=list(topics), timeout_ms=60_000)
     if version < 6:
         request = DeleteTopicsRequest(topic_names=[topic.name or "" for topic in topics], timeout_ms=60_000)
@@ -127,7 +127,7 @@ def test_a_topic_named_twice_by_its_id_is_not_deleted(client: RawClient, make_to
 
 
 def altered(client: RawClient, *resources: tuple[int, str, str, str | None]) -> list[int]:
-    """The codes of IncrementalAlterConfigs."""
+    """Send IncrementalAlterConfigs and return the error codes."""
     request = IncrementalAlterConfigsRequest(
         resources=[
             AlterConfigsResource(
@@ -247,8 +247,8 @@ def test_of_a_partition_named_twice_the_last_offset_counts(client: RawClient, ma
 
 
 def test_a_topic_asked_for_twice_is_told_once(client: RawClient, make_topic: Make) -> None:
-    asked = MetadataRequestTopic(name=make_topic())
-    assert len(client.request(MetadataRequest(topics=[asked, asked]), 12).topics) == 1
+    row = MetadataRequestTopic(name=make_topic())
+    assert len(client.request(MetadataRequest(topics=[row, row]), 12).topics) == 1
 
 
 def test_groups(client: RawClient, make_topic: Make, new_name: Callable[..., str]) -> None:
@@ -328,11 +328,11 @@ def test_nobody_reads_as_a_replica_who_is_none(
             version,
         )
 
-    asked = FetchTopic(topic=name, partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
+    topic_row = FetchTopic(topic=name, partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
     for _ in range(2):
-        (answer,) = fetched([asked], session_epoch=-1).responses[0].partitions
+        (answer,) = fetched([topic_row], session_epoch=-1).responses[0].partitions
         assert (answer.error_code, answer.records or b"") == (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")
-    opened = fetched([asked], session_epoch=0)
+    opened = fetched([topic_row], session_epoch=0)
     session_id = getattr(opened, "session_id", 0)
     if session_id:
         again = fetched([], session_id=session_id, session_epoch=1)

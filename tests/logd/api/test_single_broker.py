@@ -1,4 +1,6 @@
-"""What one broker without an authorizer has little to say to: the answers expected are Apache Kafka 4.4's."""
+"""APIs that have little to do on one broker without an authorizer: the expected answers are Apache Kafka
+4.4's.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ def test_leaders_are_elected_already(
     client: RawClient, make_topic: Make, version: int, election_type: int
 ) -> None:
     name = make_topic(partitions=2)
-    asked = [
+    rows = [
         TopicPartitions(topic=name, partitions=[1, 7, -1]),
         TopicPartitions(topic="absent", partitions=[0]),
     ]
-    request = ElectLeadersRequest(election_type=election_type, topic_partitions=asked)
+    request = ElectLeadersRequest(election_type=election_type, topic_partitions=rows)
     answer = client.request(request, version)
     assert answer.error_code == 0
     assert [topic.topic for topic in answer.replica_election_results] == [name, "absent"]
@@ -43,17 +45,17 @@ def test_leaders_are_elected_already(
     assert absent == [(0, UNKNOWN, "No such topic as absent")]
 
 
-@pytest.mark.parametrize("asked", [None, []])
+@pytest.mark.parametrize("topics", [None, []])
 def test_of_all_partitions_only_elected_leaders_are_told(
-    client: RawClient, asked: list[TopicPartitions] | None
+    client: RawClient, topics: list[TopicPartitions] | None
 ) -> None:
-    answer = client.request(ElectLeadersRequest(topic_partitions=asked), 2)
+    answer = client.request(ElectLeadersRequest(topic_partitions=topics), 2)
     assert (answer.error_code, answer.replica_election_results) == (0, [])
 
 
 def test_an_election_type_that_does_not_exist(client: RawClient) -> None:
-    asked = [TopicPartitions(topic="absent", partitions=[0])]
-    answer = client.request(ElectLeadersRequest(election_type=5, topic_partitions=asked), 2)
+    topics = [TopicPartitions(topic="absent", partitions=[0])]
+    answer = client.request(ElectLeadersRequest(election_type=5, topic_partitions=topics), 2)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
     result = answer.replica_election_results[0].partition_result[0]
     assert (result.error_code, result.error_message) == (

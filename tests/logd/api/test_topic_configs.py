@@ -55,7 +55,9 @@ class World(NamedTuple):
         ahead_ms: int = 0,
         key: bytes | None = b"k",
     ) -> int:
-        """The error code. Without a timestamp it is now, or ``ahead_ms`` later."""
+        """Produce one record and return the error code. Its timestamp is now plus ``ahead_ms``, unless
+        given.
+        """
         when = int(time.time() * 1000) + ahead_ms if timestamp is None else timestamp
         code: int = self.client.produce(topic, [(when, key, b"v" * size, ())]).error_code
         return code
@@ -64,13 +66,13 @@ class World(NamedTuple):
         return sorted((self.data / f"{topic}-0").glob(pattern))
 
     def start_offset(self, topic: str) -> int:
-        """Where a topic of six records starts."""
+        """Return the log start offset of a topic with six records."""
         offset: int = self.client.fetch(topic, 6, max_wait_ms=1).log_start_offset
         return offset
 
 
 def refuses(code: ErrorCode, **record: object) -> Callable[[World, str], Check]:
-    """A record is answered with this code."""
+    """Return an effect: the topic answers a record with `code`."""
     return lambda world, topic: lambda: world.produce(topic, **record) == code  # type: ignore[arg-type]
 
 
@@ -86,7 +88,7 @@ def codec_is(codec: Codec) -> Callable[[World, str], Check]:
 
 
 def stored(world: World, topic: str) -> bytes:
-    """The last batch in the log."""
+    """Return the last batch of the topic's log file."""
     (log,) = world.files(topic, "*.log")
     data, start = log.read_bytes(), 0
     while start + (size := read_header(data, start).size) < len(data):
@@ -95,7 +97,7 @@ def stored(world: World, topic: str) -> bytes:
 
 
 def packed_with(codec: Codec, level: int) -> Callable[[World, str], Check]:
-    """The records are stored as this level packs them."""
+    """Return an effect: stored records have the size that `codec` at `level` gives."""
     records: list[NewRecord] = [(OLD, b"k", TEXT, ())]
 
     def effect(world: World, topic: str) -> Check:
@@ -248,12 +250,12 @@ def can_preallocate(request: pytest.FixtureRequest, tmp_path: Path) -> None:
 
 @pytest.fixture(params=CASES, ids=lambda case: f"{case.key}={case.value}")
 def case(request: pytest.FixtureRequest) -> Case:
-    found: Case = request.param
-    return found
+    param: Case = request.param
+    return param
 
 
 def without(world: World, case: Case, name: str) -> Check:
-    """The effect's check for a topic that has the rest of the settings only."""
+    """Return the effect's check for a topic that has all settings of the case but the tested one."""
     return case.effect(world, create_topic(world.logd, name, case.rest))
 
 

@@ -183,14 +183,17 @@ def test_metadata_creates_a_topic_when_asked_to(client: RawClient, new_name: Nam
 def test_a_topic_asked_for_by_id_too_early_spoils_the_request(
     client: RawClient, new_name: Name, version: int
 ) -> None:
-    """A null name was to be answered by a null name, which these versions cannot write: no answer came."""
+    """Requests that name a topic by id in these versions get INVALID_REQUEST.
+
+    The null name was answered by a null name, which these versions cannot encode: no response was sent.
+    """
     names = [new_name(), new_name()]
-    known = client.request(MetadataRequest(topics=[MetadataRequestTopic(name=names[0])]), 12).topics[0]
-    for asked in (MetadataRequestTopic(topic_id=known.topic_id), MetadataRequestTopic(name=None)):
+    topic_row = client.request(MetadataRequest(topics=[MetadataRequestTopic(name=names[0])]), 12).topics[0]
+    for by_id in (MetadataRequestTopic(topic_id=topic_row.topic_id), MetadataRequestTopic(name=None)):
         other = MetadataRequestTopic(name=names[1])
-        found = client.request(MetadataRequest(topics=[asked, other]), version).topics
-        assert [(topic.error_code, topic.name, topic.topic_id) for topic in found] == [
-            (ErrorCode.INVALID_REQUEST, "", asked.topic_id),
+        rows = client.request(MetadataRequest(topics=[by_id, other]), version).topics
+        assert [(topic.error_code, topic.name, topic.topic_id) for topic in rows] == [
+            (ErrorCode.INVALID_REQUEST, "", by_id.topic_id),
             (ErrorCode.INVALID_REQUEST, names[1], bytes(16)),
         ]
     assert names[1] not in [topic.name for topic in client.request(MetadataRequest(topics=None), 12).topics]
@@ -209,9 +212,9 @@ def test_which_topics_an_empty_or_a_null_list_means(client: RawClient, new_name:
 def test_topics_by_id(client: RawClient, new_name: Name) -> None:
     name = new_name()
     topic_id = create(client, new_topic(name)).topic_id
-    asked = [MetadataRequestTopic(topic_id=topic_id), MetadataRequestTopic(topic_id=b"?" * 16)]
-    known, unknown = client.request(MetadataRequest(topics=asked), 12).topics
-    assert (known.error_code, known.name) == (0, name)
+    rows = [MetadataRequestTopic(topic_id=topic_id), MetadataRequestTopic(topic_id=b"?" * 16)]
+    present, unknown = client.request(MetadataRequest(topics=rows), 12).topics
+    assert (present.error_code, present.name) == (0, name)
     assert (unknown.error_code, unknown.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
 
 

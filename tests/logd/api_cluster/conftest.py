@@ -30,13 +30,13 @@ TOPIC = "flights"
 
 
 def broker_image(broker: int, *, listeners: tuple[str, ...] = ("EXTERNAL", "INTERNAL")) -> BrokerImage:
-    """Broker N of rack rN, out N:9092 and in N:9093."""
-    known = {"EXTERNAL": (f"out{broker}", 9092), "INTERNAL": (f"in{broker}", 9093)}
+    """Return the image of broker N of rack rN, with the listeners outN:9092 and inN:9093."""
+    addresses = {"EXTERNAL": (f"out{broker}", 9092), "INTERNAL": (f"in{broker}", 9093)}
     return BrokerImage(
         id=broker,
         epoch=100 + broker,
         rack=f"r{broker}",
-        endpoints=tuple(Endpoint(name, *known[name], "PLAINTEXT") for name in listeners),
+        endpoints=tuple(Endpoint(name, *addresses[name], "PLAINTEXT") for name in listeners),
     )
 
 
@@ -68,13 +68,13 @@ class Cluster:
         return self.loop.run_until_complete(work)
 
     def apply(self, *changes: Change) -> None:
-        """The image has changed."""
+        """Apply changes to the node's image and let the catalog follow."""
         for change in changes:
             self.broker.image.apply(change)
         self.broker.catalog.views_changed()
 
     def join(self) -> None:
-        """The node becomes broker 1 of the cluster."""
+        """Let the node join the cluster as broker 1."""
         self.run(self.broker.catalog.create(TOPIC, len(STATES), {}))
         self.apply(*(broker.as_change() for broker in ALIVE))
         self.apply(*(state.as_change(TopicPartition(TOPIC, index)) for index, state in STATES.items()))
@@ -82,11 +82,11 @@ class Cluster:
         self.broker.controller_changed(2)
         topic = self.broker.catalog.topics[TOPIC]
         for index, state in STATES.items():
-            held = topic.partitions[index]
-            assert held is not None
-            held.is_leader, held.leader_epoch = state.leader == 1, state.leader_epoch
+            partition = topic.partitions[index]
+            assert partition is not None
+            partition.is_leader, partition.leader_epoch = state.leader == 1, state.leader_epoch
             if 1 not in state.replicas or index == 5:
-                del self.broker.catalog.partitions[held.tp]
+                del self.broker.catalog.partitions[partition.tp]
                 topic.partitions[index] = None
 
     def ask(self, message: Message, version: int, endpoint: Listener = EXTERNAL) -> Any:
@@ -97,7 +97,7 @@ class Cluster:
         return decode(response_class(message.API_KEY), version, frame[4:], pos)
 
     def ask_raw(self, request: bytes, endpoint: Listener = EXTERNAL) -> bytes:
-        """A request without its length; the answer with it."""
+        """Serve a request without its length prefix; return the response with its length prefix."""
         context = RequestContext(self.broker, endpoint=endpoint)
         return self.run(self._serve(request, context))
 
@@ -134,7 +134,7 @@ def cluster(node: Cluster) -> Cluster:
 
 @pytest.fixture(scope="session")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The same, shared by tests that change nothing of it."""
+    """Return a joined cluster that is shared by tests that only read."""
     started = Cluster(tmp_path_factory.mktemp("standing"))
     started.join()
     yield started

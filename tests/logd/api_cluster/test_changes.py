@@ -1,7 +1,4 @@
-"""Changes of the cluster's metadata, asked of broker 1 while it is the controller.
-
-What is decided is tested in tests/logd/metadata/controller; here, that requests come to it and answers fit.
-"""
+"""Changes of the cluster's metadata that clients request of broker 1 while it is the controller."""
 
 from __future__ import annotations
 
@@ -47,8 +44,8 @@ BAD_ASSIGNMENT = ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 def create(cluster: Cluster, validate_only: bool = False, **fields: Any) -> Any:
     topic = CreatableTopic(name=NEW, **fields)
-    asked = CreateTopicsRequest(topics=[topic], validate_only=validate_only)
-    return cluster.ask(asked, 7).topics[0]
+    request = CreateTopicsRequest(topics=[topic], validate_only=validate_only)
+    return cluster.ask(request, 7).topics[0]
 
 
 def states(cluster: Cluster, name: str = NEW) -> list[PartitionImage]:
@@ -112,8 +109,8 @@ def test_topics_grow_as_they_are_placed_or_assigned(cluster: Cluster) -> None:
     def grow(count: int, *replicas: list[int], validate_only: bool = False) -> int:
         rows = [CreatePartitionsAssignment(broker_ids=ids) for ids in replicas]
         topic = CreatePartitionsTopic(name=NEW, count=count, assignments=rows or None)
-        asked = CreatePartitionsRequest(topics=[topic], validate_only=validate_only)
-        return cluster.ask(asked, 3).results[0].error_code  # type: ignore[no-any-return]
+        request = CreatePartitionsRequest(topics=[topic], validate_only=validate_only)
+        return cluster.ask(request, 3).results[0].error_code  # type: ignore[no-any-return]
 
     assert grow(3, validate_only=True) == 0
     assert len(states(cluster)) == 1
@@ -127,8 +124,8 @@ def test_topics_grow_as_they_are_placed_or_assigned(cluster: Cluster) -> None:
 
 
 def elect(cluster: Cluster, kind: int, *indexes: int) -> dict[int, int]:
-    wanted = [TopicPartitions(topic=TOPIC, partitions=list(indexes))] if indexes else None
-    answer = cluster.ask(ElectLeadersRequest(election_type=kind, topic_partitions=wanted), 2)
+    topics = [TopicPartitions(topic=TOPIC, partitions=list(indexes))] if indexes else None
+    answer = cluster.ask(ElectLeadersRequest(election_type=kind, topic_partitions=topics), 2)
     assert answer.error_code == (0 if kind < 2 else ErrorCode.INVALID_REQUEST)
     return {
         row.partition_id: row.error_code
@@ -156,8 +153,8 @@ def test_partitions_are_reassigned(cluster: Cluster) -> None:
         topic = ReassignableTopic(
             name=TOPIC, partitions=[ReassignablePartition(partition_index=index, replicas=replicas)]
         )
-        asked = AlterPartitionReassignmentsRequest(topics=[topic], allow_replication_factor_change=allow)
-        answer = cluster.ask(asked, 1)
+        request = AlterPartitionReassignmentsRequest(topics=[topic], allow_replication_factor_change=allow)
+        answer = cluster.ask(request, 1)
         assert answer.allow_replication_factor_change is allow
         return answer.responses[0].partitions[0].error_code  # type: ignore[no-any-return]
 
@@ -201,7 +198,7 @@ class Store:
 
 @pytest.fixture
 def published(cluster: Cluster) -> list[Change]:
-    """What is published while broker 1 has the controller's role, with an image of the controller's own."""
+    """Make broker 1 the controller, with an image of its own; return the list of its published changes."""
     changes: list[Change] = []
 
     def publish(published: list[Change]) -> None:
@@ -236,9 +233,9 @@ def test_and_says_when_it_has_resigned(cluster: Cluster, published: list[Change]
     controller.resign()
     assert create(cluster, num_partitions=1, replication_factor=1).error_code == ErrorCode.NOT_CONTROLLER
     topic = ReassignableTopic(name=TOPIC, partitions=[ReassignablePartition(partition_index=0, replicas=[2])])
-    for asked, version in (
+    for request, version in (
         (AlterPartitionReassignmentsRequest(topics=[topic]), 0),
         (ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=TOPIC, partitions=[0])]), 2),
     ):
-        assert cluster.ask(asked, version).error_code == ErrorCode.NOT_CONTROLLER
+        assert cluster.ask(request, version).error_code == ErrorCode.NOT_CONTROLLER
     assert published == []

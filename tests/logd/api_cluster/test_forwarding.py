@@ -1,6 +1,7 @@
-"""Requests that only the controller can carry out (KIP-590): sent on by broker 1, or served by it as sent on.
+"""Requests that only the controller can carry out (KIP-590): forwarded by broker 1, or served by it as
+controller.
 
-`Recording` stands for the connection to the controller. What Kafka does is in its ForwardingManager,
+`Recording` is the test's connection to the controller. Kafka's counterparts are ForwardingManager,
 EnvelopeUtils and KafkaApis.handleEnvelope.
 """
 
@@ -50,17 +51,19 @@ class Recording:
 
     def __init__(self, answer: Callable[[EnvelopeRequest], EnvelopeResponse] | None = None) -> None:
         self.is_active = answer is None
-        self.asked: list[EnvelopeRequest] = []
+        self.envelopes: list[EnvelopeRequest] = []
         self._answer = answer
 
     async def forward(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
-        self.asked.append(envelope)
+        self.envelopes.append(envelope)
         assert self._answer is not None, "a controller asks nobody"
         return self._answer(envelope)
 
 
 def elsewhere(cluster: Cluster, answer: Callable[[EnvelopeRequest], EnvelopeResponse]) -> Recording:
-    """The controller is another broker, and answers so."""
+    """Make another broker the controller, which answers envelopes with `answer`; return the connection to
+    it.
+    """
     link = Recording(answer)
     cluster.broker.controller_link = link
     return link
@@ -86,11 +89,11 @@ def test_a_request_goes_as_it_came_and_so_does_its_answer(cluster: Cluster, api:
     for version in versions(api):
         request = sample_frame(api.key, version)[4:]
         assert cluster.ask_raw(request) == b"\0\0\0\x0d\0\0\0\7 whatever"
-        envelope = link.asked.pop()
+        envelope = link.envelopes.pop()
         assert envelope.request_data == request
         assert principal_of(envelope) == "User:ANONYMOUS"
         assert client_host_of(envelope) == "127.0.0.1"
-    assert link.asked == []
+    assert link.envelopes == []
 
 
 @pytest.mark.parametrize("api", FORWARDED)
@@ -106,7 +109,7 @@ def test_where_it_cannot_be_asked_everything_is_refused(cluster: Cluster, api: A
 
 
 def codes(answer: Any) -> set[int]:
-    """All error codes in it but none."""
+    """Return all error codes in `answer`, at any depth, except NONE."""
     if isinstance(answer, list):
         return set().union(*(codes(one) for one in answer))
     if not isinstance(answer, Message):
@@ -131,13 +134,13 @@ def test_what_is_malformed_goes_nowhere(cluster: Cluster) -> None:
     link = elsewhere(cluster, lambda envelope: EnvelopeResponse())
     with pytest.raises(Refused):
         cluster.ask_raw(creating()[:-3])
-    assert link.asked == []
+    assert link.envelopes == []
 
 
 def test_everything_else_is_served_here(cluster: Cluster) -> None:
     link = elsewhere(cluster, lambda envelope: EnvelopeResponse())
     assert len(cluster.ask(MetadataRequest(topics=None), 12).topics) == 1
-    assert link.asked == []
+    assert link.envelopes == []
 
 
 def test_the_envelope_is_not_for_clients(node: Cluster) -> None:
@@ -146,9 +149,9 @@ def test_the_envelope_is_not_for_clients(node: Cluster) -> None:
         node.ask_raw(envelope)
     node.join()
     here(node)
-    told = {api.api_key for api in node.ask(ApiVersionsRequest(), 0).api_keys}
-    assert told == set(APIS)
-    assert not told & set(BROKER_APIS)
+    offered = {api.api_key for api in node.ask(ApiVersionsRequest(), 0).api_keys}
+    assert offered == set(APIS)
+    assert not offered & set(BROKER_APIS)
 
 
 def wrapped(cluster: Cluster, request: bytes, **changed: Any) -> Any:
@@ -231,27 +234,27 @@ def asked_to_create(envelope: EnvelopeRequest) -> tuple[str, int, int, set[str]]
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "expected"),
     [
         (0, ErrorCode.LEADER_NOT_AVAILABLE),
         (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.LEADER_NOT_AVAILABLE),
         (ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REPLICATION_FACTOR),
     ],
 )
-def test_the_controller_creates_what_metadata_asks_for(cluster: Cluster, code: int, told: int) -> None:
+def test_the_controller_creates_what_metadata_asks_for(cluster: Cluster, code: int, expected: int) -> None:
     link = elsewhere(cluster, created(code))
     answer = cluster.ask(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 12)
-    assert answer.topics[0].error_code == told
-    assert [asked_to_create(envelope) for envelope in link.asked] == [("new", 1, 1, set())]
+    assert answer.topics[0].error_code == expected
+    assert [asked_to_create(envelope) for envelope in link.envelopes] == [("new", 1, 1, set())]
 
 
 @pytest.mark.parametrize(("key_type", "name"), [(0, "__consumer_offsets"), (1, "__transaction_state")])
 def test_and_the_coordinators_topics(cluster: Cluster, key_type: int, name: str) -> None:
     link = elsewhere(cluster, created(0))
-    asked = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["who"])
-    (found,) = cluster.ask(asked, 4).coordinators
-    assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    (envelope,) = link.asked
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["who"])
+    (coordinator,) = cluster.ask(request, 4).coordinators
+    assert coordinator.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    (envelope,) = link.envelopes
     topic, partitions, factor, configs = asked_to_create(envelope)
     assert (topic, partitions, factor) == (name, 50, 1)
     assert {"cleanup.policy", "segment.bytes"} <= configs
@@ -268,9 +271,9 @@ def test_a_topic_is_asked_for_once_at_a_time(cluster: Cluster) -> None:
 
     link = elsewhere(cluster, created(0))
     assert [refusal.code for refusal in cluster.run(ask())] == [ErrorCode.LEADER_NOT_AVAILABLE] * 2
-    assert len(link.asked) == 1
+    assert len(link.envelopes) == 1
     cluster.run(ask())
-    assert len(link.asked) == 2
+    assert len(link.envelopes) == 2
 
 
 @deep

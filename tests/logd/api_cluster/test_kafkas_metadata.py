@@ -1,4 +1,4 @@
-"""What clients are told of partitions is what a broker of Kafka 3 with ZooKeeper tells for the same state.
+"""Metadata responses about partitions are those of a Kafka 3 broker with ZooKeeper for the same state.
 
 java -cp "$KAFKA_3_LIBS/*" tests/java/ClusterMetadata.java > tests/logd/api_cluster/golden/metadata.txt
 """
@@ -25,7 +25,7 @@ FIRST_EPOCH = 3
 
 
 def lines(listener: str, version: int) -> list[list[str]]:
-    """The rows of a kind of client, partition by partition."""
+    """Return the golden rows for a listener and a version, partition by partition."""
     rows = (line.split() for line in GOLDEN.read_text().splitlines() if not line.startswith("brokers"))
     return [row for row in rows if row[4:6] == [listener, str(version)]]
 
@@ -39,8 +39,8 @@ def text(ids: Sequence[int]) -> str:
 
 
 @pytest.fixture
-def told(node: Cluster) -> Cluster:
-    """Broker 1 of Kafka's cluster."""
+def kafkas_cluster(node: Cluster) -> Cluster:
+    """Return broker 1 of the cluster that the golden rows describe."""
     rows = lines("EXTERNAL", 0)
     node.run(node.broker.catalog.create(TOPIC, len(rows), {}))
     node.apply(*(broker.as_change() for broker in ALIVE))
@@ -53,11 +53,11 @@ def told(node: Cluster) -> Cluster:
     return node
 
 
-def test_partitions_are_told_as_by_kafka(told: Cluster) -> None:
+def test_partitions_are_told_as_by_kafka(kafkas_cluster: Cluster) -> None:
     for listener, endpoint in LISTENERS.items():
         for version in VERSIONS:
-            asked = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
-            answer = told.ask(asked, version, endpoint)
+            request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
+            answer = kafkas_cluster.ask(request, version, endpoint)
             expected = lines(listener, version)
             assert len(expected) == len(answer.topics[0].partitions)
             for row, line in zip(answer.topics[0].partitions, expected, strict=True):
@@ -72,15 +72,15 @@ def as_told(row: Any, version: int) -> list[str]:
 
 
 def as_printed(line: list[str], version: int) -> list[str]:
-    """What of Kafka's answer the version has room for."""
+    """Return the fields of a golden row that the version has."""
     code, leader, epoch, replicas, isr, offline = line[6:]
     return [code, leader, epoch if version >= 7 else "-", replicas, isr, offline if version >= 5 else "-"]
 
 
-def test_brokers_are_told_as_by_kafka(told: Cluster) -> None:
+def test_brokers_are_told_as_by_kafka(kafkas_cluster: Cluster) -> None:
     printed = [line.split() for line in GOLDEN.read_text().splitlines() if line.startswith("brokers")]
     for _, listener, expected in printed:
-        nodes = told.broker.cluster.nodes(LISTENERS[listener])
+        nodes = kafkas_cluster.broker.cluster.nodes(LISTENERS[listener])
         assert ",".join(f"{node.id}:{node.host}:{node.port}:{node.rack}" for node in nodes) == expected
 
 

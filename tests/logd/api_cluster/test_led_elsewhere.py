@@ -65,15 +65,15 @@ def fetch(
     cluster: Cluster,
     version: int,
     *partitions: int,
-    known: int = -1,
+    epoch: int = -1,
     max_wait_ms: int = 30_000,
     **more: Any,
 ) -> Any:
-    asked = [
-        FetchPartition(partition=index, current_leader_epoch=known, partition_max_bytes=100)
+    requested = [
+        FetchPartition(partition=index, current_leader_epoch=epoch, partition_max_bytes=100)
         for index in partitions
     ]
-    topic = named(cluster, FetchTopic(partitions=asked), version >= 13)
+    topic = named(cluster, FetchTopic(partitions=requested), version >= 13)
     request = FetchRequest(max_bytes=1000, min_bytes=1, max_wait_ms=max_wait_ms, topics=[topic])
     return cluster.ask(request, version, **more)
 
@@ -90,8 +90,8 @@ def leaders(rows: Any) -> list[tuple[int, int]]:
 def test_produce(standing: Cluster, version: int) -> None:
     answer = produce(standing, version, *BY_PARTITION)
     assert codes(answer) == BY_PARTITION
-    told = leaders(answer.responses[0].partition_responses)
-    assert told == [LEADERS.get(index, (-1, -1)) if version >= 10 else (-1, -1) for index in range(7)]
+    endpoints = leaders(answer.responses[0].partition_responses)
+    assert endpoints == [LEADERS.get(index, (-1, -1)) if version >= 10 else (-1, -1) for index in range(7)]
     nodes = [(node.node_id, node.host, node.port, node.rack) for node in answer.node_endpoints]
     assert nodes == ([(2, "out2", 9092, "r2")] if version >= 10 else [])
 
@@ -104,7 +104,7 @@ def test_one_partition_by_the_listener_that_its_leader_has(standing: Cluster) ->
 
 @pytest.mark.parametrize("version", [4, 12, 15, 16, 18])
 def test_fetch(standing: Cluster, version: int) -> None:
-    """It would wait for half a minute, if an error were no reason to answer.
+    """Errors are answered at once, without the wait of half a minute that the request allows.
 
     From version 11 on a follower serves consumers (KIP-392).
     """
@@ -112,51 +112,51 @@ def test_fetch(standing: Cluster, version: int) -> None:
     rows = answer.responses[0].partitions
     served = dict.fromkeys(FOLLOWED, OK) if version >= 11 else {}
     assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION | served
-    told = {index: leader for index, leader in LEADERS.items() if version >= 16 and index not in served}
-    assert leaders(rows) == [told.get(index, (-1, -1)) for index in range(7)]
+    named = {index: leader for index, leader in LEADERS.items() if version >= 16 and index not in served}
+    assert leaders(rows) == [named.get(index, (-1, -1)) for index in range(7)]
     assert answer.node_endpoints == []
 
 
 def test_a_fenced_reader_is_told_the_leader(standing: Cluster) -> None:
-    answer = fetch(standing, 17, 0, known=4)
+    answer = fetch(standing, 17, 0, epoch=4)
     (row,) = answer.responses[0].partitions
     assert (row.error_code, leaders([row])) == (FENCED, [(1, 5)])
     assert [(node.node_id, node.host) for node in answer.node_endpoints] == [(1, "out1")]
 
 
-@pytest.mark.parametrize(("known", "code"), [(-1, ELSEWHERE), (5, FENCED), (6, ELSEWHERE), (7, AHEAD)])
-def test_a_follower_checks_the_leader_epoch_first(standing: Cluster, known: int, code: ErrorCode) -> None:
+@pytest.mark.parametrize(("epoch", "code"), [(-1, ELSEWHERE), (5, FENCED), (6, ELSEWHERE), (7, AHEAD)])
+def test_a_follower_checks_the_leader_epoch_first(standing: Cluster, epoch: int, code: ErrorCode) -> None:
     for version, served in ((10, code), (12, OK if code is ELSEWHERE else code)):
-        (row,) = fetch(standing, version, 1, known=known, max_wait_ms=0).responses[0].partitions
+        (row,) = fetch(standing, version, 1, epoch=epoch, max_wait_ms=0).responses[0].partitions
         assert row.error_code == served
-    assert list_offsets(standing, known=known)[1] == code
-    assert epoch_ends(standing, known=known)[1] == code
+    assert list_offsets(standing, epoch=epoch)[1] == code
+    assert epoch_ends(standing, epoch=epoch)[1] == code
 
 
 def test_a_standalone_broker_tells_no_leaders(node: Cluster) -> None:
     node.run(node.broker.catalog.create(TOPIC, 1, {}))
-    answer = fetch(node, 17, 0, known=9)
+    answer = fetch(node, 17, 0, epoch=9)
     assert leaders(answer.responses[0].partitions) == [(-1, -1)]
     assert answer.responses[0].partitions[0].error_code == AHEAD
     assert answer.node_endpoints == []
 
 
-def list_offsets(cluster: Cluster, known: int = -1) -> dict[int, int]:
-    asked = [
-        ListOffsetsPartition(partition_index=index, timestamp=-1, current_leader_epoch=known)
+def list_offsets(cluster: Cluster, epoch: int = -1) -> dict[int, int]:
+    partitions = [
+        ListOffsetsPartition(partition_index=index, timestamp=-1, current_leader_epoch=epoch)
         for index in BY_PARTITION
     ]
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=TOPIC, partitions=asked)])
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=TOPIC, partitions=partitions)])
     rows = cluster.ask(request, 7).topics[0].partitions
     return {row.partition_index: row.error_code for row in rows}
 
 
-def epoch_ends(cluster: Cluster, known: int = -1) -> dict[int, int]:
-    asked = [
-        OffsetForLeaderPartition(partition=index, current_leader_epoch=known, leader_epoch=0)
+def epoch_ends(cluster: Cluster, epoch: int = -1) -> dict[int, int]:
+    partitions = [
+        OffsetForLeaderPartition(partition=index, current_leader_epoch=epoch, leader_epoch=0)
         for index in BY_PARTITION
     ]
-    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=TOPIC, partitions=asked)])
+    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=TOPIC, partitions=partitions)])
     rows = cluster.ask(request, 4).topics[0].partitions
     return {row.partition: row.error_code for row in rows}
 
@@ -167,15 +167,15 @@ def test_offsets_and_epochs(standing: Cluster) -> None:
 
 
 def test_delete_records(standing: Cluster) -> None:
-    asked = [DeleteRecordsPartition(partition_index=index, offset=0) for index in BY_PARTITION]
-    topic = DeleteRecordsTopic(name=TOPIC, partitions=asked)
+    partitions = [DeleteRecordsPartition(partition_index=index, offset=0) for index in BY_PARTITION]
+    topic = DeleteRecordsTopic(name=TOPIC, partitions=partitions)
     rows = standing.ask(DeleteRecordsRequest(topics=[topic]), 2).topics[0].partitions
     assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION
 
 
 def test_followers_know_producers_too(standing: Cluster) -> None:
-    asked = ProducersOf(name=TOPIC, partition_indexes=list(BY_PARTITION))
-    rows = standing.ask(DescribeProducersRequest(topics=[asked]), 0).topics[0].partitions
+    producers = ProducersOf(name=TOPIC, partition_indexes=list(BY_PARTITION))
+    rows = standing.ask(DescribeProducersRequest(topics=[producers]), 0).topics[0].partitions
     followed = dict.fromkeys((1, 2), OK)
     assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION | followed
 
@@ -183,7 +183,7 @@ def test_followers_know_producers_too(standing: Cluster) -> None:
 def test_moves_between_folders_are_of_replicas_held_here(standing: Cluster) -> None:
     path = str(standing.broker.log_dirs.paths[0])
     topic = AlterReplicaLogDirTopic(name=TOPIC, partitions=list(BY_PARTITION))
-    asked = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=[topic])])
-    rows = standing.ask(asked, 2, EXTERNAL).results[0].partitions
-    held = dict.fromkeys((1, 2), OK) | dict.fromkeys((3, 4), NO_REPLICA)
-    assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION | held
+    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=[topic])])
+    rows = standing.ask(request, 2, EXTERNAL).results[0].partitions
+    expected = dict.fromkeys((1, 2), OK) | dict.fromkeys((3, 4), NO_REPLICA)
+    assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION | expected

@@ -29,12 +29,12 @@ NO_LISTENER, NO_REPLICA = ErrorCode.LISTENER_NOT_FOUND, ErrorCode.REPLICA_NOT_AV
 
 
 def metadata(cluster: Cluster, version: int, endpoint: Listener = EXTERNAL) -> Any:
-    asked = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
-    return cluster.ask(asked, version, endpoint)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
+    return cluster.ask(request, version, endpoint)
 
 
-def told(answer: Any) -> dict[int, tuple[Any, ...]]:
-    """By partition: error, leader, leader epoch, replicas, ISR, offline replicas."""
+def partition_rows(answer: Any) -> dict[int, tuple[Any, ...]]:
+    """Return by partition: error, leader, leader epoch, replicas, ISR, offline replicas."""
     return {
         row.partition_index: (
             row.error_code,
@@ -55,7 +55,7 @@ def test_partitions_by_a_listener_that_one_leader_does_not_have(standing: Cluste
         (2, "out2", 9092, "r2"),
     ]
     assert answer.controller_id == 2
-    assert told(answer) == {
+    assert partition_rows(answer) == {
         0: (OK, 1, 5, [1, 2, 3], [1, 2, 3], []),
         1: (OK, 2, 6, [2, 1, 4], [2, 1], [4]),
         2: (NO_LISTENER, -1, 7, [3, 2, 1], [3, 2], []),
@@ -68,7 +68,7 @@ def test_partitions_by_a_listener_that_one_leader_does_not_have(standing: Cluste
 def test_by_the_listener_that_all_have(standing: Cluster) -> None:
     answer = metadata(standing, 13, INTERNAL)
     assert [(node.node_id, node.host) for node in answer.brokers] == [(1, "in1"), (2, "in2"), (3, "in3")]
-    assert {index: row[:2] for index, row in told(answer).items()} == {
+    assert {index: row[:2] for index, row in partition_rows(answer).items()} == {
         0: (OK, 1),
         1: (OK, 2),
         2: (OK, 3),
@@ -80,7 +80,7 @@ def test_by_the_listener_that_all_have(standing: Cluster) -> None:
 
 @pytest.mark.parametrize(("version", "code"), [(1, NO_LEADER), (5, NO_LEADER), (6, NO_LISTENER)])
 def test_old_clients_are_not_told_of_listeners(standing: Cluster, version: int, code: ErrorCode) -> None:
-    assert told(metadata(standing, version))[2][0] == code
+    assert partition_rows(metadata(standing, version))[2][0] == code
 
 
 def test_the_first_version_names_only_replicas_it_can_reach(standing: Cluster) -> None:
@@ -106,14 +106,14 @@ def test_answers_that_are_kept_follow_the_image(cluster: Cluster) -> None:
     answer = metadata(cluster, 12, INTERNAL)
     assert answer.controller_id == -1
     assert [node.node_id for node in answer.brokers] == [1, 2]
-    assert told(answer)[2] == (NO_LEADER, -1, 7, [3, 2, 1], [3, 2], [3])
+    assert partition_rows(answer)[2] == (NO_LEADER, -1, 7, [3, 2, 1], [3, 2], [3])
 
 
 def test_a_topic_whose_first_leaders_follow(cluster: Cluster) -> None:
     for index in range(6):
         cluster.broker.image.partitions.pop(TopicPartition(TOPIC, index))
     cluster.broker.catalog.views_changed()
-    rows = told(metadata(cluster, 12)).values()
+    rows = partition_rows(metadata(cluster, 12)).values()
     assert list(rows) == [(NO_LEADER, -1, -1, [], [], [])] * 6
 
 
@@ -129,15 +129,15 @@ def test_describe_cluster(standing: Cluster) -> None:
 
 def test_describe_topic_partitions(standing: Cluster) -> None:
     answer = standing.ask(DescribeTopicPartitionsRequest(topics=[TopicRequest(name=TOPIC)]), 0)
-    assert told(answer) == told(metadata(standing, 12))
+    assert partition_rows(answer) == partition_rows(metadata(standing, 12))
     for row in answer.topics[0].partitions:
         assert (row.eligible_leader_replicas, row.last_known_elr) == ([], [])
 
 
 def coordinator(cluster: Cluster, key_type: int, endpoint: Listener = EXTERNAL) -> tuple[Any, ...]:
-    asked = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["who"])
-    (found,) = cluster.ask(asked, 4, endpoint).coordinators
-    return found.error_code, found.node_id, found.host, found.port
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["who"])
+    (coordinator,) = cluster.ask(request, 4, endpoint).coordinators
+    return coordinator.error_code, coordinator.node_id, coordinator.host, coordinator.port
 
 
 @pytest.mark.parametrize(("key_type", "name"), [(0, "__consumer_offsets"), (1, "__transaction_state")])
@@ -160,8 +160,8 @@ def test_reassignments_under_way_are_listed(standing: Cluster) -> None:
     some = ListPartitionReassignmentsRequest(
         topics=[one, ListPartitionReassignmentsTopics(name="absent", partition_indexes=[0])]
     )
-    for asked in (everything, some):
-        answer = standing.ask(asked, 0)
+    for request in (everything, some):
+        answer = standing.ask(request, 0)
         assert answer.error_code == 0
         (topic,) = answer.topics
         (row,) = topic.partitions

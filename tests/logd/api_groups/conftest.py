@@ -18,8 +18,8 @@ from tests.support.waiting import wait_for
 @pytest.fixture
 def client(logd: LogdProcess) -> Iterator[RawClient]:
     with RawClient(logd.port) as raw:
-        found = raw.request(FindCoordinatorRequest(coordinator_keys=["any"]), 6).coordinators[0]
-        assert found.error_code == 0
+        coordinator = raw.request(FindCoordinatorRequest(coordinator_keys=["any"]), 6).coordinators[0]
+        assert coordinator.error_code == 0
         wait_for(lambda: raw.request(ListGroupsRequest(), 4).error_code == 0)  # all partitions are loaded
         yield raw
 
@@ -35,10 +35,10 @@ def topic(client: RawClient, new_name: Callable[..., str]) -> str:
 
 @pytest.fixture
 def topic_id(client: RawClient, topic: str) -> bytes:
-    found: bytes = (
+    result: bytes = (
         client.request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12).topics[0].topic_id
     )
-    return found
+    return result
 
 
 @pytest.fixture

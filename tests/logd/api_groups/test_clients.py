@@ -52,7 +52,7 @@ def fill(logd: LogdProcess, topic: str) -> str:
 
 
 def write(logd: LogdProcess, topic: str, numbers: range) -> None:
-    """One number after the other, to all partitions in turn."""
+    """Produce the numbers in order, to all partitions in turn."""
     producer = Producer({"bootstrap.servers": logd.bootstrap})
     for number in numbers:
         producer.produce(topic, str(number).encode(), partition=number % PARTITIONS)
@@ -94,8 +94,8 @@ def share_evenly(consumers: list[Consumer]) -> bool:
 
 def committed(logd: LogdProcess, group: str, topic: str) -> list[int]:
     with closing(consumer(logd, group)) as reader:
-        wanted = [TopicPartition(topic, index) for index in range(PARTITIONS)]
-        return [found.offset for found in reader.committed(wanted, timeout=WAIT_SECONDS)]
+        partitions = [TopicPartition(topic, index) for index in range(PARTITIONS)]
+        return [position.offset for position in reader.committed(partitions, timeout=WAIT_SECONDS)]
 
 
 @deep
@@ -145,13 +145,13 @@ def test_confluent_static_member_comes_back_without_a_rebalance(
 def stable_assignments(logd: LogdProcess, group: str) -> dict[str, list[tuple[str, int]]]:
     """Assignments by instance id: what a rebalance would have changed, or emptied meanwhile."""
     admin = AdminClient({"bootstrap.servers": logd.bootstrap})
-    found = admin.describe_consumer_groups([group])[group].result()
-    assert found.state is ConsumerGroupState.STABLE
+    description = admin.describe_consumer_groups([group])[group].result()
+    assert description.state is ConsumerGroupState.STABLE
     return {
         member.group_instance_id: [
             (part.topic, part.partition) for part in member.assignment.topic_partitions
         ]
-        for member in found.members
+        for member in description.members
     }
 
 
@@ -165,13 +165,13 @@ def test_confluent_admin(logd: LogdProcess, filled: str, new_name: Callable[...,
             offsets=[TopicPartition(filled, 0, 5), TopicPartition(filled, 1, 6)], asynchronous=False
         )
 
-        found = admin.describe_consumer_groups([group])[group].result()
-        assert (found.state, found.partition_assignor, found.coordinator.port) == (
+        description = admin.describe_consumer_groups([group])[group].result()
+        assert (description.state, description.partition_assignor, description.coordinator.port) == (
             ConsumerGroupState.STABLE,
             "range",
             logd.port,
         )
-        assert [(each.client_id, each.host) for each in found.members] == [("me", "/127.0.0.1")]
+        assert [(each.client_id, each.host) for each in description.members] == [("me", "/127.0.0.1")]
         groups = admin.list_consumer_groups(states={ConsumerGroupState.STABLE}).result().valid
         assert [each.type for each in groups if each.group_id == group] == [ConsumerGroupType.CLASSIC]
         with pytest.raises(KafkaException, match="NON_EMPTY_GROUP"):
@@ -179,8 +179,8 @@ def test_confluent_admin(logd: LogdProcess, filled: str, new_name: Callable[...,
 
     changed = ConsumerGroupTopicPartitions(group, [TopicPartition(filled, 2, 9)])
     admin.alter_consumer_group_offsets([changed])[group].result()
-    kept = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result()
-    assert {part.partition: part.offset for part in kept.topic_partitions} == {0: 5, 1: 6, 2: 9}
+    stored = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result()
+    assert {part.partition: part.offset for part in stored.topic_partitions} == {0: 5, 1: 6, 2: 9}
     admin.delete_consumer_groups([group])[group].result()
     assert group not in [each.group_id for each in admin.list_consumer_groups().result().valid]
     assert set(committed(logd, group, filled)) == {-1001}
@@ -213,7 +213,10 @@ def test_offsets_and_groups_survive_a_restart(tmp_path: Path, how: str) -> None:
 
 
 async def both_are_at_the_end(*members: AIOKafkaConsumer) -> bool:
-    """Whether each has its share and has read it. What another one read before a rebalance does not count."""
+    """Return True if each member has two partitions and is at their end.
+
+    Positions count, not records: a member may have got records of its partitions before a rebalance.
+    """
     if any(len(each.assignment()) != 2 for each in members):
         return False
     try:
@@ -260,12 +263,12 @@ def test_aiokafka_group(logd: LogdProcess, filled: str, new_name: Callable[..., 
 
 @deep
 def test_kafka_python_group(logd: LogdProcess, filled: str, new_name: Callable[..., str]) -> None:
-    """A static member and one that is none."""
+    """Group offsets and assignments work for a dynamic and a static member together."""
     group = new_name("group")
     members = [python.member(logd.bootstrap, group, filled)]
 
     def read(*numbers: range, received: list[tuple[int, Record]] | None = None) -> None:
-        """All of the numbers come, once, some of them before now, and are committed."""
+        """Check that the members get all of `numbers` exactly once, `received` included, and commit."""
         count = sum(map(len, numbers))
         received = received or []
         deadline = time.monotonic() + WAIT_SECONDS

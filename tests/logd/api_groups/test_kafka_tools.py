@@ -1,4 +1,4 @@
-"""What Apache Kafka's own tool reads in our `__consumer_offsets`; KAFKA_LIBS is the folder of its jars."""
+"""Apache Kafka's own tool decodes our `__consumer_offsets`; KAFKA_LIBS is the folder of its jars."""
 
 from __future__ import annotations
 

@@ -79,27 +79,36 @@ def describe(client: RawClient, group: str, version: int = 6) -> DescribedGroup:
 
 
 def listed(client: RawClient, group: str, version: int = 5, **filters: list[str]) -> ListedGroup | None:
-    """Ask once all coordinators have read their partitions: those of a new broker take a moment."""
+    """Return the group's row of ListGroups, or None. Waits until all coordinators have loaded their
+    partitions.
+    """
     while (answer := client.request(ListGroupsRequest(**filters), version)).error_code == LOADING:
         pass
     assert answer.error_code == 0
-    return next((found for found in answer.groups if found.group_id == group), None)
+    return next((row for row in answer.groups if row.group_id == group), None)
 
 
 @pytest.mark.parametrize("version", range(7))
 def test_find_coordinator(logd: LogdProcess, client: RawClient, version: int) -> None:
     request = FindCoordinatorRequest(key="g", coordinator_keys=["g", "h"] if version >= 4 else [])
     response = client.request(request, version)
-    for found in response.coordinators if version >= 4 else [response]:
-        assert (found.error_code, found.node_id, found.host, found.port) == (0, 1, "127.0.0.1", logd.port)
+    for coordinator in response.coordinators if version >= 4 else [response]:
+        assert (coordinator.error_code, coordinator.node_id, coordinator.host, coordinator.port) == (
+            0,
+            1,
+            "127.0.0.1",
+            logd.port,
+        )
     if version >= 4:
-        assert [found.key for found in response.coordinators] == ["g", "h"]
+        assert [coordinator.key for coordinator in response.coordinators] == ["g", "h"]
 
 
 def test_find_coordinator_of_something_unheard_of(client: RawClient) -> None:
-    found = client.request(FindCoordinatorRequest(key_type=9, coordinator_keys=["k"]), 6).coordinators[0]
-    assert found.error_code == ErrorCode.INVALID_REQUEST
-    assert (found.node_id, found.port) == (-1, -1)
+    coordinator = client.request(FindCoordinatorRequest(key_type=9, coordinator_keys=["k"]), 6).coordinators[
+        0
+    ]
+    assert coordinator.error_code == ErrorCode.INVALID_REQUEST
+    assert (coordinator.node_id, coordinator.port) == (-1, -1)
 
 
 @pytest.mark.parametrize("version", range(10))
@@ -160,23 +169,27 @@ def test_describe(client: RawClient, group: str, version: int) -> None:
     joined = join(client, group)
     assert describe(client, group, version).group_state == "CompletingRebalance"
     sync(client, group, joined)
-    found = describe(client, group, version)
-    assert (found.group_state, found.protocol_type, found.protocol_data) == ("Stable", "test", "range")
-    member = found.members[0]
+    description = describe(client, group, version)
+    assert (description.group_state, description.protocol_type, description.protocol_data) == (
+        "Stable",
+        "test",
+        "range",
+    )
+    member = description.members[0]
     assert (member.member_id, member.client_id, member.client_host) == (joined.member_id, "raw", "/127.0.0.1")
     assert (member.member_metadata, member.member_assignment) == (b"mine", b"yours")
     if version >= 3:  # read, delete, describe, describe and alter configs, as Apache Kafka answers
-        assert found.authorized_operations == 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+        assert description.authorized_operations == 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 
 @pytest.mark.parametrize("version", range(6))
 def test_list(client: RawClient, group: str, version: int) -> None:
     sync(client, group, join(client, group))
-    found = listed(client, group, version)
-    assert found is not None
-    assert found.protocol_type == "test"
-    assert found.group_state == ("Stable" if version >= 4 else "")
-    assert found.group_type == ("Classic" if version >= 5 else "")
+    row = listed(client, group, version)
+    assert row is not None
+    assert row.protocol_type == "test"
+    assert row.group_state == ("Stable" if version >= 4 else "")
+    assert row.group_type == ("Classic" if version >= 5 else "")
     if version >= 4:
         assert listed(client, group, version, states_filter=["stable", "Dead"]) is not None
         assert listed(client, group, version, states_filter=["Empty"]) is None

@@ -62,9 +62,9 @@ def fetch_old(client: RawClient, group: str, name: str | None, version: int) -> 
 def fetch_group(
     client: RawClient, group: str, topics: list[OffsetFetchRequestTopics] | None, version: int = 9
 ) -> Any:
-    """One group by OffsetFetch 8 to 10."""
-    asked = OffsetFetchRequestGroup(group_id=group, topics=topics)
-    response = client.request(OffsetFetchRequest(groups=[asked], require_stable=True), version)
+    """Fetch the offsets of one group by OffsetFetch 8 to 10."""
+    group_request = OffsetFetchRequestGroup(group_id=group, topics=topics)
+    response = client.request(OffsetFetchRequest(groups=[group_request], require_stable=True), version)
     assert response.groups[0].error_code == 0
     return response.groups[0]
 
@@ -72,8 +72,8 @@ def fetch_group(
 @pytest.mark.parametrize("version", range(2, 10))
 def test_commit(client: RawClient, group: str, topic: str, version: int) -> None:
     assert commit(client, group, topic, {0: 5, 1: 6}, version) == [0, 0]
-    asked = [OffsetFetchRequestTopics(name=topic, partition_indexes=[0, 1, 2])]
-    partitions = fetch_group(client, group, asked).topics[0].partitions
+    topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[0, 1, 2])]
+    partitions = fetch_group(client, group, topics).topics[0].partitions
     assert [partition.committed_offset for partition in partitions] == [5, 6, -1]
     assert [partition.metadata for partition in partitions] == ["meta", "meta", ""]
     epoch = 4 if version >= 6 else -1
@@ -93,13 +93,13 @@ def test_fetch_of_one_group(client: RawClient, group: str, topic: str, version: 
 def test_fetch_of_several_groups(client: RawClient, group: str, topic: str, version: int) -> None:
     commit(client, group, topic, {0: 5})
     commit(client, group + "b", topic, {2: 7})
-    asked = [
+    requests = [
         OffsetFetchRequestGroup(group_id=group, topics=None),
         OffsetFetchRequestGroup(group_id=group + "b", topics=None),
         OffsetFetchRequestGroup(group_id="nobody", topics=None),
     ]
-    groups = client.request(OffsetFetchRequest(groups=asked), version).groups
-    found = {
+    groups = client.request(OffsetFetchRequest(groups=requests), version).groups
+    offsets = {
         fetched.group_id: [
             (topic.name, partition.partition_index, partition.committed_offset)
             for topic in fetched.topics
@@ -107,7 +107,7 @@ def test_fetch_of_several_groups(client: RawClient, group: str, topic: str, vers
         ]
         for fetched in groups
     }
-    assert found == {group: [(topic, 0, 5)], group + "b": [(topic, 2, 7)], "nobody": []}
+    assert offsets == {group: [(topic, 0, 5)], group + "b": [(topic, 2, 7)], "nobody": []}
 
 
 def test_by_topic_id(client: RawClient, group: str, topic: str, topic_id: bytes) -> None:
@@ -116,16 +116,16 @@ def test_by_topic_id(client: RawClient, group: str, topic: str, topic_id: bytes)
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ]
     assert commit(client, group, "", {0: 5}, 10, topic_id=NOWHERE) == [ErrorCode.UNKNOWN_TOPIC_ID]
-    asked = [
+    topics = [
         OffsetFetchRequestTopics(topic_id=NOWHERE, partition_indexes=[0]),
         OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0, 1]),
     ]
-    unknown, known = fetch_group(client, group, asked, 10).topics
+    unknown, present = fetch_group(client, group, topics, 10).topics
     assert (unknown.topic_id, unknown.partitions[0].error_code) == (NOWHERE, ErrorCode.UNKNOWN_TOPIC_ID)
-    assert known.topic_id == topic_id
-    assert [partition.committed_offset for partition in known.partitions] == [5, -1]
+    assert present.topic_id == topic_id
+    assert [partition.committed_offset for partition in present.partitions] == [5, -1]
     everything = fetch_group(client, group, None, 10).topics
-    assert [(found.topic_id, found.partitions[0].committed_offset) for found in everything] == [(topic_id, 5)]
+    assert [(row.topic_id, row.partitions[0].committed_offset) for row in everything] == [(topic_id, 5)]
 
 
 @pytest.mark.parametrize("version", range(2, 10))
@@ -152,7 +152,7 @@ def test_delete_of_offsets(client: RawClient, group: str, topic: str) -> None:
         ],
     )
     response = client.request(request, 0)
-    codes = {found.name: found.partitions[0].error_code for found in response.topics}
+    codes = {row.name: row.partitions[0].error_code for row in response.topics}
     assert codes == {topic: 0, "gone": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert fetch_old(client, group, None, 7) == {(topic, 1): 6}
     request.group_id = "nobody"

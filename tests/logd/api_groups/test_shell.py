@@ -79,7 +79,7 @@ class PaperPartition:
 
 
 class PaperBroker:
-    """What a broker hands to its `Groups`."""
+    """A broker's parts that `Groups` uses."""
 
     def __init__(self, partitions: list[PaperPartition]) -> None:
         topic = SimpleNamespace(partitions=partitions)
@@ -139,11 +139,11 @@ def fetched(groups: Groups, group: str) -> dict[int, int]:
 
 
 def matching(groups: Groups) -> list[ListedGroup]:
-    """ListGroups, where there is nothing to wait for."""
+    """Return the groups that ListGroups lists, when nothing has to be waited for."""
     with pytest.raises(StopIteration) as ended:
         groups.matching(ListGroupsRequest()).send(None)
-    found: list[ListedGroup] = ended.value.value
-    return found
+    listed: list[ListedGroup] = ended.value.value
+    return listed
 
 
 def join_request(group: str) -> JoinGroupRequest:
@@ -251,11 +251,11 @@ def test_records_are_appended_as_one_batch_with_the_codec_asked_for() -> None:
 def test_a_producer_is_admitted_before_its_offsets_are_written() -> None:
     partition = PaperPartition()
     log = GroupLog(partition, Codec.NONE, lambda: 5)  # type: ignore[arg-type]
-    asked: list[Any] = []
-    partition.guard = SimpleNamespace(admit=lambda *who, implicit: asked.append((*who, implicit)))
+    admissions: list[Any] = []
+    partition.guard = SimpleNamespace(admit=lambda *who, implicit: admissions.append((*who, implicit)))
     producing = Producing("tid", 7, 3, implicit=True)
     assert log.append_in_transaction([offset("g", 1), offset("g", 2)], producing) == 0
-    assert asked == [("tid", 7, 3, GROUP_OFFSETS, 0, True)]
+    assert admissions == [("tid", 7, 3, GROUP_OFFSETS, 0, True)]
     header = read_header(partition.batches[0])
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, -1)
     assert header.is_transactional
@@ -263,9 +263,9 @@ def test_a_producer_is_admitted_before_its_offsets_are_written() -> None:
 
     partition.open_transactions.add((7, 3))
     assert log.append_in_transaction([offset("g", 3)], producing) == 2
-    assert len(asked) == 1
+    assert len(admissions) == 1
     log.append_in_transaction([offset("g", 4)], producing._replace(producer_epoch=4, implicit=False))
-    assert asked[1:] == [("tid", 7, 4, GROUP_OFFSETS, 0, False)]
+    assert admissions[1:] == [("tid", 7, 4, GROUP_OFFSETS, 0, False)]
 
     def refuse(*_: Any, implicit: bool) -> None:
         raise KafkaError(ErrorCode.TRANSACTION_ABORTABLE)
@@ -301,7 +301,7 @@ async def test_a_marker_that_comes_while_the_log_is_read_counts() -> None:
         group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1, 2])]
     )
     partitions = groups.partition("g").shard.fetch(stable, require_stable=True).topics[0].partitions
-    assert [found.error_code for found in partitions] == [0, 0, ErrorCode.UNSTABLE_OFFSET_COMMIT]
+    assert [row.error_code for row in partitions] == [0, 0, ErrorCode.UNSTABLE_OFFSET_COMMIT]
     groups.transaction_ended(0, 3, 0, True, MARKER)
     assert fetched(groups, "g") == {0: 1, 2: 3}
     await groups.stop()

@@ -41,7 +41,7 @@ from tests.support.raw_transaction import IMPLICIT_FROM, TIMEOUT_MS, Writer
 
 UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-"""Of a coordinator nobody has asked yet, whose partition has the markers of other tests."""
+"""Error code of a coordinator that is still loading its partition, which has the markers of other tests."""
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def writer(client: RawClient, new_name: Callable[..., str]) -> Writer:
 
 
 def commit(client: RawClient, group: str, topic: str, offset: int) -> None:
-    """A plain commit, for partition 0."""
+    """Commit an offset of partition 0 without a transaction."""
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
     topics = [OffsetCommitRequestTopic(name=topic, partitions=[partition])]
     code = LOADING
@@ -63,7 +63,7 @@ def commit(client: RawClient, group: str, topic: str, offset: int) -> None:
 def fetch(
     client: RawClient, group: str, topic: str, *, stable: bool, version: int = 8
 ) -> list[tuple[int, int]]:
-    """Offset and error of the topic's partitions 0 to 2."""
+    """Return offset and error code of the topic's partitions 0 to 2."""
     request = OffsetFetchRequest(require_stable=stable)
     if version < 8:
         request.group_id = group
@@ -78,7 +78,7 @@ def fetch(
             response = response.groups[0]
         code = response.error_code
     assert code == 0
-    return [(found.committed_offset, found.error_code) for found in response.topics[0].partitions]
+    return [(row.committed_offset, row.error_code) for row in response.topics[0].partitions]
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -179,9 +179,9 @@ def test_pending_offsets_outlive_the_broker(own: LogdProcess, kill: bool, versio
         own.stop()
     own.start()
     with RawClient(own.port) as client:
-        while (asked := fetch_once_loaded(client)) is None:
+        while (offsets := fetch_once_loaded(client)) is None:
             pass
-        assert asked == [(-1, UNSTABLE), (-1, UNSTABLE), (-1, 0)]
+        assert offsets == [(-1, UNSTABLE), (-1, UNSTABLE), (-1, 0)]
         for writer in writers:
             writer = writer._replace(client=client)
             while not ends(writer, commit=writer.tid == "commits", version=version):
@@ -198,7 +198,7 @@ def fetch_once_loaded(client: RawClient) -> list[tuple[int, int]] | None:
     if group.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return None
     assert group.error_code == 0
-    return [(found.committed_offset, found.error_code) for found in group.topics[0].partitions]
+    return [(row.committed_offset, row.error_code) for row in group.topics[0].partitions]
 
 
 def ends(writer: Writer, *, commit: bool, version: int) -> bool:
@@ -213,14 +213,14 @@ def ends(writer: Writer, *, commit: bool, version: int) -> bool:
     return error == 0
 
 
-# Telling of transactions
+# Describing transactions
 
 
 def producers(client: RawClient, topic: str, index: int) -> list[ProducerState]:
     request = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=[index])])
-    found = client.request(request, 0).topics[0].partitions[0]
-    assert (found.partition_index, found.error_code) == (index, 0)
-    states: list[ProducerState] = found.active_producers
+    partition = client.request(request, 0).topics[0].partitions[0]
+    assert (partition.partition_index, partition.error_code) == (index, 0)
+    states: list[ProducerState] = partition.active_producers
     return states
 
 
@@ -247,8 +247,8 @@ def test_describe_producers(client: RawClient, writer: Writer, topic: str) -> No
             TopicRequest(name="none", partition_indexes=[0]),
         ]
     )
-    for found in client.request(request, 0).topics:
-        assert found.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for row in client.request(request, 0).topics:
+        assert row.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_describe_transactions(client: RawClient, writer: Writer, group: str, topic: str) -> None:
@@ -262,7 +262,7 @@ def test_describe_transactions(client: RawClient, writer: Writer, group: str, to
     ongoing = described(client, writer.tid)
     assert ongoing.transaction_state == "Ongoing"
     assert ongoing.transaction_start_time_ms > 0
-    names = {found.topic: found.partitions for found in ongoing.topics}
+    names = {row.topic: row.partitions for row in ongoing.topics}
     assert names.keys() == {topic, "__consumer_offsets"}
     assert names[topic] == [0, 2]
     writer.end(commit=False)
@@ -274,7 +274,7 @@ def test_describe_transactions(client: RawClient, writer: Writer, group: str, to
 def listed(client: RawClient, version: int = 2, **filters: object) -> dict[str, str]:
     response = client.request(ListTransactionsRequest(**filters), version)  # type: ignore[arg-type]
     assert response.error_code == 0
-    return {found.transactional_id: found.transaction_state for found in response.transaction_states}
+    return {row.transactional_id: row.transaction_state for row in response.transaction_states}
 
 
 def test_list_transactions(client: RawClient, writer: Writer, topic: str) -> None:

@@ -30,15 +30,15 @@ def transactional_id(new_name: Callable[..., str]) -> str:
 
 @pytest.fixture(params=[0, 2], ids=["version 0", "version 2"])
 def producer(request: pytest.FixtureRequest, client: RawClient, transactional_id: str) -> RawProducer:
-    """Of either transaction version, ready for its first transaction."""
-    made = RawProducer(client, transactional_id, version=request.param)
-    assert made.init() == 0
-    return made
+    """Return a producer of either transaction version, ready for its first transaction."""
+    raw = RawProducer(client, transactional_id, version=request.param)
+    assert raw.init() == 0
+    return raw
 
 
 @pytest.fixture
 def bumping(client: RawClient, transactional_id: str) -> RawProducer:
-    """Of transaction version 2."""
-    made = RawProducer(client, transactional_id)
-    assert made.init() == 0
-    return made
+    """Return a producer of transaction version 2, ready for its first transaction."""
+    raw = RawProducer(client, transactional_id)
+    assert raw.init() == 0
+    return raw

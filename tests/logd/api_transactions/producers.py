@@ -45,11 +45,11 @@ class RawProducer:
         self.sequences: dict[tuple[str, int], int] = {}
 
     def init(self, timeout_ms: int = 60_000, *, go_on: bool = False, version: int = 5) -> int:
-        """InitProducerId, asked again as long as something is being completed or loaded; the code."""
-        found = self.client.request(
+        """Send InitProducerId until no transaction is being completed or loaded; return the error code."""
+        coordinators = self.client.request(
             FindCoordinatorRequest(key_type=1, coordinator_keys=[self.transactional_id]), 6
         )
-        assert found.coordinators[0].error_code == 0
+        assert coordinators.coordinators[0].error_code == 0
         codes = []
 
         def is_done() -> bool:
@@ -106,7 +106,9 @@ class RawProducer:
     def produce(
         self, topic: str, value: str, *, partition: int = 0, version: int | None = None, named: bool = True
     ) -> int:
-        """One record; the code. It is added to the transaction first where its version needs that."""
+        """Produce one record and return the error code. Adds the partition to the transaction first where
+        the version needs that.
+        """
         if version is None:
             version = PRODUCE_IMPLICITLY if self.version >= 2 else PRODUCE_BEFORE
             if self.version < 2:
@@ -134,7 +136,7 @@ class RawProducer:
         return int(answer.error_code)
 
     def commit_offset(self, group: str, topic: str, offset: int) -> int:
-        """An offset of partition 0, as part of the transaction; the code."""
+        """Commit an offset of partition 0 as part of the transaction; return the error code."""
         if self.version < 2:
             addition = AddOffsetsToTxnRequest(
                 transactional_id=self.transactional_id,
@@ -188,7 +190,7 @@ def codes_of(results: list[Any]) -> dict[tuple[str, int], int]:
 
 
 def committed_values(client: RawClient, topic: str, partition: int = 0) -> list[str]:
-    """What a consumer with read_committed gets to see."""
+    """Return the values that a consumer with `read_committed` gets."""
     answer = client.fetch(topic, partition=partition, isolation_level=1)
     assert answer.error_code == 0
     aborted = sorted(
@@ -210,7 +212,7 @@ def committed_values(client: RawClient, topic: str, partition: int = 0) -> list[
 
 
 def markers(client: RawClient, topic: str, partition: int = 0) -> list[tuple[str, int]]:
-    """The markers in a partition: outcome and epoch."""
+    """Return outcome and producer epoch of each transaction marker in a partition."""
     data = bytes(client.fetch(topic, partition=partition).records or b"")
     return [
         (

@@ -1,4 +1,4 @@
-"""What settings make of transactions, with brokers of their own."""
+"""Settings that concern transactions, tested with brokers of their own."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.support.waiting import wait_for
 
 def state_of(client: RawClient, transactional_id: str) -> str | ErrorCode:
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-    found = client.request(request, 0).transaction_states[0]
-    return ErrorCode(found.error_code) if found.error_code else str(found.transaction_state)
+    state = client.request(request, 0).transaction_states[0]
+    return ErrorCode(state.error_code) if state.error_code else str(state.transaction_state)
 
 
 def test_with_an_fsync_for_every_message(tmp_path: Path) -> None:
@@ -80,21 +80,23 @@ def test_without_verification_a_batch_may_open_a_transaction(tmp_path: Path) -> 
 
 def test_producer_ids_are_given_once(tmp_path: Path) -> None:
     with LogdProcess(tmp_path) as logd:
-        seen = set()
+        producer_ids = set()
         for _ in range(2):
             with RawClient(logd.port) as client:
                 for name in ("x", "y"):
-                    producer = RawProducer(client, f"{name}{len(seen)}")
+                    producer = RawProducer(client, f"{name}{len(producer_ids)}")
                     assert producer.init() == 0
-                    seen.add(producer.producer_id)
+                    producer_ids.add(producer.producer_id)
             logd.kill()
             logd.start()
-        assert len(seen) == 4
+        assert len(producer_ids) == 4
 
 
 @deep
 def test_a_marker_waits_for_a_folder_that_is_away(tmp_path: Path) -> None:
-    """The transaction is committed all the same, and the partition hears of it when it is back."""
+    """Transactions commit while a partition's log directory is away; the partition gets the marker once it
+    is back.
+    """
     folders = f"{tmp_path / 'a'},{tmp_path / 'b'}"
     settings = {"log.dirs": folders, "transaction.state.log.num.partitions": 1}
     with LogdProcess(tmp_path, settings) as logd:

@@ -33,11 +33,11 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 10,
 }
 TIMEOUT_MS = 3_000
-"""Of the transaction that is cut off; long enough to come to where it is."""
+"""Timeout of the transaction that a crash cuts off; long enough to reach the crash."""
 
 
 def prepared(client: RawClient) -> None:
-    """A topic, a group, and a committed offset that the transaction goes on from."""
+    """Create the topic, and the offsets topic by asking for the group's coordinator."""
     make_topic(client, TOPIC, 2)
     assert client.request(FindCoordinatorRequest(coordinator_keys=[GROUP]), 6).coordinators[0].error_code == 0
 
@@ -49,10 +49,10 @@ def transaction(producer: RawProducer, commit: bool) -> None:
     assert producer.end(commit).error_code == 0
 
 
-def seen(client: RawClient) -> list[object]:
-    """What a consumer finds: the records and the offset; waits until nothing is open any more."""
-    asked = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=[asked])])
+def consumer_view(client: RawClient) -> list[object]:
+    """Return a consumer's view, records and committed offset, once no transaction is open any more."""
+    topics = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=[topics])])
     request.require_stable = True
     offsets: list[int] = []
 
@@ -103,9 +103,9 @@ def test_killed(folder: Path, step: int, commit: bool, version: int) -> None:
         dying.kill()
     with LogdProcess(folder, SETTINGS) as logd, RawClient(logd.port) as client:
         committed = commit and step >= DECIDED
-        assert seen(client) == ([["a"], ["b"], 5] if committed else [[], [], -1])
+        assert consumer_view(client) == ([["a"], ["b"], 5] if committed else [[], [], -1])
         # The id is free, and so are the partitions.
         producer = RawProducer(client, "x", version=version)
         assert producer.init() == 0
         transaction(producer, True)
-        assert seen(client) == [["a"] * (1 + committed), ["b"] * (1 + committed), 5]
+        assert consumer_view(client) == [["a"] * (1 + committed), ["b"] * (1 + committed), 5]

@@ -49,8 +49,8 @@ def test_offsets_are_committed_with_the_records(
     client.request(FindCoordinatorRequest(coordinator_keys=[group]), 6)
 
     def committed() -> int:
-        asked = OffsetFetchRequestTopics(name=topic, partition_indexes=[0])
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[asked])])
+        topics = OffsetFetchRequestTopics(name=topic, partition_indexes=[0])
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[topics])])
         return int(client.request(request, 8).groups[0].topics[0].partitions[0].committed_offset)
 
     assert producer.produce(topic, "a") == 0
@@ -233,7 +233,7 @@ def test_an_operator_ends_what_hangs(client: RawClient, bumping: RawProducer, to
         )
         answer = client.request(WriteTxnMarkersRequest(markers=[marker]), version).markers[0]
         assert answer.producer_id == bumping.producer_id
-        codes = {found.partition_index: found.error_code for found in answer.topics[0].partitions}
+        codes = {row.partition_index: row.error_code for row in answer.topics[0].partitions}
         assert codes == {0: 0, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert committed_values(client, topic) == []
     assert client.fetch(topic).last_stable_offset == client.fetch(topic).high_watermark

@@ -9,8 +9,8 @@ from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint, advertised_endpoints, bound_endpoints
 
 
-def endpoints(**given: str) -> tuple[list[Endpoint], list[Endpoint]]:
-    config = BrokerConfig.of({key.replace("_", "."): value for key, value in given.items()})
+def endpoints(**settings: str) -> tuple[list[Endpoint], list[Endpoint]]:
+    config = BrokerConfig.of({key.replace("_", "."): value for key, value in settings.items()})
     bound = bound_endpoints(config)
     return bound, advertised_endpoints(config, bound)
 
@@ -38,7 +38,7 @@ def test_several_listeners_each_with_its_own_address() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("settings", "message"),
     [
         ({"listeners": "127.0.0.1:9092"}, "NAME://host:port"),
         ({"listeners": "PLAINTEXT://h:99999"}, "NAME://host:port"),
@@ -52,6 +52,6 @@ def test_several_listeners_each_with_its_own_address() -> None:
         ({"listeners": "PLAINTEXT://h:1", "advertised_listeners": "PLAINTEXT://0.0.0.0:1"}, "reach"),
     ],
 )
-def test_what_cannot_be_served_is_refused(given: dict[str, str], message: str) -> None:
+def test_what_cannot_be_served_is_refused(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        endpoints(**given)
+        endpoints(**settings)

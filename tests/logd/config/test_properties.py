@@ -43,7 +43,9 @@ def test_a_doubled_backslash_at_the_end_is_no_continuation() -> None:
 
 
 def test_values_as_java_reads_them() -> None:
-    """What `java.util.Properties.load` (Java 17) gives for the same text, but for trailing blanks."""
+    """Values are those of `java.util.Properties.load` (Java 17) for the same text, except for trailing
+    blanks.
+    """
     text = (
         " b : two words\nc 3\np\\\n\nq=c:\\\\d\\te\nr=\\u00e9\\ud83d\\ude00\n"
         's=x\u2028y=z\nt=u\x0cv\x0bw\n\x0cu=1\nk==v\nl : = v\nk\\:3=v\\=4\nx=\\a\\n\\"\n'
@@ -90,6 +92,9 @@ def test_overrides_need_a_key_and_an_equals_sign() -> None:
 
 @given(st.dictionaries(st.text(min_size=1), st.text()))
 def test_what_is_written_is_read_again(properties: dict[str, str]) -> None:
-    """But for blanks at the end of values, which Kafka drops, and half characters, which no file can hold."""
-    kept = {key: value.rstrip(" \t\f") for key, value in properties.items()}
-    assert parse_properties(format_properties(kept)) == kept
+    """Properties survive writing and reading, except trailing blanks of values, which Kafka drops.
+
+    Lone surrogates are not generated: no file can hold them.
+    """
+    expected = {key: value.rstrip(" \t\f") for key, value in properties.items()}
+    assert parse_properties(format_properties(expected)) == expected

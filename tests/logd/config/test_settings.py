@@ -29,7 +29,7 @@ def test_topic_overrides_go_on_top_of_the_brokers_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "retention_ms"),
+    ("settings", "retention_ms"),
     [
         ({}, 604_800_000),
         ({"log.retention.hours": "1"}, 3_600_000),
@@ -38,8 +38,8 @@ def test_topic_overrides_go_on_top_of_the_brokers_defaults() -> None:
         ({"log.retention.hours": "-1"}, -1),
     ],
 )
-def test_the_finest_unit_of_retention_wins(given: dict[str, str], retention_ms: int) -> None:
-    assert BrokerConfig.of(given).topic_defaults.retention_ms == retention_ms
+def test_the_finest_unit_of_retention_wins(settings: dict[str, str], retention_ms: int) -> None:
+    assert BrokerConfig.of(settings).topic_defaults.retention_ms == retention_ms
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a class of settings is, whatever it declares."""
+"""Classes of settings, whatever fields they declare."""
 
 from __future__ import annotations
 

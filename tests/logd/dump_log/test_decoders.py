@@ -38,7 +38,9 @@ def name(golden: GoldenRecord) -> str:
 
 
 def text(golden: GoldenRecord, keys: dict[int, GoldenRecord], decoder: object) -> object:
-    """What the decoder makes of a message, as a key or as a value behind a key of its type."""
+    """Return the decoder's JSON of a golden record: a key's own, or a value's when decoded with a key of its
+    type.
+    """
     is_key = golden.name.endswith("Key")
     key = golden if is_key else keys[golden.kind]
     data = golden.kind.to_bytes(2, "big") + key.data
@@ -55,19 +57,19 @@ def text(golden: GoldenRecord, keys: dict[int, GoldenRecord], decoder: object) -
 @pytest.mark.parametrize("golden", GROUPS, ids=name)
 def test_groups(golden: GoldenRecord) -> None:
     keys = {record.kind: record for record in GROUPS if record.name.endswith("Key")}
-    found = text(golden, keys, decode_offsets)
-    assert json.dumps(found) == json.dumps(golden.json), "the fields' order counts too"
+    decoded = text(golden, keys, decode_offsets)
+    assert json.dumps(decoded) == json.dumps(golden.json), "the fields' order counts too"
 
 
 @pytest.mark.parametrize("golden", TRANSACTIONS, ids=name)
 def test_transactions(golden: GoldenRecord) -> None:
     keys = {record.kind: record for record in TRANSACTIONS if record.name.endswith("Key")}
-    found = text(golden, keys, decode_transactions)
+    decoded = text(golden, keys, decode_transactions)
     expected = dict(golden.json)
     if "transactionStatus" in expected:  # Kafka's tool puts a name in its place
         number = expected["transactionStatus"]
         expected["transactionStatus"] = STATES.get(number, str(number))
-    assert json.dumps(found) == json.dumps(expected), "the fields' order counts too"
+    assert json.dumps(decoded) == json.dumps(expected), "the fields' order counts too"
 
 
 def test_states_of_transactions_by_name() -> None:
@@ -87,7 +89,7 @@ def test_all_types_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "expected"),
     [
         (None, b"\0\0", "Error at offset 9, skipping. The record has no key."),
         (b"\0", b"", "Error at offset 9, skipping. 1 bytes are too few for a version"),
@@ -99,5 +101,5 @@ def test_all_types_are_known() -> None:
         ),
     ],
 )
-def test_what_is_no_record(key: bytes | None, value: bytes, said: str) -> None:
-    assert decode_offsets(9, key, value) == (said, None)
+def test_what_is_no_record(key: bytes | None, value: bytes, expected: str) -> None:
+    assert decode_offsets(9, key, value) == (expected, None)

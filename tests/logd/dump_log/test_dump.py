@@ -180,14 +180,14 @@ class TestDamage:
     def test_snapshot(self, folder: Path, run: Callable[..., tuple[int, str, str]]) -> None:
         path = sorted((folder / "all-0").glob("*.snapshot"))[-1]
         whole = path.read_bytes()
-        for data, said in [
+        for data, message in [
             (whole[:-1] + bytes([whole[-1] ^ 1]), "CRC is no longer valid"),
             (b"\0\7" + whole[2:], "unknown file version 7"),
             (whole[:5], "5 bytes are no producer snapshot"),
         ]:
             path.write_bytes(data)
             status, out, err = run(folder, "--files", f"all-0/{path.name}")
-            assert (status, said in err) == (1, True)
+            assert (status, message in err) == (1, True)
             assert out.splitlines() == [f"Dumping all-0/{path.name}"]
 
     def test_txn_index(self, folder: Path, run: Callable[..., tuple[int, str, str]]) -> None:
@@ -224,7 +224,7 @@ def test_decoders_of_numbers(folder: Path, run: Callable[..., tuple[int, str, st
 
 
 def test_a_preallocated_index(folder: Path, run: Callable[..., tuple[int, str, str]]) -> None:
-    """What a running or killed Apache Kafka leaves: zeros behind the entries."""
+    """Index files of a running or killed Apache Kafka have zeros after their entries, which are ignored."""
     for path in (folder / "all-0" / f"{FIRST}.index", folder / "all-0" / f"{FIRST}.timeindex"):
         before = run(folder, "--files", f"all-0/{path.name}")
         os.truncate(path, 10 * 1024 * 1024 // 12 * 12)
@@ -236,7 +236,7 @@ def test_a_preallocated_index(folder: Path, run: Callable[..., tuple[int, str, s
 @deep
 @pytest.mark.parametrize("seed", range(20))
 def test_garbage(folder: Path, seed: int) -> None:
-    """Bytes changed anywhere are told of or make no difference, and never end the command."""
+    """Bytes changed anywhere are reported or make no difference, and never end the command."""
     luck = random.Random(seed)
     for name in ("all-0", "__consumer_offsets-1", "__transaction_state-2"):
         decoder = {"__c": decode_offsets, "__t": decode_transactions}.get(name[:3], decode_plain)

@@ -92,7 +92,7 @@ class ListLog:
 
 
 class Person:
-    """One client: what it was last told."""
+    """A client with the member id and generation of its last responses."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -155,7 +155,7 @@ class Script:
         self.shard.topics_deleted(plain, self.now_ms)
 
     def do_log(self, _: list[str], options: Options) -> None:
-        """The records appended since the last `log`."""
+        """Print the records appended since the last `log`."""
         self.out += [told_entry(entry) for entry in self.log.entries[self.shown :]]
         self.shown = len(self.log.entries)
 
@@ -383,8 +383,8 @@ def told_join(person: Person, response: JoinGroupResponse) -> str:
         person.member_id = response.member_id
         person.ids += 1
     if error:
-        given = f", id {response.member_id}" if error == ErrorCode.MEMBER_ID_REQUIRED else ""
-        return error_name(error) + given
+        suffix = f", id {response.member_id}" if error == ErrorCode.MEMBER_ID_REQUIRED else ""
+        return error_name(error) + suffix
     person.generation = response.generation_id
     members = ", ".join(f"{member.member_id} {member.metadata.decode()!r}" for member in response.members)
     facts = [

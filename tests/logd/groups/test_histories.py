@@ -1,15 +1,15 @@
-"""Random histories of one group: people who behave, people who do not, failing appends and restarts.
+"""Random histories of one group: diligent clients, careless clients, failing appends and restarts.
 
-Those who behave heartbeat every second, join as soon as they are told to and sync as soon as they may.
-Whatever the others do, for them holds:
+Diligent clients heartbeat every second, join as soon as a response tells them to and sync as soon as they
+may. Whatever the other clients do, these invariants hold for diligent ones:
 
-- nobody is told that it is unknown, fenced, or in a wrong generation while it lives (after a restart or a
-  failed append it may be, as its generation may not have been stored);
-- in a generation there is one leader and one protocol, and each member gets one assignment, its leader's;
-- every request that waits is answered once;
-- left alone, the group settles: all of them in one generation.
+- No living client is told that it is unknown, fenced, or in a wrong generation. The exception is a restart or
+  a failed append, after which its generation may not have been stored.
+- In a generation there is one leader and one protocol. Each member gets one assignment, its leader's.
+- Every request that waits is answered once.
+- After faults and changes end, all clients settle in one generation.
 
-And for the log: recovered from it, offsets are what they were, and so is a stable group.
+A shard recovered from the log has the same offsets, and the same group if that is stable.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class FailingLog:
 
 @dataclass
 class Client:
-    """One process, well behaved or not, as far as it knows."""
+    """A client process, diligent or not, with its own view of the group."""
 
     name: str
     diligent: bool
@@ -99,10 +99,10 @@ class Client:
 
 
 class GroupHistories(RuleBasedStateMachine):
-    """One group and its people."""
+    """A state machine of one group and its clients."""
 
     @initialize(delay_ms=st.sampled_from([0, 3_000]))
-    def found(self, delay_ms: int) -> None:
+    def create(self, delay_ms: int) -> None:
         self.settings = GroupSettings(
             group_initial_rebalance_delay_ms=delay_ms, group_min_session_timeout_ms=1
         )
@@ -157,7 +157,7 @@ class GroupHistories(RuleBasedStateMachine):
         self.deliver(self.shard.join(joining, self.now_ms))
 
     def sync(self, client: Client) -> None:
-        """As the leader, it assigns to each a text nobody else gets."""
+        """Send SyncGroup; a leader assigns to each member a text that no other member gets."""
         client.doing = "syncing"
         assignments = [(member, f"{client.generation} {member}".encode()) for member in client.members]
         if client.members:
@@ -248,16 +248,16 @@ class GroupHistories(RuleBasedStateMachine):
     def check_generation(self, client: Client, response: JoinGroupResponse) -> None:
         group = self.shard.store.groups[GROUP]
         assert response.generation_id <= group.generation
-        seen = self.generations.setdefault(
+        first = self.generations.setdefault(
             (self.incarnation, response.generation_id),
             (
                 response.leader.split("-")[0],
                 response.protocol_name,
             ),
         )
-        assert seen[1] == response.protocol_name
+        assert first[1] == response.protocol_name
         if client.instance is None and not self.has_static():
-            assert seen[0] == response.leader.split("-")[0]
+            assert first[0] == response.leader.split("-")[0]
 
     def has_static(self) -> bool:
         return any(client.instance is not None for client in self.clients)

@@ -1,12 +1,12 @@
 """Random histories of offsets, plain and in transactions, against a model that only looks at the log.
 
-The model knows no order of events, only positions: of a partition's records that count (plain ones, and those
-of transactions whose marker commits them) the last one in the log is the committed offset, unless a tombstone
-stands behind it; pending are those of transactions without a marker.
+The model knows no order of events, only positions. Plain records count, and so do those of transactions whose
+marker commits them. The committed offset of a partition is its last record in the log that counts, unless a
+tombstone follows. Offsets of transactions without a marker are pending.
 
-What holds after every step, for the coordinator at work, for one recovered from its log, and for one
-recovered from any beginning of the log: committed and pending offsets are the model's; whoever has either is
-a group.
+After every step the running coordinator and one recovered from its log agree with the model on committed and
+pending offsets. At the end of a history so does a coordinator recovered from any prefix of the log. Every
+group id with a committed or pending offset is a group.
 """
 
 from __future__ import annotations
@@ -107,17 +107,17 @@ def place_of(record: OffsetRecord) -> Where:
     return record.key.group, record.key.topic, record.key.partition
 
 
-def told(shard: GroupShard, *, stable: bool) -> dict[Where, tuple[int, int]]:
-    """Offset and error of every partition there may be."""
-    found = {}
+def fetched(shard: GroupShard, *, stable: bool) -> dict[Where, tuple[int, int]]:
+    """Return offset and error code of every partition in `PLACES`."""
+    results = {}
     topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=list(PARTITIONS)) for topic in TOPICS]
     for group in GROUPS:
         request = OffsetFetchRequestGroup(group_id=group, topics=topics)
         for topic in shard.fetch(request, require_stable=stable).topics:
             for partition in topic.partitions:
                 where = (group, topic.name, partition.partition_index)
-                found[where] = (partition.committed_offset, partition.error_code)
-    return found
+                results[where] = (partition.committed_offset, partition.error_code)
+    return results
 
 
 class OffsetHistories(RuleBasedStateMachine):
@@ -194,12 +194,12 @@ class OffsetHistories(RuleBasedStateMachine):
         error = self.shard.delete(group, self.now_ms).error_code
         if error == ErrorCode.NONE:
             assert group not in self.shard.store.groups
-            assert not any(where[0] == group for found in model(self.log.entries) for where in found)
+            assert not any(where[0] == group for offsets in model(self.log.entries) for where in offsets)
 
     @rule(topic=st.sampled_from(TOPICS))
     def delete_topic(self, topic: str) -> None:
         if self.shard.topics_deleted([topic], self.now_ms) is ErrorCode.NONE:
-            assert not any(where[1] == topic for found in model(self.log.entries) for where in found)
+            assert not any(where[1] == topic for offsets in model(self.log.entries) for where in offsets)
 
     @rule(ms=st.sampled_from([RETENTION_MS // 2, RETENTION_MS]))
     def time_passes_and_offsets_expire(self, ms: int) -> None:
@@ -231,10 +231,10 @@ class OffsetHistories(RuleBasedStateMachine):
 
     def check(self, shard: GroupShard, entries: Sequence[LogEntry]) -> None:
         committed, pending = model(entries)
-        plain, stable = told(shard, stable=False), told(shard, stable=True)
+        plain, stable = fetched(shard, stable=False), fetched(shard, stable=True)
         assert {where: offset for where, (offset, _) in plain.items() if offset != -1} == committed
         assert {where for where, (_, error) in stable.items() if error} == pending
-        assert all(plain[where] == found for where, found in stable.items() if where not in pending)
+        assert all(plain[where] == result for where, result in stable.items() if where not in pending)
         assert {where[0] for where in (*committed, *pending)} <= shard.store.groups.keys()
 
 
