@@ -1,4 +1,6 @@
-"""What clients and the disk show of a broker's settings: each look is at one setting's effect alone."""
+"""Effects of a broker's settings that clients and the disk show: each method measures one setting's effect
+alone.
+"""
 
 from __future__ import annotations
 
@@ -85,36 +87,36 @@ class Broker(NamedTuple):
         return rack
 
     def deletion(self) -> int:
-        """The error of deleting a topic."""
+        """Delete a topic and return the error code."""
         request = DeleteTopicsRequest(topic_names=[self.topic()], timeout_ms=10_000)
         code: int = self.client.request(request, 4).responses[0].error_code
         return code
 
     def batches_fetched(self) -> int:
-        """How many of ten batches of some 1,000 bytes one answer brings."""
+        """Return how many of ten batches of about 1,000 bytes one Fetch response has."""
         topic = self.topic()
         self.fill(topic, 10)
         return sum(1 for _ in iter_batches(self.client.fetch(topic).records))
 
     def partitions_by_default(self) -> int:
-        """Of a topic that is created without a number of them."""
+        """Return the partition count of a topic that is created without one."""
         name = f"t{next(_numbers)}"
-        asked = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-        (created,) = self.client.request(CreateTopicsRequest(topics=[asked]), 7).topics
+        creation = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+        (created,) = self.client.request(CreateTopicsRequest(topics=[creation]), 7).topics
         assert created.error_code == 0
         return self._partitions_of(name)
 
     def _partitions_of(self, topic: str) -> int:
-        (found,) = self.client.request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12).topics
-        return len(found.partitions)
+        (row,) = self.client.request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12).topics
+        return len(row.partitions)
 
     def coordinated_partitions(self, topic: str) -> int:
-        """Of a coordinator's topic."""
+        """Return the partition count of a coordinator's topic."""
         self._coordinate()
         return self._partitions_of(topic)
 
     def coordinated_config(self, topic: str, key: str) -> str | None:
-        """A setting of a coordinator's topic."""
+        """Return a config of a coordinator's topic."""
         self._coordinate()
         value: str | None = topic_config(self.client, TOPIC, topic, key).value
         return value
@@ -126,21 +128,21 @@ class Broker(NamedTuple):
             self.client.request(request, 6)
 
     def offsets_codec(self) -> Codec:
-        """That of a batch with a group's offset."""
+        """Return the codec of a batch with a group's offset."""
         group = self._committed("")
         partition = partition_for(group, self._partitions_of("__consumer_offsets"))
         records = self.client.fetch("__consumer_offsets", partition=partition).records
         return next(header.codec for _, header in iter_batches(records))
 
     def joined(self, session_timeout_ms: int) -> int:
-        """The error of joining a group with this session timeout."""
+        """Join a group with this session timeout and return the error code."""
         group = f"g{next(_numbers)}"
         self.client.request(FindCoordinatorRequest(coordinator_keys=[group]), 6)
         code: int = self.client.request(_join(group, session_timeout_ms=session_timeout_ms), 3).error_code
         return code
 
     def second_member(self) -> int:
-        """The error with which a second member joins a group."""
+        """Join a group as its second member and return the error code."""
         group = f"g{next(_numbers)}"
         with RawClient(self.logd.port) as second:
             for client in (self.client, second):
@@ -154,11 +156,11 @@ class Broker(NamedTuple):
             return code
 
     def long_metadata(self) -> int:
-        """The error of committing an offset with 11 letters of metadata."""
+        """Commit an offset with 11 letters of metadata and return the error code."""
         return self._commit(f"g{next(_numbers)}", "hello world")
 
     def _committed(self, metadata: str) -> str:
-        """A group with an offset."""
+        """Return a new group with a committed offset."""
         group = f"g{next(_numbers)}"
         assert self._commit(group, metadata) == 0
         return group
@@ -166,13 +168,13 @@ class Broker(NamedTuple):
     def _commit(self, group: str, metadata: str) -> int:
         self.client.request(FindCoordinatorRequest(coordinator_keys=[group]), 6)
         partition = OffsetCommitRequestPartition(committed_offset=1, committed_metadata=metadata)
-        asked = OffsetCommitRequestTopic(name=self.topic(), partitions=[partition])
-        answer = self.client.request(OffsetCommitRequest(group_id=group, topics=[asked]), 8)
+        topic = OffsetCommitRequestTopic(name=self.topic(), partitions=[partition])
+        answer = self.client.request(OffsetCommitRequest(group_id=group, topics=[topic]), 8)
         code: int = answer.topics[0].partitions[0].error_code
         return code
 
     def long_transaction(self) -> int:
-        """The error of asking for transactions of 20,001 ms."""
+        """Ask for transactions of 20,001 ms and return the error code."""
         name = f"x{next(_numbers)}"
         self.client.request(FindCoordinatorRequest(key_type=1, coordinator_keys=[name]), 6)
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=20_001)
@@ -180,12 +182,12 @@ class Broker(NamedTuple):
         return code
 
     def appended(self, timestamp: int, configs: Mapping[str, str] | None = None) -> tuple[int, bool]:
-        """The error of a record of this time, and whether the broker gave it a time of its own."""
+        """Produce a record of this time; return the error code and whether the broker set its timestamp."""
         answer = self.client.produce(self.topic(configs), [(timestamp, b"k", b"v", ())])
         return answer.error_code, answer.log_append_time_ms >= 0
 
     def served(self) -> int:
-        """How many of 24 more connections are answered; waits until the broker has let go of them."""
+        """Return how many of 24 more connections are answered, once the broker has closed them."""
         served = self._served(24)
         wait_for(lambda: self._served(18) == 18)
         return served
@@ -196,7 +198,7 @@ class Broker(NamedTuple):
             return sum(_is_answered(raw) for raw in raws)
 
     def taken_unaccepted(self) -> int:
-        """How many of 24 connections the kernel takes for the broker while that stands still."""
+        """Return how many of 24 connections the kernel accepts while the broker is stopped by SIGSTOP."""
         with RawClient(self.logd.port) as last:
             last.request(MetadataRequest(topics=[]), 12)  # those before it are accepted, then
         os.kill(self.logd.pid, signal.SIGSTOP)
@@ -210,26 +212,28 @@ class Broker(NamedTuple):
             return len(select.select([], socks, [])[1])
 
     def taken_unread(self) -> int:
-        """Bytes of a request that the kernel takes for the broker while that stands still."""
+        """Return the bytes of a request that the kernel accepts while the broker is stopped by SIGSTOP."""
         os.kill(self.logd.pid, signal.SIGSTOP)
         try:
             with _small_socket(self.logd.port) as sock:
                 sock.setblocking(False)
-                taken = sock.send(b"\x05\0\0\0")
+                sent = sock.send(b"\x05\0\0\0")
                 while select.select([], [sock], [], 1.0)[1]:
-                    taken += sock.send(bytes(1 << 16))
-                return taken
+                    sent += sock.send(bytes(1 << 16))
+                return sent
         finally:
             os.kill(self.logd.pid, signal.SIGCONT)
 
     def given_unread(self) -> int:
-        """Bytes of an answer that the kernel takes from the broker while its client reads nothing."""
+        """Return the bytes of a response that the kernel takes from the broker while its client reads
+        nothing.
+        """
         topic = self.topic({"retention.bytes": "-1"})  # one of the brokers would delete the first at once
         for _ in range(2):
             self.fill(topic, 1, size=900_000)
         with _small_socket(self.logd.port) as sock:
-            asked = FetchTopic(topic=topic, partitions=[FetchPartition(partition_max_bytes=1 << 21)])
-            request = FetchRequest(min_bytes=1, max_bytes=1 << 21, topics=[asked])
+            topic_row = FetchTopic(topic=topic, partitions=[FetchPartition(partition_max_bytes=1 << 21)])
+            request = FetchRequest(min_bytes=1, max_bytes=1 << 21, topics=[topic_row])
             sock.sendall(encode_request(request, 12, 7, "raw"))
             port = sock.getsockname()[1]
             wait_for(lambda: _send_queue(self.logd.port, port) > 0)
@@ -240,7 +244,7 @@ class Broker(NamedTuple):
     # Segments
 
     def segments(self, span_ms: int, **configs: str) -> int:
-        """How many segments two records make that lie `span_ms` apart."""
+        """Return the number of segments for two records that are `span_ms` apart."""
         names = {key.replace("_", "."): value for key, value in configs.items()}
         topic = self.topic({"message.timestamp.type": "CreateTime", **names})
         start = now_ms() - 9 * HOUR_MS
@@ -249,7 +253,7 @@ class Broker(NamedTuple):
         return self._segments_of(topic)
 
     def index_segments(self) -> int:
-        """How many segments ten batches make, each with an index entry of its own."""
+        """Return the number of segments for ten batches, each with an index entry of its own."""
         topic = self.topic({"index.interval.bytes": "100"})
         self.fill(topic, 10)
         return self._segments_of(topic)
@@ -260,7 +264,7 @@ class Broker(NamedTuple):
         return len(list(folder.glob("*.log")))
 
     def disk_bytes(self) -> int:
-        """What a segment with one record takes of the disk."""
+        """Return the bytes that a segment with one record takes on the disk."""
         topic = self.topic()
         self.fill(topic, 1)
         folder = self.folder(topic)
@@ -269,7 +273,7 @@ class Broker(NamedTuple):
         return segment.stat().st_blocks * 512
 
     def is_cut_by_size(self) -> bool:
-        """Whether retention has cut a topic of 20,000 bytes when it has surely looked at it."""
+        """Return True if retention cut a topic of 20,000 bytes by the time it cut a control topic."""
         topic, control = (
             self.topic({"segment.bytes": "5000"}),
             self.topic({"segment.bytes": "5000", "retention.bytes": "5000"}),
@@ -287,15 +291,15 @@ class Broker(NamedTuple):
         """Wait until the log start offset is in its checkpoint."""
         topic = self.topic()
         self.fill(topic, 10)
-        asked = DeleteRecordsPartition(partition_index=0, offset=7)
-        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[asked])])
+        partition = DeleteRecordsPartition(partition_index=0, offset=7)
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[partition])])
         assert self.client.request(request, 2).topics[0].partitions[0].error_code == 0
         checkpoint = self.folder(topic).parent / "log-start-offset-checkpoint"
         wait_for(lambda: checkpoint.exists() and f"{topic} 0 7" in checkpoint.read_text())
         return True
 
     def moving_at_once(self) -> int:
-        """Of two partitions that move so slowly that none arrives: how many are being copied."""
+        """Return how many of two partitions are copied at once, when both move too slowly to arrive."""
         topics = [self.topic(), self.topic()]
         for topic in topics:
             self.fill(topic, 3)
@@ -308,15 +312,15 @@ class Broker(NamedTuple):
         return sum(
             row.is_future_key and row.partition_size > 0
             for result in described(self.client).values()
-            for found in result.topics
-            if found.name in topics
-            for row in found.partitions
+            for topic in result.topics
+            if topic.name in topics
+            for row in topic.partitions
         )
 
     # The cleaner
 
     def keeps_tombstones(self) -> bool:
-        """Whether a tombstone is still there after four rounds of compaction."""
+        """Return True if a tombstone is still in the log after four rounds of compaction."""
         topic = self.topic(COMPACTED)
         self.client.produce(topic, [(now_ms(), b"dead", None, ())])
         for count in range(1, 5):
@@ -335,7 +339,9 @@ class Broker(NamedTuple):
         return self.rounds(topic)
 
     def is_compacted_when_young(self) -> bool:
-        """Whether a topic was compacted when another one, with records as young, has been twice."""
+        """Return True if a topic was compacted by the time a control topic, with records as young, was
+        compacted twice.
+        """
         topic, control = self.topic(COMPACTED), self.topic({**COMPACTED, "min.compaction.lag.ms": "0"})
         self.fill(topic, 40)
         for count in (1, 2):  # by then the first has been the dirtier one
@@ -363,8 +369,8 @@ class Broker(NamedTuple):
         return True
 
     def _compacted_to(self, topic: str) -> int:
-        found = re.findall(rf"compacted {topic}-0 up to offset (\d+)", self.logd.log)
-        return int(found[-1]) if found else 0
+        offsets = re.findall(rf"compacted {topic}-0 up to offset (\d+)", self.logd.log)
+        return int(offsets[-1]) if offsets else 0
 
     def cleaner_writes(self) -> int:
         """Writes by which 400 KB are compacted."""
@@ -386,7 +392,7 @@ class Broker(NamedTuple):
         return len(self.cleaners())
 
     def cleaning_seconds(self) -> float:
-        """How long it takes to compact 100 KB."""
+        """Return how many seconds the compaction of 100 KB takes."""
         topic = self.topic({**COMPACTED, "cleanup.policy": "delete"})
         self.fill(topic, 100)
         began = time.monotonic()
@@ -405,12 +411,12 @@ class Broker(NamedTuple):
 
     def cleaners(self) -> list[int]:
         children = Path(f"/proc/{self.logd.pid}/task/{self.logd.pid}/children").read_text().split()
-        found = []
+        pids = []
         for child in children:
             with suppress(FileNotFoundError, ProcessLookupError):  # it may end between the two looks
                 if b"logd.storage.cleaner" in Path(f"/proc/{child}/cmdline").read_bytes():
-                    found.append(int(child))
-        return found
+                    pids.append(int(child))
+        return pids
 
     def _keys(self, topic: str) -> set[bytes | None]:
         keys, position = set(), 0
@@ -448,7 +454,7 @@ def _has_input(raw: RawClient) -> bool:
 
 
 def _small_socket(port: int) -> socket.socket:
-    """A connection with next to no buffers of its own."""
+    """Connect to a port with a socket that has almost no buffers."""
     sock = socket.socket()
     for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
         sock.setsockopt(socket.SOL_SOCKET, option, 4096)

@@ -48,12 +48,12 @@ class Bench:
         self.partition(topic, index).append(build_batch([(1, b"k", b"v" * size, ())]), 1)
 
     def serve(self, request: FetchRequest) -> Any:
-        """The answer, or what has to be waited for."""
+        """Return the response, or a `Delayed` if the request has to wait."""
         frame = encode_request(request, VERSION, 7, "test")[4:]
         return serve(memoryview(frame), 0, len(frame), RequestContext(self.broker))
 
     def wait(self, request: FetchRequest, answers: list[Any]) -> Delayed[Any]:
-        """A request that has to wait, whose answer or failure comes into ``answers``."""
+        """Serve a request that has to wait; its response or failure is added to ``answers``."""
         answer = self.serve(request)
         assert isinstance(answer, Delayed)
         answer.start(lambda answer: answers.append(decoded(answer)), answers.append)
@@ -62,9 +62,9 @@ class Bench:
 
 @contextmanager
 def running(folder: Path, **settings: str) -> Iterator[Bench]:
-    """A started broker; settings are Kafka's keys with underscores."""
-    given = {key.replace("_", "."): value for key, value in settings.items()}
-    config = from_properties({"log.dirs": str(folder), **given}).config
+    """Start a broker; settings are Kafka's keys with underscores."""
+    overrides = {key.replace("_", "."): value for key, value in settings.items()}
+    config = from_properties({"log.dirs": str(folder), **overrides}).config
     with asyncio.Runner() as runner:
         broker = Broker(config)
 
@@ -79,8 +79,8 @@ def running(folder: Path, **settings: str) -> Iterator[Bench]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with running(tmp_path / "data") as found:
-        yield found
+    with running(tmp_path / "data") as started:
+        yield started
 
 
 async def turns(count: int = 3) -> None:
@@ -90,7 +90,7 @@ async def turns(count: int = 3) -> None:
 
 
 def decoded(answer: Sequence[bytes | FileSlice]) -> FetchedResponse:
-    """An answer as a client has it."""
+    """Decode a response as a client does."""
     frame = b"".join(piece if isinstance(piece, bytes) else read_slice(piece) for piece in answer)
     return decode_fetch_response(frame, VERSION, HEAD)
 
@@ -104,8 +104,8 @@ class Session:
         self.limits = {"min_bytes": 1, "max_bytes": 1 << 26, "max_wait_ms": 0, **limits}
 
     @property
-    def held(self) -> FetchSession:
-        """The broker's side."""
+    def of_broker(self) -> FetchSession:
+        """The session as the broker has it."""
         return self.bench.broker.fetch_sessions._sessions[self.id]
 
     def request(
@@ -116,8 +116,8 @@ class Session:
         partition_bytes: int = 1 << 20,
         **changed: int,
     ) -> FetchRequest:
-        """The session's next request: what changes of it."""
-        wanted = [
+        """Return the session's next request, which has only what changes."""
+        topics = [
             FetchTopic(
                 topic=topic,
                 partitions=[
@@ -128,7 +128,7 @@ class Session:
         ]
         request = FetchRequest(
             **{"session_id": self.id, "session_epoch": self.epoch, **self.limits, **changed},
-            topics=wanted,
+            topics=topics,
             forgotten_topics_data=[
                 ForgottenTopic(topic=topic, partitions=[index]) for topic, index in forget
             ],
@@ -137,13 +137,13 @@ class Session:
         return request
 
     def fetch(self, *arguments: Any, **changed: Any) -> FetchedResponse:
-        """Ask, and have the answer at once."""
+        """Fetch without a wait and return the response."""
         answer = decoded(self.bench.serve(self.request(*arguments, **changed)))
         self.id = answer.session_id
         return answer
 
-    def told(self, *arguments: Any, **changed: Any) -> dict[tuple[str, int], PartitionRecords]:
-        """As `fetch`: the partitions the answer speaks of."""
+    def partitions(self, *arguments: Any, **changed: Any) -> dict[tuple[str, int], PartitionRecords]:
+        """Fetch as `fetch` does, and return the response's partitions."""
         return by_partition(self.fetch(*arguments, **changed))
 
 

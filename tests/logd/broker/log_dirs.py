@@ -25,23 +25,23 @@ QUICK = {"log.segment.delete.delay.ms": "10", "log.flush.offset.checkpoint.inter
 def logd_in(
     tmp_path: Path, *names: str, settings: Mapping[str, object] | None = None, python: tuple[str, ...] = ()
 ) -> LogdProcess:
-    """A broker, not started yet, with a log directory of each name."""
+    """Return a broker, not started yet, with a log directory of each name."""
     folders = ",".join(str(tmp_path / name) for name in names)
     return LogdProcess(tmp_path, {"log.dirs": folders, **QUICK, **(settings or {})}, python=python)
 
 
 def home(tmp_path: Path, partition: str) -> str:
-    """The name of the folder a partition is in; a new one gets there a little later than its answer."""
+    """Return the name of the log directory that has a partition, once the folder exists."""
     wait_for(lambda: any(tmp_path.glob(f"*/{partition}")))
-    (found,) = tmp_path.glob(f"*/{partition}")
-    return found.parent.name
+    (folder,) = tmp_path.glob(f"*/{partition}")
+    return folder.parent.name
 
 
 def state(client: RawClient, topic: str) -> list[tuple[int, int]]:
     """(error code, leader) of each partition, from Metadata."""
-    asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
-    (found,) = client.request(asked, 12).topics
-    return [(partition.error_code, partition.leader_id) for partition in found.partitions]
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+    (topic_row,) = client.request(request, 12).topics
+    return [(partition.error_code, partition.leader_id) for partition in topic_row.partitions]
 
 
 def fill(client: RawClient, topic: str, values: range, *, partition: int = 0, size: int = 0) -> None:
@@ -52,7 +52,7 @@ def fill(client: RawClient, topic: str, values: range, *, partition: int = 0, si
 
 
 def read(client: RawClient, topic: str, *, partition: int = 0, start: int = 0) -> list[int]:
-    """The numbers `fill` wrote, from `start` to the end; offsets are those numbers."""
+    """Return the numbers that `fill` wrote, from `start` to the end; each number is its record's offset."""
     numbers: list[int] = []
     while True:
         fetched = client.fetch(topic, start, partition=partition, max_wait_ms=1, partition_max_bytes=1 << 22)
@@ -70,10 +70,10 @@ def read(client: RawClient, topic: str, *, partition: int = 0, start: int = 0) -
 
 
 def alter(client: RawClient, path: Path | str, topic: str, *partitions: int, version: int = 2) -> list[int]:
-    """The error code of each partition."""
+    """Move partitions to a log directory and return the error code of each."""
     moved = AlterReplicaLogDirTopic(name=topic, partitions=list(partitions))
-    asked = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(path), topics=[moved])])
-    (result,) = client.request(asked, version).results
+    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(path), topics=[moved])])
+    (result,) = client.request(request, version).results
     assert result.topic_name == topic
     assert [row.partition_index for row in result.partitions] == list(partitions)
     return [row.error_code for row in result.partitions]
@@ -86,13 +86,13 @@ def described(client: RawClient, topics: Any = None, *, version: int = 4) -> dic
 
 
 def places(client: RawClient, topic: str, partition: int = 0) -> dict[str, bool]:
-    """The folders a partition is in, each with whether it is on its way there."""
+    """Return the log directories with a copy of a partition, and whether that is a future replica."""
     return {
         name: row.is_future_key
         for name, result in described(client).items()
-        for found in result.topics
-        for row in found.partitions
-        if (found.name, row.partition_index) == (topic, partition)
+        for row_topic in result.topics
+        for row in row_topic.partitions
+        if (row_topic.name, row.partition_index) == (topic, partition)
     }
 
 

@@ -58,7 +58,7 @@ class ReplicatedPartition:
         return future
 
     def replicate(self) -> None:
-        """The followers have everything."""
+        """Replicate the whole log to the followers and complete the waits."""
         self.high_watermark = self.log_end_offset
         for future in self._waiting:
             if not future.done():
@@ -66,7 +66,7 @@ class ReplicatedPartition:
         self._waiting.clear()
 
     def depose(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Another broker leads; whoever waits hears of it."""
+        """Let another broker lead; the waits fail with `code`."""
         self.is_leader = code is not ErrorCode.NOT_LEADER_OR_FOLLOWER
         for future in self._waiting:
             if not future.done():
@@ -74,7 +74,7 @@ class ReplicatedPartition:
         self._waiting.clear()
 
     def truncate(self, offset: int) -> None:
-        """A follower again, which follows another history."""
+        """Truncate the log, as a follower of another history does."""
         self.batches = [batch for batch in self.batches if read_header(batch).base_offset < offset]
         self.high_watermark = min(self.high_watermark, offset)
 

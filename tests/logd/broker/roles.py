@@ -21,7 +21,7 @@ NOW = 1_700_000_000_000
 
 
 class FakeRole:
-    """`ends` are the log ends it was told of."""
+    """A replication role for tests; `ends` are the log end offsets that it got."""
 
     def __init__(self, high_watermark: int = 0) -> None:
         self.high_watermark = high_watermark

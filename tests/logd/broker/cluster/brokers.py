@@ -23,7 +23,9 @@ SESSION_MS = 2_000
 
 
 class Brokers:
-    """As an async context manager; all of them are up then. In settings `{id}` stands for a broker's own."""
+    """A cluster of brokers that runs while its async context is open. `{id}` in a setting's value is a
+    broker's id.
+    """
 
     def __init__(
         self, zookeeper: str, folder: Path, count: int = 3, *, folders: int = 1, **settings: str
@@ -33,9 +35,9 @@ class Brokers:
         self._folders = folders
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.clock: Callable[[], float] = boottime
-        """What leases of brokers go by that are started from now on."""
+        """The clock for the leases of brokers that are started from now on."""
         self.wall_clock_ms: Callable[[], int] = wall_clock_ms
-        """What all of them take the time of day from."""
+        """The time of day of all brokers, in ms."""
         self.up: dict[int, BrokerServer] = {}
         self._ids = range(1, count + 1)
 
@@ -51,11 +53,11 @@ class Brokers:
             await self.stop(id_)
 
     async def start(self, id_: int) -> None:
-        broker = self.made(id_)
+        broker = self.create_broker(id_)
         await broker.start()
         self.up[id_] = broker
 
-    def made(
+    def create_broker(
         self,
         id_: int,
         *,
@@ -63,7 +65,7 @@ class Brokers:
         connection_timeout_ms: int | None = None,
         **other: str,
     ) -> BrokerServer:
-        """A broker that is not started, of another ZooKeeper or with other settings if they are given."""
+        """Return a broker that is not started. Other settings and another ZooKeeper may be given."""
         config = from_properties(
             {
                 "node.id": str(id_),
@@ -101,17 +103,17 @@ class Brokers:
 
     @property
     def controller(self) -> BrokerServer:
-        (found,) = [each for each in self.up.values() if each.broker.catalog.controller is not None]
-        return found
+        (active,) = [each for each in self.up.values() if each.broker.catalog.controller is not None]
+        return active
 
     def state(self, tp: TopicPartition) -> PartitionImage | None:
-        """As all brokers know it; None while they differ."""
+        """Return a partition's state if all brokers have the same; None while their images differ."""
         states = {each.broker.image.partitions.get(tp) for each in self.up.values()}
         return states.pop() if len(states) == 1 else None
 
-    def held(self, tp: TopicPartition) -> dict[int, Partition]:
-        held = {id_: each.broker.catalog.partitions.get(tp) for id_, each in self.up.items()}
-        return {id_: partition for id_, partition in held.items() if partition is not None}
+    def replicas(self, tp: TopicPartition) -> dict[int, Partition]:
+        replicas = {id_: each.broker.catalog.partitions.get(tp) for id_, each in self.up.items()}
+        return {id_: partition for id_, partition in replicas.items() if partition is not None}
 
     async def until(self, holds: Callable[[], bool], *, seconds: float = 60) -> None:
         async with asyncio.timeout(seconds):

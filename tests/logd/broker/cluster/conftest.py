@@ -1,4 +1,4 @@
-"""One server of ZooKeeper for all tests here, and a path in it for each."""
+"""Fixtures: one ZooKeeper server for all tests of the folder, and a chroot for each test."""
 
 from __future__ import annotations
 

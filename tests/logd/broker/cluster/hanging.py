@@ -40,7 +40,7 @@ async def _never() -> Any:
 
 @contextmanager
 def hanging(broker: BrokerServer) -> Iterator[Hanging]:
-    """In the end it serves again, on other connections."""
+    """Let the broker's connections hang. At exit it serves again, on other connections."""
     state = Hanging()
     broker.intercept(state.wrap)
     try:

@@ -42,7 +42,7 @@ TP = TopicPartition(TOPIC, 0)
 
 
 class Node:
-    """One broker."""
+    """A broker of the simulated cluster."""
 
     def __init__(self, cluster: Nodes, id_: int, folder: Path) -> None:
         self.cluster = cluster
@@ -51,10 +51,10 @@ class Node:
         self.epoch = 0
         self.is_up = False
         self.hears = True
-        """Whether it is told of changes of its partition."""
+        """False while the controller's changes of the partition do not reach this node."""
 
     async def start(self, *, registered: bool = True) -> None:
-        """With ``registered`` False nobody hears of its registration before `register`."""
+        """Start the broker. With ``registered`` False the other nodes do not know it before `register`."""
         config = from_properties(
             {
                 "node.id": str(self.id),
@@ -99,7 +99,7 @@ class Node:
             self.register()
 
     def register(self) -> None:
-        """The others hear of it."""
+        """Register the broker with the controller, which tells the other nodes."""
         self.cluster.decide(lambda controller: controller.change_brokers(arrived=[self.registration()]))
 
     def own(self) -> tuple[int, int]:
@@ -115,7 +115,7 @@ class Node:
         return self.server.broker.catalog.partitions[TP]
 
     async def stop(self) -> None:
-        """The others hear of it; what was acknowledged stays."""
+        """Stop the broker and unregister it; its log stays on the disk."""
         if not self.is_up:
             return
         self.is_up = False
@@ -130,8 +130,9 @@ class Node:
 
 
 class Nodes:
-    """As an async context manager; `lag_ms` is replica.lag.time.max.ms, `fetch_wait_ms`
-    replica.fetch.wait.max.ms.
+    """A cluster of brokers with a controller in the same process; use it as an async context manager.
+
+    `lag_ms` is replica.lag.time.max.ms, `fetch_wait_ms` is replica.fetch.wait.max.ms.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class Nodes:
         self.fetch_wait_ms = fetch_wait_ms
         self.can_ask = True
         self.tells_one_by_one = False
-        """As when there are more changes than fit into one update."""
+        """True to send changes one by one, as when an update is too small for all of them."""
         self._epochs = 0
         self.nodes = {id_: Node(self, id_, folder / str(id_)) for id_ in range(1, count + 1)}
 
@@ -163,7 +164,7 @@ class Nodes:
             await node.stop()
 
     async def create_topic(self, configs: dict[str, str] | None = None) -> None:
-        """One partition, led by the first node, with a replica on each."""
+        """Create a topic of one partition, led by the first node, with a replica on each node."""
         for node in self.nodes.values():
             await node.own_topic(configs or {})
         topic = TopicImage(name=TOPIC, topic_id=TOPIC_ID, partitions=1, configs=configs or {})
@@ -204,7 +205,7 @@ class Nodes:
         if not self.can_ask:
             raise ConnectionClosed("there is no controller")
         assert isinstance(message, AlterPartitionRequest)
-        wanted = [
+        requests = [
             NewIsr(
                 tp=TopicPartition(TOPIC, each.partition_index),
                 leader_epoch=each.leader_epoch,
@@ -217,17 +218,17 @@ class Nodes:
         ]
         await asyncio.sleep(0)
         answers = self.decide(
-            lambda controller: controller.alter_partition(message.broker_id, message.broker_epoch, wanted)
+            lambda controller: controller.alter_partition(message.broker_id, message.broker_epoch, requests)
         )
         partitions = []
-        for asked, answer in zip(wanted, answers, strict=True):
-            came = AlterPartitionResponsePartition(partition_index=asked.tp.partition)
+        for request, answer in zip(requests, answers, strict=True):
+            row = AlterPartitionResponsePartition(partition_index=request.tp.partition)
             if isinstance(answer, KafkaError):
-                came.error_code = answer.code
+                row.error_code = answer.code
             else:
-                came.leader_id, came.leader_epoch = answer.leader, answer.leader_epoch
-                came.isr, came.partition_epoch = list(answer.isr), answer.partition_epoch
-            partitions.append(came)
+                row.leader_id, row.leader_epoch = answer.leader, answer.leader_epoch
+                row.isr, row.partition_epoch = list(answer.isr), answer.partition_epoch
+            partitions.append(row)
         return AlterPartitionResponse(
             topics=[AlterPartitionResponseTopic(topic_id=TOPIC_ID, partitions=partitions)]
         )
@@ -238,7 +239,7 @@ class Nodes:
                 await asyncio.sleep(0.005)
 
     def are_equal(self) -> bool:
-        """Whether every node that is up has the same log, and knows that it is committed."""
+        """Return True if all running nodes have the same log, all of it committed."""
         logs = {(bytes_of(node), node.partition.high_watermark) for node in self.nodes.values() if node.is_up}
         ends = {node.partition.log_end_offset for node in self.nodes.values() if node.is_up}
         return len(logs) == 1 and ends == {next(iter(logs))[1]}

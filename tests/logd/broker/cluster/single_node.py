@@ -1,4 +1,4 @@
-"""A broker by itself with something in it, its folder copied, and its move to ZooKeeper killed at a step."""
+"""A standalone broker with data, copies of its folder, and its move to ZooKeeper, killed at any step."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Steps:
 
     def __init__(self, kill_at: int | None = None) -> None:
         self.kill_at = kill_at
-        self.taken = 0
+        self.count = 0
 
     def take(self) -> None:
-        """One more; nothing is carried out any more once it was killed."""
-        if self.kill_at is not None and self.taken >= self.kill_at:
+        """Count one more step. Raises Killed at the step `kill_at` and ever after."""
+        if self.kill_at is not None and self.count >= self.kill_at:
             raise Killed
-        self.taken += 1
+        self.count += 1
 
 
 class CountedDisk(FaultyDisk):
@@ -62,7 +62,7 @@ def settings(zookeeper: str, **identity: Any) -> ZooKeeperSettings:
 
 
 async def opened(zookeeper: str, steps: Steps | None = None) -> Session:
-    """A session whose writes are steps."""
+    """Open a session; with `steps`, count each write of it as a step."""
     session = await Session(settings(zookeeper)).open()
     if steps is not None:
         connection: Any = session._connection
@@ -80,13 +80,13 @@ def single(folder: Path, disk: Disk | None = None) -> SingleNode:
     return SingleNode((str(folder / "a"), str(folder / "b")), NODE, disk=disk)
 
 
-def alone(folder: Path) -> BrokerServer:
-    """The broker by itself, in two log directories."""
+def standalone(folder: Path) -> BrokerServer:
+    """Return a standalone broker with two log directories."""
     return BrokerServer(_config(folder))
 
 
-def among_others(folder: Path, zookeeper: str, **identity: Any) -> BrokerServer:
-    """The same in a cluster."""
+def clustered(folder: Path, zookeeper: str, **identity: Any) -> BrokerServer:
+    """Return the same broker as a member of a cluster."""
     config = _config(folder, **{"zookeeper.connect": zookeeper})
     return BrokerServer(config, membership=ClusterMembership(settings(zookeeper, **identity)))
 
@@ -104,7 +104,7 @@ def _config(folder: Path, **more: str) -> BrokerConfig:
 
 async def fill(folder: Path) -> None:
     """Topics with settings and records, one that was deleted, changed settings of brokers, producer ids."""
-    broker = alone(folder)
+    broker = standalone(folder)
     await broker.start()
     await broker.create_topic("t", 3, {"retention.ms": "-1"})
     await broker.create_topic("gone", 2, {})
@@ -137,7 +137,7 @@ async def moved(folder: Path, zookeeper: str, steps: Steps | None = None) -> Sta
 
 
 async def image_in(zookeeper: str) -> ClusterImage:
-    """What ZooKeeper says."""
+    """Return the cluster's image in ZooKeeper."""
     session = await opened(zookeeper)
     try:
         return ClusterImage.of((await read_tree(session)).changes)

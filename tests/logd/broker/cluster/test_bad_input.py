@@ -1,5 +1,6 @@
-"""What a broker, or a client, of a cluster is refused: in words that name the thing, its value and what
-helps, and with nothing changed, neither in ZooKeeper nor in a log directory.
+"""Mistakes for which a broker, or a client, of a cluster is refused.
+
+The error names the thing, its value and what helps. Nothing changes in ZooKeeper or in a log directory.
 """
 
 from __future__ import annotations
@@ -45,33 +46,33 @@ def _folder_of(folder: Path, *, node: int = 2, cluster: str = OTHER_CLUSTER, zoo
 
 
 def _same_id(brokers: Brokers, folder: Path) -> Attempt:
-    return brokers.made(1, log_dirs=str(folder)).start
+    return brokers.create_broker(1, log_dirs=str(folder)).start
 
 
 def _foreign_folder(brokers: Brokers, folder: Path) -> Attempt:
-    return brokers.made(2, log_dirs=_folder_of(folder)).start
+    return brokers.create_broker(2, log_dirs=_folder_of(folder)).start
 
 
 def _wrong_chroot(brokers: Brokers, folder: Path) -> Attempt:
     own = _folder_of(folder, zookeeper=brokers.zookeeper)
-    return brokers.made(2, log_dirs=own, zookeeper=f"{brokers.zookeeper}-mistyped").start
+    return brokers.create_broker(2, log_dirs=own, zookeeper=f"{brokers.zookeeper}-mistyped").start
 
 
 def _foreign_node(brokers: Brokers, folder: Path) -> Attempt:
-    return brokers.made(2, log_dirs=_folder_of(folder, node=7)).start
+    return brokers.create_broker(2, log_dirs=_folder_of(folder, node=7)).start
 
 
 def _journal(brokers: Brokers, folder: Path) -> Attempt:
     folder.mkdir()
     (folder / "metadata.journal").touch()
-    return brokers.made(2, log_dirs=str(folder)).start
+    return brokers.create_broker(2, log_dirs=str(folder)).start
 
 
 def _folder_without_journal(brokers: Brokers, folder: Path) -> Attempt:
     own = _folder_of(folder)
     with (folder / "meta.properties").open("a") as file:
         file.write("metadata.journal.directory.id=AAAAAAAAAAAAAAAAAAAAAg\n")
-    return brokers.made(2, log_dirs=own).start
+    return brokers.create_broker(2, log_dirs=own).start
 
 
 def _kafka_is_there(brokers: Brokers, folder: Path) -> Attempt:
@@ -80,7 +81,7 @@ def _kafka_is_there(brokers: Brokers, folder: Path) -> Attempt:
         kafkas = Registration(endpoints=(Endpoint("PLAINTEXT", "k", 9092, "PLAINTEXT"),))
         try:
             await session.create(paths.broker(9), znodes.encode_registration(kafkas, 0), ephemeral=True)
-            await brokers.made(2, log_dirs=str(folder)).start()
+            await brokers.create_broker(2, log_dirs=str(folder)).start()
         finally:
             await session.close()
 
@@ -89,11 +90,13 @@ def _kafka_is_there(brokers: Brokers, folder: Path) -> Attempt:
 
 def _no_ensemble(brokers: Brokers, folder: Path) -> Attempt:
     own = _folder_of(folder, zookeeper=brokers.zookeeper)
-    return brokers.made(2, log_dirs=own, zookeeper="127.0.0.1:1/kafka", connection_timeout_ms=200).start
+    return brokers.create_broker(
+        2, log_dirs=own, zookeeper="127.0.0.1:1/kafka", connection_timeout_ms=200
+    ).start
 
 
 def _no_such_listener(brokers: Brokers, folder: Path) -> Attempt:
-    return brokers.made(2, log_dirs=str(folder), inter_broker_listener_name="INSIDE").start
+    return brokers.create_broker(2, log_dirs=str(folder), inter_broker_listener_name="INSIDE").start
 
 
 def _too_many_replicas(brokers: Brokers, folder: Path) -> Attempt:
@@ -193,14 +196,14 @@ async def test_bad_input_is_told_and_touches_nothing(zookeeper: str, tmp_path: P
 
 
 async def _znodes(zookeeper: str) -> dict[str, int]:
-    """All that stay without a session, by the transactions that wrote them; also beside the chroot."""
+    """Return the persistent znodes with the transaction ids that wrote them, also next to the chroot."""
     session = await Session(ZooKeeperSettings.of(zookeeper.partition("/")[0])).open()
-    found: dict[str, int] = {}
+    znodes: dict[str, int] = {}
 
     async def walk(path: str) -> None:
         stat = await session.exists(path or "/")
         if stat is not None and not stat.ephemeral_owner:
-            found[path] = stat.mzxid
+            znodes[path] = stat.mzxid
             for child in await session.find_children(path or "/"):
                 if path or f"/{child}".startswith(f"/{zookeeper.partition('/')[2]}"):
                     await walk(f"{path}/{child}")
@@ -209,7 +212,7 @@ async def _znodes(zookeeper: str) -> dict[str, int]:
         await walk("")
     finally:
         await session.close()
-    return found
+    return znodes
 
 
 def _files(folder: Path) -> dict[Path, bytes]:

@@ -33,18 +33,18 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
 
 @asynccontextmanager
 async def racks(zookeeper: str, folder: Path, **settings: str) -> AsyncIterator[Brokers]:
-    """Each broker in a rack of its own, and a topic led by the first, with a replica on each."""
+    """Start brokers with a rack each, and a topic led by the first, with a replica on each broker."""
     settings = {"replica.selector.class": RACK_AWARE, "broker.rack": "rack-{id}", **settings}
     async with Brokers(zookeeper, folder, **settings) as brokers:
         async with Client(brokers.bootstrap) as client:
             assignment = {0: [LEADER, NEAR, OTHER]}
             await Admin(client).create_topics([NewTopic("t", assignments=assignment)])
-        await brokers.until(lambda: len(brokers.held(TP)) == 3 and brokers.state(TP) is not None)
+        await brokers.until(lambda: len(brokers.replicas(TP)) == 3 and brokers.state(TP) is not None)
         yield brokers
 
 
 def bytes_out(brokers: Brokers) -> dict[int, float]:
-    """As metrics tell it: records sent to consumers."""
+    """Return the bytes of records sent to consumers, by broker, from its metrics."""
     return {
         id_: each.broker.metrics.values("BrokerTopicMetrics")["BytesOutPerSec-total"]
         for id_, each in brokers.up.items()
@@ -58,7 +58,7 @@ async def produce(brokers: Brokers, *values: bytes) -> None:
 
 
 async def abort_and_commit(brokers: Brokers) -> None:
-    """Two transactions, of which the first is aborted."""
+    """Write two transactions, of which the first is aborted."""
     async with Client(brokers.bootstrap) as client, TransactionalProducer(client, "txn") as producer:
         producer.begin()
         await (await producer.send("t", 0, [(1000, None, b"aborted", ())]))
@@ -93,8 +93,8 @@ async def test_the_follower_of_the_rack_serves_until_it_is_lost(
             assert await values_of(fetcher, len(expected)) == expected
             await produce(brokers, b"c")
             assert await values_of(fetcher, 1) == [b"c"]
-            told = bytes_out(brokers)
-            assert told[NEAR] > 0 and told[LEADER] == told[OTHER] == 0
+            sent = bytes_out(brokers)
+            assert sent[NEAR] > 0 and sent[LEADER] == sent[OTHER] == 0
             await brokers.stop(NEAR)
             await produce(brokers, b"d")
             assert await values_of(fetcher, 1) == [b"d"]
@@ -106,14 +106,14 @@ async def test_the_follower_of_the_rack_serves_until_it_is_lost(
 async def test_the_leader_serves_unless_another_rack_is_closer(
     zookeeper: str, tmp_path: Path, settings: dict[str, str]
 ) -> None:
-    """Without the setting, or where it is in the consumer's rack itself."""
+    """Consumers read from the leader without a replica selector, or where the leader is in their rack."""
     async with racks(zookeeper, tmp_path, **settings) as brokers, Client(brokers.bootstrap) as client:
         await produce(brokers, b"a")
         async with BatchFetcher(client, client_rack=RACK) as fetcher:
             fetcher.add(TP, 0)
             assert await values_of(fetcher, 1) == [b"a"]
-        told = bytes_out(brokers)
-        assert told[LEADER] > 0 and told[NEAR] == told[OTHER] == 0
+        sent = bytes_out(brokers)
+        assert sent[LEADER] > 0 and sent[NEAR] == sent[OTHER] == 0
 
 
 def test_another_class_is_refused() -> None:
@@ -122,7 +122,9 @@ def test_another_class_is_refused() -> None:
 
 
 async def goes_on_with_the_leader(brokers: Brokers, reading: Awaitable[list[bytes]]) -> None:
-    """A reader of four committed records: three of them the follower gives, then it is gone."""
+    """Check a reader of four committed records: the follower serves three, then stops, and the leader serves
+    the last.
+    """
     await produce(brokers, b"a", b"b")
     await abort_and_commit(brokers)
     task = asyncio.ensure_future(reading)
@@ -144,12 +146,12 @@ def read_by_librdkafka(bootstrap: str) -> list[bytes]:
     consumer = Consumer(settings)
     try:
         consumer.assign([RdPartition("t", 0, 0)])
-        found: list[bytes] = []
-        while len(found) < 4:
+        values: list[bytes] = []
+        while len(values) < 4:
             message = consumer.poll(60)
             assert message is not None and message.error() is None, message and message.error()
-            found.append(message.value() or b"")
-        return found
+            values.append(message.value() or b"")
+        return values
     finally:
         consumer.close()
 
@@ -179,7 +181,7 @@ async def test_followers_hear_at_once_how_far_is_committed(zookeeper: str, tmp_p
         for n in range(3):
             await produce(brokers, b"%d" % n)
             await brokers.until(
-                lambda n=n: {held.high_watermark for held in brokers.held(TP).values()} == {n + 1}  # type: ignore[misc]
+                lambda n=n: {replica.high_watermark for replica in brokers.replicas(TP).values()} == {n + 1}  # type: ignore[misc]
             )
 
 
@@ -187,8 +189,10 @@ async def test_followers_hear_at_once_how_far_is_committed(zookeeper: str, tmp_p
 async def test_what_a_follower_answers(zookeeper: str, tmp_path: Path) -> None:
     async with racks(zookeeper, tmp_path) as brokers:
         await produce(brokers, b"a", b"b")
-        await brokers.until(lambda: {held.high_watermark for held in brokers.held(TP).values()} == {2})
-        near = brokers.held(TP)[NEAR]
+        await brokers.until(
+            lambda: {replica.high_watermark for replica in brokers.replicas(TP).values()} == {2}
+        )
+        near = brokers.replicas(TP)[NEAR]
 
         def ask(offset: int, version: int = 12) -> Any:
             with RawClient(brokers.up[NEAR].broker.endpoint.port) as client:

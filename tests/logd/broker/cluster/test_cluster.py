@@ -18,7 +18,7 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
 
 
 def logs(brokers: Brokers) -> set[bytes]:
-    return {b"".join(map(bytes, held.read_all())) for held in brokers.held(TP).values()}
+    return {b"".join(map(bytes, replica.read_all())) for replica in brokers.replicas(TP).values()}
 
 
 async def test_a_topic_is_replicated_and_survives_its_leader(zookeeper: str, tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ async def test_a_topic_is_replicated_and_survives_its_leader(zookeeper: str, tmp
         port = brokers.controller.broker.endpoint.port
         async with Client(f"127.0.0.1:{port}") as client:
             await Admin(client).create_topics([NewTopic("t", 1, 3)])
-        await brokers.until(lambda: len(brokers.held(TP)) == 3 and brokers.state(TP) is not None)
+        await brokers.until(lambda: len(brokers.replicas(TP)) == 3 and brokers.state(TP) is not None)
         async with Client(brokers.bootstrap) as client, BatchProducer(client, acks=-1) as producer:
             for n in range(20):
                 await (await producer.send("t", 0, [(n, None, b"%d" % n, ())]))
@@ -40,4 +40,6 @@ async def test_a_topic_is_replicated_and_survives_its_leader(zookeeper: str, tmp
         await brokers.start(first)
         await brokers.until(lambda: set((brokers.state(TP) or state).isr) == {1, 2, 3})
         await brokers.until(lambda: len(logs(brokers)) == 1)
-        await brokers.until(lambda: {held.high_watermark for held in brokers.held(TP).values()} == {40})
+        await brokers.until(
+            lambda: {replica.high_watermark for replica in brokers.replicas(TP).values()} == {40}
+        )

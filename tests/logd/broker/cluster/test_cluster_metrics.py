@@ -1,4 +1,4 @@
-"""What brokers among others tell of themselves."""
+"""Metrics of brokers of a cluster."""
 
 from __future__ import annotations
 

@@ -98,11 +98,11 @@ class Asking:
         await self.answered(_commit(1), lambda answer: answer.topics[0].partitions[0].error_code)
         joined = await self.request(_join())
         self.member_id, self.generation = joined.member_id, joined.generation_id
-        begun = await self.answered(
+        producer = await self.answered(
             InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000),
             lambda answer: answer.error_code,
         )
-        self.producer_id, self.epoch = begun.producer_id, begun.producer_epoch
+        self.producer_id, self.epoch = producer.producer_id, producer.producer_epoch
 
     async def answered(self, message: Any, code: Callable[[Any], int]) -> Any:
         """Ask until there is no error any more: topics and coordinators come about."""
@@ -112,7 +112,9 @@ class Asking:
         return answer
 
     def questions(self) -> list[tuple[Any, Callable[[Any], int]]]:
-        """A request of each kind that a coordinator serves, and how its answer tells of an error."""
+        """Return a request of each kind that a coordinator serves, with a function for its response's error
+        code.
+        """
         member: dict[str, Any] = {
             "group_id": "g",
             "generation_id": self.generation,
@@ -178,7 +180,7 @@ class Asking:
 
 
 SEARCHES = (FindCoordinatorRequest, ListGroupsRequest, ListTransactionsRequest)
-"""Who is told of no coordinator looks again; these ask any broker, or all of them."""
+"""Requests that any broker answers: clients that get no coordinator just look again."""
 
 
 async def test_a_coordinator_answers_nobody_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
@@ -209,7 +211,7 @@ async def test_a_coordinator_answers_nobody_without_a_lease(zookeeper: str, tmp_
 
 
 async def test_a_member_that_waited_is_not_answered_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
-    """The first member of a group waits a while for others."""
+    """Members that wait for the group's initial rebalance get NOT_COORDINATOR once the lease is over."""
     brokers = Brokers(zookeeper, tmp_path, count=1, group_initial_rebalance_delay_ms="500")
     brokers.clock = clock = Clock()
     async with brokers:

@@ -39,11 +39,11 @@ async def delete(node: Node, offset: int, timeout_ms: int = LONG_MS) -> DeleteRe
     async with Client(f"127.0.0.1:{node.server.broker.endpoint.port}") as client:
         response = await client.request(request)
     ((result,),) = (topic.partitions for topic in response.topics)
-    found: DeleteRecordsPartitionResult = result
-    return found
+    row: DeleteRecordsPartitionResult = result
+    return row
 
 
-def told(result: DeleteRecordsPartitionResult) -> tuple[int, int]:
+def code_and_offset(result: DeleteRecordsPartitionResult) -> tuple[int, int]:
     return result.error_code, result.low_watermark
 
 
@@ -54,10 +54,10 @@ def starts(nodes: Nodes) -> list[int]:
 async def test_all_replicas_have_deleted_when_it_is_answered(tmp_path: Path) -> None:
     async with Nodes(tmp_path, fetch_wait_ms=LONG_MS) as nodes:
         await filled(nodes)
-        assert told(await delete(nodes.leader, 2, timeout_ms=LONG_MS // 2)) == (0, 2)
+        assert code_and_offset(await delete(nodes.leader, 2, timeout_ms=LONG_MS // 2)) == (0, 2)
         assert starts(nodes) == [2, 2, 2]
-        assert told(await delete(nodes.leader, -1)) == (0, 3)
-        assert told(await delete(nodes.leader, 1)) == (0, 3), "it has gone already"
+        assert code_and_offset(await delete(nodes.leader, -1)) == (0, 3)
+        assert code_and_offset(await delete(nodes.leader, 1)) == (0, 3), "it has gone already"
         assert not nodes.leader.leading.low_watermarks
 
 
@@ -69,12 +69,15 @@ async def test_one_that_does_not_fetch_is_waited_for_until_the_time_is_up_or_it_
         await delete(nodes.leader, 1)
         silent = nodes.nodes[3]
         silent.assignment._fetchers.unfollow(TP)
-        assert told(await delete(nodes.leader, 3, timeout_ms=100)) == (ErrorCode.REQUEST_TIMED_OUT, 1)
+        assert code_and_offset(await delete(nodes.leader, 3, timeout_ms=100)) == (
+            ErrorCode.REQUEST_TIMED_OUT,
+            1,
+        )
         assert starts(nodes)[:2] == [3, 3]
         waiting = asyncio.ensure_future(delete(nodes.leader, 3))
         await nodes.until(lambda: bool(nodes.leader.leading.low_watermarks))
         await silent.stop()
-        assert told(await waiting) == (0, 3)
+        assert code_and_offset(await waiting) == (0, 3)
 
 
 async def test_another_leader_is_told(tmp_path: Path) -> None:
@@ -87,4 +90,4 @@ async def test_another_leader_is_told(tmp_path: Path) -> None:
         waiting = asyncio.ensure_future(delete(before, 2))
         await nodes.until(lambda: bool(before.leading.low_watermarks))
         before.leading.unlead(TP)
-        assert told(await waiting) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+        assert code_and_offset(await waiting) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)

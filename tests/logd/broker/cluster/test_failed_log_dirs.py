@@ -1,4 +1,4 @@
-"""Log directories of brokers among others that fail, and that are not there at a start."""
+"""Log directories of cluster brokers that fail, or that are missing at a start."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ async def test_others_lead_what_was_in_a_folder_that_failed(
                     await (await producer.send(tp.topic, tp.partition, [(1, None, b"1", ())]))
             broker = brokers.up[1].broker
             bad = Path(broker.directories[0].path)
-            lost = {tp for tp, held in broker.catalog.partitions.items() if held.directory.path == bad}
+            lost = {
+                tp for tp, partition in broker.catalog.partitions.items() if partition.directory.path == bad
+            }
             assert 0 < len(lost) < PARTITIONS
             if restarted:
                 await brokers.stop(1)
@@ -52,32 +54,32 @@ async def test_others_lead_what_was_in_a_folder_that_failed(
                 for tp in TPS:
                     await (await producer.send(tp.topic, tp.partition, [(2, None, b"2", ())]))
             await Admin(client).create_topics([NewTopic("new", 2, 2)])
-            await brokers.until(lambda: len(brokers.held(TopicPartition("new", 0))) == 2)
+            await brokers.until(lambda: len(brokers.replicas(TopicPartition("new", 0))) == 2)
         await brokers.stop(1)
         if restarted:
             bad.unlink()
             bad.with_name("elsewhere").rename(bad)
         await brokers.start(1)
         await brokers.until(lambda: _in_sync(brokers, TPS))
-        assert all(held.log_end_offset == 2 for tp in TPS for held in brokers.held(tp).values())
+        assert all(replica.log_end_offset == 2 for tp in TPS for replica in brokers.replicas(tp).values())
 
 
 def test_a_mistake_is_reported_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
-        asked = asyncio.Event()
+        is_asked = asyncio.Event()
         mistakes = [RuntimeError("a mistake")]
 
         async def ask(message: Message, *, lane: str = "") -> BrokerReportResponse:
             if mistakes:
                 raise mistakes.pop()
-            asked.set()
+            is_asked.set()
             return BrokerReportResponse()
 
         folders = FailedLogDirs(ask, own=lambda: (1, 1), failed=lambda: ["/gone"], lost=lambda: TPS)
         try:
             folders.report()
             async with asyncio.timeout(60):
-                await asked.wait()
+                await is_asked.wait()
         finally:
             await folders.stop()
 

@@ -12,7 +12,7 @@ LIMIT_MS = 1000
 
 
 async def test_it_grows_from_a_moment_to_the_setting() -> None:
-    """A leader that has not heard yet of its election is asked again soon: records wait for it."""
+    """Backoff starts short: records wait while a new leader has not heard of its election yet."""
     nobody: Any = None
     fetcher = ReplicaFetcher(
         1,

@@ -19,13 +19,13 @@ BACKOFF_S = BACKOFF_MS / 1000
 
 
 class Member:
-    """One that another broker would relieve, whose controller answers after some time, or never (None)."""
+    """A cluster member in controlled shutdown. Its controller answers after some time, or never (None)."""
 
     def __init__(self, answers_after_s: float | None, remaining: int = 0) -> None:
         self.node_id, self.epoch, self.controller_id = 1, 1, 2
         settings = SimpleNamespace(session_timeout_ms=1000)
         self.session = SimpleNamespace(settings=settings, connected=self._connected)
-        self.asked = 0
+        self.requests = 0
         self._answers_after_s = answers_after_s
         self._remaining = remaining
 
@@ -39,7 +39,7 @@ class Member:
     async def say_leaving(self) -> None: ...
 
     async def ask_controller(self, message: Any) -> BrokerReportResponse:
-        self.asked += 1
+        self.requests += 1
         if self._answers_after_s is None:
             await asyncio.Event().wait()
         else:
@@ -99,4 +99,4 @@ def test_what_nobody_else_can_lead_counts(caplog: pytest.LogCaptureFixture) -> N
     member = Member(answers_after_s=0, remaining=1)
     with caplog.at_level(logging.INFO, "logd.cluster"):
         _hand_over(member)
-    assert _gave_up(caplog) and member.asked
+    assert _gave_up(caplog) and member.requests

@@ -33,7 +33,7 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _patient(brokers: Brokers) -> None:
-    """No request between them ends by its timeout."""
+    """Set the request timeout between brokers to `ENDLESS_MS`."""
     for id_ in brokers.up:
         brokers.member(id_).peers._request_timeout_ms = ENDLESS_MS
 

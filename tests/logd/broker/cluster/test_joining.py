@@ -40,9 +40,9 @@ async def versions(port: int) -> Any:
 
 
 async def test_clients_are_not_told_that_there_is_nothing(zookeeper: str, tmp_path: Path) -> None:
-    """It waits for a session to end: that of another broker of its id, here."""
+    """Brokers that wait for the old session of their id answer ApiVersions, but drop Metadata requests."""
     async with Brokers(zookeeper, tmp_path / "first", count=1):
-        joining = Brokers(zookeeper, tmp_path / "second").made(1)
+        joining = Brokers(zookeeper, tmp_path / "second").create_broker(1)
         starting = asyncio.ensure_future(joining.start())
         await asyncio.sleep(0)  # its addresses are taken first
         port = joining.broker.endpoint.port

@@ -46,7 +46,7 @@ TP = TopicPartition("t", 0)
 
 
 class Clock:
-    """Whose seconds are long once it is `fast`: whatever is measured by it is over when it is looked at."""
+    """A clock that leaps 60 s ahead at each look while `is_fast`, so that every measured time is over."""
 
     def __init__(self) -> None:
         self.is_fast = False
@@ -59,7 +59,7 @@ class Clock:
 
 
 async def _produce(brokers: Brokers, broker: int, acks: int) -> int:
-    """The error code."""
+    """Produce a batch and return the error code."""
     batch = build_batch([(0, None, b"x", ())])
     connection = await brokers.member(broker).peers.connection(broker, lane="test")
     payload = await connection.call(
@@ -73,7 +73,7 @@ async def _produce(brokers: Brokers, broker: int, acks: int) -> int:
 
 
 async def _commit(brokers: Brokers, broker: int) -> int:
-    """The error code."""
+    """Commit an offset and return the error code."""
     committed = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     topic = OffsetCommitRequestTopic(name=TP.topic, partitions=[committed])
     answer = await brokers.member(broker).peers.request(
@@ -83,7 +83,7 @@ async def _commit(brokers: Brokers, broker: int) -> int:
 
 
 async def _producer(brokers: Brokers, broker: int) -> ProducerIdentity:
-    """Of the transactional id x."""
+    """Initialize the producer of transactional id x and return its identity."""
     transactions = brokers.up[broker].broker.transactions
     await transactions.ensure_topic()
     await brokers.until(lambda: transactions.leads(0))
@@ -91,7 +91,7 @@ async def _producer(brokers: Brokers, broker: int) -> ProducerIdentity:
 
 
 async def _mark(brokers: Brokers, broker: int, identity: ProducerIdentity) -> int:
-    """The error code."""
+    """Write a transaction marker and return the error code."""
     topic = WritableTxnMarkerTopic(name=TP.topic, partition_indexes=[TP.partition])
     marker = WritableTxnMarker(
         producer_id=identity.producer_id,
@@ -106,7 +106,7 @@ async def _mark(brokers: Brokers, broker: int, identity: ProducerIdentity) -> in
 
 
 async def _delete_records(brokers: Brokers, broker: int) -> int:
-    """The error code."""
+    """Delete records and return the error code."""
     deleted = DeleteRecordsPartition(partition_index=TP.partition, offset=1)
     topic = DeleteRecordsTopic(name=TP.topic, partitions=[deleted])
     answer = await brokers.member(broker).peers.request(broker, DeleteRecordsRequest(topics=[topic]))
@@ -114,7 +114,7 @@ async def _delete_records(brokers: Brokers, broker: int) -> int:
 
 
 async def _verify(brokers: Brokers, broker: int, identity: ProducerIdentity) -> int:
-    """The error code of a question whether the partition is in the transaction."""
+    """Ask whether the partition is in the transaction and return the error code."""
     transaction = AddPartitionsToTxnTransaction(
         transactional_id="x",
         producer_id=identity.producer_id,
@@ -125,8 +125,8 @@ async def _verify(brokers: Brokers, broker: int, identity: ProducerIdentity) -> 
     answer = await brokers.member(broker).peers.request(
         broker, AddPartitionsToTxnRequest(transactions=[transaction])
     )
-    (asked,) = answer.results_by_transaction
-    return int(asked.topic_results[0].results_by_partition[0].partition_error_code)
+    (result,) = answer.results_by_transaction
+    return int(result.topic_results[0].results_by_partition[0].partition_error_code)
 
 
 async def _create(brokers: Brokers, replicas: int) -> None:
@@ -144,8 +144,8 @@ async def test_nothing_is_accepted_without_a_lease(zookeeper: str, tmp_path: Pat
         assert await _produce(brokers, 1, 1) == 0
         async with Client(brokers.bootstrap) as client:
             await Admin(client).alter_group_offsets("g", {TP: 0})
-        (partition,) = brokers.held(TP).values()
-        offsets = brokers.held(TopicPartition("__consumer_offsets", 0))[1]
+        (partition,) = brokers.replicas(TP).values()
+        offsets = brokers.replicas(TopicPartition("__consumer_offsets", 0))[1]
         ends = partition.log_end_offset, offsets.log_end_offset
         clock.is_fast = True
         assert await _produce(brokers, 1, 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -167,7 +167,7 @@ async def test_nothing_else_is_acknowledged_without_a_lease(zookeeper: str, tmp_
         await _create(brokers, 1)
         assert await _produce(brokers, 1, 1) == 0
         identity = await _producer(brokers, 1)
-        (partition,) = brokers.held(TP).values()
+        (partition,) = brokers.replicas(TP).values()
         ends = partition.log_start_offset, partition.log_end_offset
         clock.is_fast = True
         assert await _mark(brokers, 1, identity) == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -196,16 +196,16 @@ async def test_what_waited_is_not_acknowledged_without_a_lease(
         state = brokers.state(TP)
         assert state is not None
         (follower,) = set(state.isr) - {state.leader}
-        leading, following = brokers.held(TP)[state.leader], brokers.held(TP)[follower]
+        leading, following = brokers.replicas(TP)[state.leader], brokers.replicas(TP)[follower]
         membership = brokers.up[follower].broker.membership
         assert membership is not None and membership._assignment is not None
         membership._assignment.unassign(following)  # what comes by a fetch of before is left aside
-        asked = (
+        request = (
             _produce(brokers, state.leader, -1)
             if what == "records"
             else _mark(brokers, state.leader, ProducerIdentity(7, 0))
         )
-        asking = asyncio.create_task(asked)
+        asking = asyncio.create_task(request)
         await brokers.until(lambda: leading.log_end_offset == 1)
         clock.is_fast = True
         membership._assignment.assign(following, state)

@@ -27,14 +27,14 @@ class Brokers:
         self.inboxes = {id_: Inbox(image) for id_, image in self.images.items()}
         for inbox in self.inboxes.values():
             inbox.registered(7)
-        self.asked: list[tuple[int, ClusterUpdateRequest]] = []
+        self.updates: list[tuple[int, ClusterUpdateRequest]] = []
         self.answer: Callable[[int, ClusterUpdateRequest], ClusterUpdateResponse] = self.take
-        self.told = asyncio.Event()
+        self.is_sent = asyncio.Event()
 
     async def request(self, broker: int, message: Message, *, lane: str = "") -> ClusterUpdateResponse:
         assert isinstance(message, ClusterUpdateRequest)
-        self.asked.append((broker, message))
-        self.told.set()
+        self.updates.append((broker, message))
+        self.is_sent.set()
         await asyncio.sleep(0)
         return self.answer(broker, message)
 
@@ -53,8 +53,8 @@ class Cluster:
     def __init__(self, *ids: int) -> None:
         self.image = ClusterImage()
         self.brokers = Brokers(*ids)
-        self.gone = asyncio.Event()
-        self.publisher = Publisher(1, 5, self.image, self.brokers, self.gone)
+        self.resigned = asyncio.Event()
+        self.publisher = Publisher(1, 5, self.image, self.brokers, self.resigned)
         self.change(*(BrokerImage(id=id_, epoch=7).as_change() for id_ in ids))
 
     def change(self, *changes: Change) -> None:
@@ -65,9 +65,9 @@ class Cluster:
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(60):
             while not holds():
-                self.brokers.told.clear()
+                self.brokers.is_sent.clear()
                 if not holds():
-                    waiting = asyncio.ensure_future(self.brokers.told.wait())
+                    waiting = asyncio.ensure_future(self.brokers.is_sent.wait())
                     await asyncio.wait([waiting], timeout=0.05)
                     waiting.cancel()
 
@@ -140,8 +140,8 @@ def test_an_answer_that_is_lost_is_asked_for_again() -> None:
 
         cluster.brokers.answer = lost
         cluster.change(topic("a"))
-        await cluster.until(lambda: len(cluster.brokers.asked) == 2)
-        (_, first), (_, second) = cluster.brokers.asked
+        await cluster.until(lambda: len(cluster.brokers.updates) == 2)
+        (_, first), (_, second) = cluster.brokers.updates
         assert first == second
         assert cluster.all_know("a")
 
@@ -168,7 +168,7 @@ def test_one_that_has_started_anew_gets_a_feed_of_its_own() -> None:
         cluster.brokers.inboxes[1].registered(8)
         cluster.change(BrokerImage(id=1, epoch=8).as_change())
         await cluster.until(lambda: cluster.brokers.inboxes[1].is_complete)
-        assert cluster.brokers.asked[-1][1].broker_epoch == 8
+        assert cluster.brokers.updates[-1][1].broker_epoch == 8
         cluster.change(broker_gone(1))
         assert cluster.publisher.statistics()["brokers"] == 0
 
@@ -181,7 +181,7 @@ def test_a_controller_that_is_over_is_told_so() -> None:
             error_code=ErrorCode.STALE_CONTROLLER_EPOCH
         )
         async with asyncio.timeout(60):
-            await cluster.gone.wait()
+            await cluster.resigned.wait()
 
     run(test, 1)
 
@@ -191,8 +191,8 @@ def test_an_update_travels() -> None:
     inbox.registered(7)
 
     async def test(cluster: Cluster) -> None:
-        await cluster.until(lambda: bool(cluster.brokers.asked))
-        (_, message) = cluster.brokers.asked[0]
+        await cluster.until(lambda: bool(cluster.brokers.updates))
+        (_, message) = cluster.brokers.updates[0]
         assert request_of(update_of(message)) == message
         message.changes = b"[1]"
         with pytest.raises(MalformedMessage, match="an update of the cluster"):

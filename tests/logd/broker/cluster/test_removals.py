@@ -1,6 +1,7 @@
-"""A replica that is away while compaction removes deletions and transaction markers it has not copied.
+"""A replica that is away while compaction removes tombstones and transaction markers that it has not copied.
 
-It may neither bring deleted keys back nor a transaction that nobody ends any more: it copies the log anew.
+The replica must not bring deleted keys back, nor a transaction without its marker: it copies the whole log
+again.
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ def records(node: Node) -> list[tuple[bytes, bytes | None]]:
 
 
 def state(node: Node) -> State:
-    """What a table of the topic has, but for what only made the log grow."""
-    found = dict(records(node))
-    return {key: value for key, value in found.items() if value is not None and key != b"tick"}
+    """Return the last value of each key that has one, without the key that only makes the log grow."""
+    values = dict(records(node))
+    return {key: value for key, value in values.items() if value is not None and key != b"tick"}
 
 
 def has_markers(node: Node) -> bool:
@@ -158,17 +159,17 @@ def test_the_offset_is_on_the_disk_before_what_it_is_for(
 ) -> None:
     """Before a segment without the deletions is, and before a replica copies from a log without them."""
     prepare, copy = Swap.prepare, Partition.copy
-    seen: list[str] = []
+    steps: list[str] = []
 
     def checked_prepare(swap: Swap) -> bool:
         if swap._cleaned.removal_offset:
-            seen.append("exchanged")
+            steps.append("exchanged")
             assert saved(swap._directory) >= swap._cleaned.removal_offset
         return prepare(swap)
 
     def checked_copy(partition: Partition, *arguments: Any) -> Any:
         if partition.log.removal_offset:
-            seen.append("copied")
+            steps.append("copied")
             assert saved(partition.log.directory) == partition.log.removal_offset
         return copy(partition, *arguments)
 
@@ -191,13 +192,16 @@ def test_the_offset_is_on_the_disk_before_what_it_is_for(
     monkeypatch.setattr(Swap, "prepare", checked_prepare)
     monkeypatch.setattr(Partition, "copy", checked_copy)
     run(test)
-    assert {*seen} == {"exchanged", "copied"}
+    assert {*steps} == {"exchanged", "copied"}
 
 
 def test_a_round_is_given_up_where_a_replica_came_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has begun to copy the log since, and may have the value of what the round removes."""
+    """Compaction gives up a round if a replica came meanwhile.
+
+    The replica has begun to copy the log, and may have records whose tombstones the round removes.
+    """
     prepare = Swap.prepare
     comes: list[Callable[[], None]] = []
 
@@ -221,7 +225,7 @@ def test_a_round_is_given_up_where_a_replica_came_meanwhile(
             assert follower is not None
 
             def come() -> None:
-                """As a fetch at the start does."""
+                """Fetch as a follower that starts with an empty log."""
                 follower.removal_offset, follower.log_end_offset = 0, 0
                 leader.leading.fetches(2)
                 removed.append(leader.partition.log.removal_offset)
@@ -269,7 +273,7 @@ async def test_a_replica_comes_back_while_everything_is_deleted_and_compacted(tm
 
 
 async def test_a_replica_that_fetches_no_more_holds_nothing_up_for_long(tmp_path: Path) -> None:
-    """It is registered still, and hangs: after replica.lag.time.max.ms it is not waited for any more."""
+    """Replicas that are registered but hang delay removals for replica.lag.time.max.ms at most."""
     async with made(tmp_path, lag_ms=500) as nodes:
         await nodes.create_topic(COMPACTED)
         put(nodes.leader, b"gone", b"deleted later")

@@ -91,8 +91,10 @@ async def test_a_client_waits_for_the_others_as_long_as_it_says(tmp_path: Path) 
 
 
 async def test_nobody_waits_for_one_that_is_heard_last_to_be_gone(tmp_path: Path) -> None:
-    """Many partitions change when a broker is lost, and what is told of them comes in parts: it has left the
-    ISR, and is known to be alive for a while longer. A follower that has all there is says nothing more.
+    """Leaders stop waiting for a lost broker when its partition's ISR shrinks.
+
+    Many partitions change when a broker is lost, and the changes come in parts: the broker has left the ISR,
+    and counts as alive for a while longer. A follower with the whole log sends nothing more.
     """
     async with Nodes(tmp_path) as nodes:
         await nodes.create_topic()
@@ -147,7 +149,10 @@ async def test_a_partition_with_fewer_replicas_than_min_insync_replicas_needs_al
 
 
 async def test_one_that_fetches_before_it_is_heard_of_joins_all_the_same(tmp_path: Path) -> None:
-    """It has all there is, and says so once: its session names nothing that does not change."""
+    """Followers that fetch before their registration is known join the ISR afterwards.
+
+    Such a follower has the whole log and says so once: its fetch session names only partitions that change.
+    """
     async with Nodes(tmp_path) as nodes:
         await nodes.create_topic({"min.insync.replicas": "2"})
         await acknowledged(nodes.leader, "all there is")
@@ -196,14 +201,14 @@ async def test_a_leader_that_comes_back_gives_up_what_nobody_else_had(tmp_path: 
 
 
 async def test_a_leader_that_is_silent_holds_nobody_up(tmp_path: Path) -> None:
-    """It is asked for its offsets, and another one is elected: nobody waits for that answer."""
+    """Elections do not wait for a silent leader's answer about its offsets."""
     async with Nodes(tmp_path, count=2) as nodes:
         await nodes.create_topic()
         follower = nodes.nodes[2]
-        asked, is_over = asyncio.Event(), asyncio.Event()
+        is_asked, is_over = asyncio.Event(), asyncio.Event()
 
         async def silent(broker: int, message: Message, *, lane: str = "") -> Any:
-            asked.set()
+            is_asked.set()
             await is_over.wait()
             raise ConnectionClosed("at last")
 
@@ -213,7 +218,7 @@ async def test_a_leader_that_is_silent_holds_nobody_up(tmp_path: Path) -> None:
         assert following is not None
         following.core.next = Standby.LEADER_OFFSETS
         fetchers._by_leader[1]._look_at(TP)
-        await asked.wait()
+        await is_asked.wait()
         state = dataclasses.replace(nodes.state, leader_epoch=nodes.state.leader_epoch + 1)
         try:
             async with asyncio.timeout(10):
@@ -226,9 +231,12 @@ async def test_a_leader_that_is_silent_holds_nobody_up(tmp_path: Path) -> None:
 
 
 async def test_a_leader_that_hears_of_it_last_counts_those_whom_it_has_refused(tmp_path: Path) -> None:
-    """A rolling restart under kafkajs: both replicas had the last record of the leader that stopped. The next
-    leader had not heard yet that it is one when the other replica asked, and refused it. That one had said
-    all there is to say, and a producer that sent the same record again waited for replica.lag.time.max.ms.
+    """Leaders count followers that they refused before they knew of their election.
+
+    The story is a rolling restart under kafkajs: both replicas had the last record of the leader that
+    stopped. The next leader did not know of its election when the other replica asked, and refused it. The
+    refused replica had nothing more to say. A producer that sent the same record again waited for
+    replica.lag.time.max.ms.
     """
     async with Nodes(tmp_path, 4) as nodes:
         await nodes.create_topic()
@@ -270,7 +278,7 @@ async def test_one_that_lacks_what_the_leader_has_deleted_begins_afresh(tmp_path
 
 
 async def test_a_client_produces_through_elections(tmp_path: Path) -> None:
-    """The image has each leader in turn; every record that was acknowledged is there once, in order."""
+    """Records that were acknowledged during elections are in the log once and in order."""
     async with Nodes(tmp_path, count=2) as nodes:
         await nodes.create_topic()
         port = nodes.leader.server.broker.endpoint.port
@@ -285,12 +293,12 @@ async def test_the_latest_offset_is_not_told_before_it_is_known_again(tmp_path: 
     """Behind an election: a new leader told consumers less than others had read already (KIP-207)."""
 
     def ask(port: int, timestamp: int, version: int, replica_id: int = -1) -> tuple[int, int]:
-        asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-        topic = ListOffsetsTopic(name=TOPIC, partitions=[asked])
+        partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        topic = ListOffsetsTopic(name=TOPIC, partitions=[partition])
         with RawClient(port) as client:
             answer = client.request(ListOffsetsRequest(replica_id=replica_id, topics=[topic]), version)
-        ((found,),) = (topic.partitions for topic in answer.topics)
-        return found.error_code, found.offset
+        ((row,),) = (topic.partitions for topic in answer.topics)
+        return row.error_code, row.offset
 
     async with Nodes(tmp_path) as nodes:
         await nodes.create_topic()
@@ -304,19 +312,19 @@ async def test_the_latest_offset_is_not_told_before_it_is_known_again(tmp_path: 
         leader.assignment.assign(leader.partition, elected)
         port = leader.server.broker.endpoint.port
 
-        async def found(timestamp: int, version: int = 7, **by: int) -> tuple[int, int]:
+        async def list_offset(timestamp: int, version: int = 7, **by: int) -> tuple[int, int]:
             return await asyncio.to_thread(ask, port, timestamp, version, **by)
 
         unknown = ErrorCode.OFFSET_NOT_AVAILABLE, -1
-        assert await found(LATEST) == await found(LATEST, 5) == await found(1500) == unknown
-        assert await found(LATEST, 4) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
-        assert await found(EARLIEST) == await found(1000) == (0, 0)
-        assert await found(3000) == (0, -1)
-        assert await found(LATEST, replica_id=2) == (0, 3)
+        assert await list_offset(LATEST) == await list_offset(LATEST, 5) == await list_offset(1500) == unknown
+        assert await list_offset(LATEST, 4) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+        assert await list_offset(EARLIEST) == await list_offset(1000) == (0, 0)
+        assert await list_offset(3000) == (0, -1)
+        assert await list_offset(LATEST, replica_id=2) == (0, 3)
         async with Client(f"127.0.0.1:{port}") as client:
             waiting = asyncio.ensure_future(list_offsets(client, {TP: LATEST}))
             for other in (2, 3):
                 node = nodes.nodes[other]
                 node.assignment.assign(node.partition, elected)
             assert (await waiting)[TP].offset == 3
-            assert await found(LATEST) == (0, 3)
+            assert await list_offset(LATEST) == (0, 3)

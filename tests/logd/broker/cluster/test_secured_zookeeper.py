@@ -21,7 +21,7 @@ from logd.metadata.zookeeper.errors import NotAllowed
 from logd.metadata.zookeeper.znodes import paths
 from millstream.commands.cluster.cli import app
 from tests.logd.broker.cluster.brokers import Brokers
-from tests.logd.broker.cluster.single_node import NODE, RECORDS, among_others, fill
+from tests.logd.broker.cluster.single_node import NODE, RECORDS, clustered, fill
 from tests.logd.metadata.zookeeper.secured import Secured, secured_zookeeper
 from tests.logd.metadata.zookeeper.sessions import SECONDS, opened
 from tests.support.depth import deep
@@ -47,15 +47,15 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 @dataclass(frozen=True, kw_only=True)
 class Door:
-    """How a chroot is reached: by its brokers, and by who has no business there."""
+    """Ways to a chroot: one for its brokers, others for strangers."""
 
     plain: str
-    """Without identity."""
+    """The address for sessions without identity."""
     zookeeper: str
-    """For `zookeeper.connect` of the brokers, whose other settings these are, `_` in place of dots."""
+    """The brokers' `zookeeper.connect`, with other settings in `settings`, `_` in place of dots."""
     settings: Mapping[str, str]
     strangers: Sequence[Mapping[str, Any]]
-    """What their sessions are set up by."""
+    """The session settings of strangers."""
 
     @property
     def server(self) -> str:
@@ -110,9 +110,9 @@ async def all_have(brokers: Brokers, count: int) -> None:
     """Wait until all are in sync, and have so many records."""
 
     def holds() -> bool:
-        state, held = brokers.state(TP), brokers.held(TP)
-        ends = {partition.high_watermark for partition in held.values()}
-        return state is not None and set(state.isr) == set(held) == {1, 2, 3} and ends == {count}
+        state, replicas = brokers.state(TP), brokers.replicas(TP)
+        ends = {partition.high_watermark for partition in replicas.values()}
+        return state is not None and set(state.isr) == set(replicas) == {1, 2, 3} and ends == {count}
 
     await brokers.until(holds)
 
@@ -149,7 +149,7 @@ async def end_session(brokers: Brokers, id_: int, server: str) -> None:
 
 
 def assert_closed(door: Door) -> None:
-    """Whoever comes may read all there is but secrets, and change nothing but what old consumers write."""
+    """Check that strangers can read everything but secrets, and write only the old consumers' znode."""
     writable, secret = set(), set()
     kazoo = KazooClient(hosts=door.plain)
     kazoo.start()
@@ -220,7 +220,7 @@ async def test_brokers_go_on_and_strangers_stay_out(door: Door, tmp_path: Path) 
         await assert_kept_out(door, *theirs)
 
         with pytest.raises(NotAllowed, match="give it an identity that may"):
-            await Brokers(door.plain, tmp_path / "stranger").made(4).start()
+            await Brokers(door.plain, tmp_path / "stranger").create_broker(4).start()
         assert set(brokers.up[1].alive) == {1, 2, 3}
 
 
@@ -236,8 +236,8 @@ async def test_a_single_broker_moves_by_its_identity(secured: Secured, tmp_path:
     assert_closed(door)
     await assert_kept_out(door, paths.CONTROLLER_EPOCH, paths.topic("t"), paths.state("t", 0))
     with pytest.raises(NotAllowed, match="give it an identity that may"):
-        await among_others(tmp_path, door.zookeeper).start()
-    broker = among_others(tmp_path, door.zookeeper, set_acl=True, digest=DIGEST)
+        await clustered(tmp_path, door.zookeeper).start()
+    broker = clustered(tmp_path, door.zookeeper, set_acl=True, digest=DIGEST)
     await broker.start()
     try:
         ends = {(each.topic, each.partition): each.high_watermark for each in broker.ends()}

@@ -1,4 +1,4 @@
-"""Settings of brokers among others take effect."""
+"""Settings of cluster brokers take effect."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ async def test_leaders_are_given_back_to_preferred_replicas(zookeeper: str, tmp_
 async def test_leaders_stay_where_they_are_not_to_be_given_back(
     zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The round comes, and does nothing."""
+    """Leaders are not given back if `auto.leader.rebalance.enable` is false, although the periodic check
+    runs.
+    """
     settings = {"auto.leader.rebalance.enable": "false", "leader.imbalance.check.interval.seconds": "1"}
     async with Brokers(zookeeper, tmp_path, count=1, **settings) as brokers:
         membership = brokers.up[1].broker.membership
@@ -98,8 +100,8 @@ async def test_brokers_talk_by_the_listener_that_is_named(zookeeper: str, tmp_pa
             await Admin(client).create_topics([NewTopic("t", len(TPS), 2)])
         await brokers.until(lambda: _are_led_by_preferred(brokers))
         for each in brokers.up.values():
-            told = each.broker.metrics.values
-            await brokers.until(lambda told=told: told("listener", listener="INNER")["connections"] > 0)  # type: ignore[misc]
+            values = each.broker.metrics.values
+            await brokers.until(lambda values=values: values("listener", listener="INNER")["connections"] > 0)  # type: ignore[misc]
 
 
 async def test_a_listener_that_is_not_there_is_refused(zookeeper: str, tmp_path: Path) -> None:
@@ -126,6 +128,6 @@ def test_fetchers_and_the_controller_go_by_kafkas_keys() -> None:
 
 
 def test_a_broker_by_itself_says_that_they_have_no_effect() -> None:
-    given = {"replica.lag.time.max.ms": "5"}
-    assert any("replica.lag.time.max.ms" in note for note in from_properties(given).notes)
-    assert not from_properties(given | {"zookeeper.connect": "zk:2181"}).notes
+    settings = {"replica.lag.time.max.ms": "5"}
+    assert any("replica.lag.time.max.ms" in note for note in from_properties(settings).notes)
+    assert not from_properties(settings | {"zookeeper.connect": "zk:2181"}).notes

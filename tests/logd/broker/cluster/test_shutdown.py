@@ -55,7 +55,7 @@ async def test_a_rolling_restart_costs_a_producer_retries_only(zookeeper: str, t
         for tp in TPS:
             await brokers.until(
                 lambda tp=tp: (
-                    {held.high_watermark for held in brokers.held(tp).values()}
+                    {replica.high_watermark for replica in brokers.replicas(tp).values()}
                     == {acknowledged[tp.partition]}
                 )
             )
@@ -67,7 +67,7 @@ async def _stop_after_handing_over(brokers: Brokers, id_: int) -> None:
 
 
 async def _led_at_its_end(brokers: Brokers, id_: int) -> list[TopicPartition]:
-    """What the broker leads when its connections close: stop it."""
+    """Stop the broker and return the partitions that it led when it closed its connections."""
     broker = brokers.up[id_]
     leading = broker.broker.leading
     assert leading is not None
@@ -113,7 +113,10 @@ async def test_the_last_broker_waits_for_nobody(zookeeper: str, tmp_path: Path) 
 
 
 async def test_the_next_controller_knows_who_wants_to_stop(zookeeper: str, tmp_path: Path) -> None:
-    """It forgot, and had the broker lead again until its session was over."""
+    """New controllers know which brokers are shutting down.
+
+    The new controller did not know, and had the broker lead again until its session was over.
+    """
     async with Brokers(zookeeper, tmp_path) as brokers:
         await _create(brokers)
         first = brokers.controller.broker.node_id

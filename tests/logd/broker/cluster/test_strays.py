@@ -1,4 +1,4 @@
-"""Logs that a broker finds at its start, and that are not its to hold: set aside, said, kept, not adopted."""
+"""Logs that a broker finds at its start but does not own: set aside with a warning, kept, not adopted."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[str]]:
-    """What has been said of a partition's log."""
+def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[str]]:
+    """Return a function that returns the warnings about a partition's log that was set aside."""
     caplog.set_level(logging.WARNING, "logd.broker")
     return lambda name: [line for line in caplog.messages if line.startswith(f"{name} is set aside")]
 
 
 async def create(brokers: Brokers, replicas: Sequence[int], *names: str) -> None:
-    """Topics of one partition, held where it is said."""
+    """Create topics of one partition, with the given replicas."""
     async with Client(brokers.bootstrap) as client:
         await Admin(client).create_topics([NewTopic(name, assignments={0: replicas}) for name in names])
     tps = [TopicPartition(name, 0) for name in names]
-    await brokers.until(lambda: all(set(brokers.held(tp)) == set(replicas) for tp in tps))
+    await brokers.until(lambda: all(set(brokers.replicas(tp)) == set(replicas) for tp in tps))
 
 
 async def delete(brokers: Brokers, *names: str) -> None:
     async with Client(brokers.bootstrap) as client:
         await Admin(client).delete_topics(names)
-    await brokers.until(lambda: not any(brokers.held(TopicPartition(name, 0)) for name in names))
+    await brokers.until(lambda: not any(brokers.replicas(TopicPartition(name, 0)) for name in names))
 
 
 async def write(brokers: Brokers, values: Sequence[bytes], *names: str) -> None:
-    """One record after the other: all that are in sync have them."""
+    """Write values one by one; all in-sync replicas have them at the end."""
     async with Client(brokers.bootstrap) as client, BatchProducer(client, acks=-1) as producer:
         for name in names:
             for value in values:
@@ -59,14 +59,14 @@ def records(log: Path) -> bytes:
 
 
 def strays(*folders: Path) -> dict[str, bytes]:
-    """What is in the folders of logs that were set aside."""
+    """Return the records of the logs that were set aside, by folder name."""
     return {path.name: records(path) for folder in folders for path in folder.glob("*-stray")}
 
 
 def copies(brokers: Brokers, name: str) -> dict[int, bytes]:
-    """What each broker has of a topic."""
-    held = brokers.held(TopicPartition(name, 0))
-    return {id_: b"".join(map(bytes, one.read_all())) for id_, one in held.items()}
+    """Return each broker's copy of a topic's log."""
+    replicas = brokers.replicas(TopicPartition(name, 0))
+    return {id_: b"".join(map(bytes, one.read_all())) for id_, one in replicas.items()}
 
 
 async def in_sync(brokers: Brokers, name: str) -> None:
@@ -80,10 +80,12 @@ async def in_sync(brokers: Brokers, name: str) -> None:
 
 
 async def test_what_is_not_this_brokers_is_set_aside_said_and_kept(
-    zookeeper: str, tmp_path: Path, said: Callable[[str], list[str]]
+    zookeeper: str, tmp_path: Path, warnings: Callable[[str], list[str]]
 ) -> None:
-    """Topics are deleted, made anew and given to others while a broker is away. A log may also be put there,
-    as from a backup, that is of a topic of that name that is no more.
+    """Logs of other topics are set aside, with a warning, and kept.
+
+    Topics are deleted, created again and moved to other brokers while a broker is away. A log from a backup
+    may also belong to a deleted topic of the same name.
     """
     folder = tmp_path / "1-0"
     names = ("gone", "anew", "other", "moved", "few")
@@ -94,11 +96,11 @@ async def test_what_is_not_this_brokers_is_set_aside_said_and_kept(
         await delete(brokers, "other")
         await create(brokers, ALL, "other")
         await brokers.stop(1)
-        found = {f"{name}-0": records(folder / f"{name}-0") for name in ("gone", "anew", "moved")}
-        found["few-1"] = records(shutil.copytree(folder / "few-0", folder / "few-1"))
+        expected = {f"{name}-0": records(folder / f"{name}-0") for name in ("gone", "anew", "moved")}
+        expected["few-1"] = records(shutil.copytree(folder / "few-0", folder / "few-1"))
         shutil.rmtree(folder / "other-0")
-        found["other-0"] = records(shutil.copytree(tmp_path / "backup", folder / "other-0"))
-        assert all(b"second" in data for data in found.values())
+        expected["other-0"] = records(shutil.copytree(tmp_path / "backup", folder / "other-0"))
+        assert all(b"second" in data for data in expected.values())
         await delete(brokers, "gone", "anew")
         await create(brokers, [2], "anew")
         async with Client(brokers.bootstrap) as client:
@@ -116,10 +118,10 @@ async def test_what_is_not_this_brokers_is_set_aside_said_and_kept(
         aside = strays(folder)
         for name, reason in reasons.items():
             ((stray, data),) = [(one, data) for one, data in aside.items() if one.startswith(f"{name}.")]
-            assert data == found[name]
-            (line,) = said(name)
+            assert data == expected[name]
+            (line,) = warnings(name)
             assert line.startswith(f"{name} is set aside as {folder / stray}: {reason}")
-        assert not said("few-0")
+        assert not warnings("few-0")
 
         for broker in brokers.up.values():
             assert set(broker.topics) == {"anew", "other", "moved", "few"}
@@ -140,8 +142,8 @@ async def test_what_is_not_this_brokers_is_set_aside_said_and_kept(
 
 
 async def read_by_itself(stray: Path, name: str) -> int:
-    """As docs/cluster.md says a broker by itself, in an empty folder, serves what was set aside: so many
-    records.
+    """Return the number of records that a standalone broker serves from a log that was set aside, as
+    docs/cluster.md describes.
     """
     alone = stray.parent.with_name(f"alone-{name}")
     log = Path(shutil.copytree(stray, alone / f"{name}-0"))
@@ -160,9 +162,12 @@ async def read_by_itself(stray: Path, name: str) -> int:
 
 @deep
 async def test_a_log_that_says_no_topic_is_taken_by_name_where_nobody_else_has_it(
-    zookeeper: str, tmp_path: Path, said: Callable[[str], list[str]]
+    zookeeper: str, tmp_path: Path, warnings: Callable[[str], list[str]]
 ) -> None:
-    """A power loss took its id, and may have taken it before a topic was made anew under its name."""
+    """Logs without a topic id are used by name only where no other broker is in sync.
+
+    A power loss took the topic id, perhaps before a topic of the same name was created again.
+    """
     folder = tmp_path / "1-0"
     async with Brokers(zookeeper, tmp_path, 2) as brokers:
         await create(brokers, ALL, "anew", "empty")
@@ -182,7 +187,7 @@ async def test_a_log_that_says_no_topic_is_taken_by_name_where_nobody_else_has_i
         await brokers.start(1)
 
         assert list(strays(folder).values()) == [old]
-        (line,) = said("anew-0")
+        (line,) = warnings("anew-0")
         assert line.endswith(": it does not say its topic's id, and brokers [2] are in sync without it")
         assert copies(brokers, "only") == only
         for name in ("anew", "empty"):
@@ -197,9 +202,12 @@ async def test_a_log_that_says_no_topic_is_taken_by_name_where_nobody_else_has_i
 
 @deep
 async def test_of_two_logs_the_topics_own_is_served(
-    zookeeper: str, tmp_path: Path, said: Callable[[str], list[str]]
+    zookeeper: str, tmp_path: Path, warnings: Callable[[str], list[str]]
 ) -> None:
-    """A log directory was away while a topic was deleted and made anew; it comes back with more records."""
+    """Logs with the topic's id are served, and others of its name set aside.
+
+    A log directory was away while a topic was deleted and created again; its old log has more records.
+    """
     folders = [tmp_path / f"1-{n}" for n in range(2)]
     async with Brokers(zookeeper, tmp_path, 1, folders=2) as brokers:
         await create(brokers, [1], "t")
@@ -217,4 +225,4 @@ async def test_of_two_logs_the_topics_own_is_served(
         await brokers.start(1)
         assert copies(brokers, "t") == before
         assert list(strays(*folders).values()) == [old]
-        assert len(said("t-0")) == 1
+        assert len(warnings("t-0")) == 1

@@ -55,7 +55,7 @@ def test_which_replicas_are_throttled(throttled: tuple[str, ...], covered: set[i
 async def moving(
     zookeeper: str, folder: Path, rate: str, replicas: Mapping[str, str]
 ) -> AsyncIterator[tuple[Brokers, Admin]]:
-    """Some batches with the leader, more than one fetch takes, and a new replica that is to have them."""
+    """Start moving a partition to a new replica: the leader has more batches than one fetch returns."""
     async with Brokers(zookeeper, folder, 2, replica_fetch_max_bytes="2000") as brokers:
         for each in brokers.up.values():
             leading, membership = each.broker.leading, each.broker.membership
@@ -70,21 +70,21 @@ async def moving(
                 await admin.incremental_alter_configs(str(broker), {rate: "1000"}, ResourceType.BROKER)
             await brokers.until(lambda: all(rate_of(brokers, id_, rate) == 1000 for id_ in (LEADER, NEW)))
             await admin.alter_partition_reassignments({TP: [LEADER, NEW]})
-            await brokers.until(lambda: NEW in brokers.held(TP))
+            await brokers.until(lambda: NEW in brokers.replicas(TP))
             yield brokers, admin
 
 
 def rate_of(brokers: Brokers, id_: int, rate: str) -> int:
-    found: int = getattr(brokers.up[id_].broker.config, rate.replace(".", "_"))
-    return found
+    value: int = getattr(brokers.up[id_].broker.config, rate.replace(".", "_"))
+    return value
 
 
 async def is_held_back(brokers: Brokers) -> None:
-    copy, served = brokers.held(TP)[NEW], brokers.up[LEADER].broker.requests_served
+    copy, served = brokers.replicas(TP)[NEW], brokers.up[LEADER].broker.requests_served
     await brokers.until(lambda: copy.log_end_offset > 0)
-    end, asked = copy.log_end_offset, served[ApiKey.FETCH]
+    end, fetches = copy.log_end_offset, served[ApiKey.FETCH]
     assert end < COUNT
-    await brokers.until(lambda: served[ApiKey.FETCH] >= asked + FETCHES)
+    await brokers.until(lambda: served[ApiKey.FETCH] >= fetches + FETCHES)
     assert copy.log_end_offset == end
 
 
@@ -119,7 +119,7 @@ async def test_a_follower_asks_for_less(zookeeper: str, tmp_path: Path) -> None:
         assert membership is not None and membership._assignment is not None
         fetcher = membership._assignment.fetchers._by_leader[LEADER]
         await brokers.until(lambda: fetcher.statistics() == {"partitions": 1, "fetched": 0})
-        assert 0 < brokers.held(TP)[NEW].log_end_offset < COUNT
+        assert 0 < brokers.replicas(TP)[NEW].log_end_offset < COUNT
         await ends(brokers, admin, rate)
 
 

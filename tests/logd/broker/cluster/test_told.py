@@ -1,4 +1,4 @@
-"""What the controller tells a broker, where nobody waits for the end of it."""
+"""Updates from the controller whose request is cancelled on the way."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from tests.logd.broker.cluster.brokers import Brokers
 
 
 async def test_what_was_begun_is_taken_to_its_end(zookeeper: str, tmp_path: Path) -> None:
-    """A connection that breaks meanwhile: the controller tells it again, and that is passed over."""
+    """Updates are applied to the end when the connection breaks; the controller's repeated update is passed
+    over.
+    """
     async with Brokers(zookeeper, tmp_path, count=1) as brokers:
         member, catalog = brokers.member(1), brokers.up[1].broker.catalog
-        heard: list[list[Change]] = []
-        member._callbacks = replace(member._callbacks, applied=heard.append)
+        applied: list[list[Change]] = []
+        member._callbacks = replace(member._callbacks, applied=applied.append)
         inbox = member._inbox
         change = {"type": "broker-gone", "id": 9}
         update = Update(
@@ -34,4 +36,4 @@ async def test_what_was_begun_is_taken_to_its_end(zookeeper: str, tmp_path: Path
             await asyncio.sleep(0)
         await asyncio.gather(taking, return_exceptions=True)
         assert (await member.take(request_of(update))).error_code == 0
-        assert [change] in heard
+        assert [change] in applied

@@ -15,7 +15,7 @@ HOUR_MS = 3_600_000
 
 
 async def test_followers_stay_in_sync(zookeeper: str, tmp_path: Path) -> None:
-    """One has not fetched the last record yet when the time leaps."""
+    """Followers stay in sync when the wall clock leaps, although one has not fetched the last record."""
     async with Brokers(zookeeper, tmp_path, count=2) as brokers:
         async with Client(brokers.bootstrap) as client:
             await Admin(client).create_topics([NewTopic(TP.topic, 1, 2)])
@@ -26,7 +26,7 @@ async def test_followers_stay_in_sync(zookeeper: str, tmp_path: Path) -> None:
         leading = brokers.up[state.leader].broker.leading
         membership = brokers.up[follower].broker.membership
         assert leading is not None and membership is not None and membership._assignment is not None
-        partition, following = brokers.held(TP)[state.leader], brokers.held(TP)[follower]
+        partition, following = brokers.replicas(TP)[state.leader], brokers.replicas(TP)[follower]
         membership._assignment.unassign(following)
         for text in (b"perhaps by the fetch of before", b"not fetched"):
             batch = memoryview(build_batch([(0, None, text, ())]))

@@ -1,4 +1,4 @@
-"""What operators and older tools ask the controller for by znodes, written as these write them."""
+"""Requests of operators and older tools to the controller, written as znodes as those tools write them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T0 = TopicPartition("t", 0)
 
 
 async def _create(brokers: Brokers, name: str, *replicas: int) -> None:
-    """A topic of one partition on these brokers, all of them in sync."""
+    """Create a topic of one partition on these brokers and wait until all of them are in sync."""
     async with Client(brokers.bootstrap) as client:
         await Admin(client).create_topics([NewTopic(name, -1, -1, {}, {0: list(replicas)})])
     await _led(brokers, TopicPartition(name, 0), replicas[0], *replicas)
@@ -39,7 +39,7 @@ def _knows(brokers: Brokers, name: str) -> bool:
 
 
 async def _want_deletion(session: Session, name: str) -> None:
-    """As TopicCommand did: a persistent znode without a value."""
+    """Request a topic's deletion as TopicCommand did: by a persistent znode without a value."""
     await session.create(paths.deletion(name))
 
 
@@ -68,9 +68,9 @@ def test_topics_are_deleted(zookeeper: str, tmp_path: Path, caplog: pytest.LogCa
                 assert _knows(brokers, "stays")
 
     asyncio.run(test())
-    told = caplog.text
-    assert "topic t is deleted: ZooKeeper's /admin/delete_topics/t wanted it" in told
-    assert "/admin/delete_topics/unknown is taken away: there is no such topic" in told
+    text = caplog.text
+    assert "topic t is deleted: ZooKeeper's /admin/delete_topics/t wanted it" in text
+    assert "/admin/delete_topics/unknown is taken away: there is no such topic" in text
 
 
 def test_topics_are_not_deleted_where_that_is_not_allowed(
@@ -121,10 +121,10 @@ def test_preferred_leaders_are_elected_and_partitions_moved(
                     assert (set(state.replicas), state.is_reassigning) == ({1, 3}, False)
 
     asyncio.run(test())
-    told = caplog.text
-    assert "/admin/preferred_replica_election, partition u-7: UNKNOWN_TOPIC_OR_PARTITION" in told
+    text = caplog.text
+    assert "/admin/preferred_replica_election, partition u-7: UNKNOWN_TOPIC_OR_PARTITION" in text
     assert (
-        "nobody is elected, and the znode taken away: ZooKeeper's /admin/preferred_replica_election" in told
+        "nobody is elected, and the znode taken away: ZooKeeper's /admin/preferred_replica_election" in text
     )
-    assert "/admin/reassign_partitions, partition t-0: INVALID_REPLICA_ASSIGNMENT" in told
-    assert "nothing is moved, and the znode taken away: ZooKeeper's /admin/reassign_partitions is ''" in told
+    assert "/admin/reassign_partitions, partition t-0: INVALID_REPLICA_ASSIGNMENT" in text
+    assert "nothing is moved, and the znode taken away: ZooKeeper's /admin/reassign_partitions is ''" in text

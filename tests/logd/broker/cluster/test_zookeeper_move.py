@@ -1,4 +1,4 @@
-"""A broker by itself moves to ZooKeeper: nothing of it is lost, wherever the move is killed."""
+"""A standalone broker moves to ZooKeeper: nothing is lost, at whatever step the move is killed."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from tests.logd.broker.cluster.single_node import (
     RECORDS,
     Killed,
     Steps,
-    alone,
-    among_others,
+    clustered,
     copied,
     fill,
     image_in,
@@ -35,6 +34,7 @@ from tests.logd.broker.cluster.single_node import (
     opened,
     settings,
     single,
+    standalone,
 )
 from tests.support.depth import deep
 from tests.support.metadata_folder import as_apache_kafka_leaves_it
@@ -46,7 +46,7 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A broker's log directories, stopped cleanly; not to be changed."""
+    """Return log directories of a broker that stopped cleanly; tests copy them."""
     folder = tmp_path_factory.mktemp("single")
     asyncio.run(fill(folder))
     return folder
@@ -54,12 +54,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(filled: Path, tmp_path: Path) -> Path:
-    """Of one's own."""
+    """Return a copy of the log directories for one test."""
     return copied(filled, tmp_path / "node")
 
 
 def journal_of(folder: Path) -> list[Change] | None:
-    """What its journal says; None: it has none any more."""
+    """Return the changes in the journal, or None if the folder has no journal any more."""
     (home,) = [each.parent for each in folder.glob("*/metadata.journal*")]
     if not (home / FILE_NAME).exists():
         return None
@@ -70,8 +70,8 @@ def journal_of(folder: Path) -> list[Change] | None:
         store.close()
 
 
-def assert_done(folder: Path, there: ClusterImage, wanted: ClusterImage) -> None:
-    assert steps(there, wanted) == []
+def assert_done(folder: Path, there: ClusterImage, expected: ClusterImage) -> None:
+    assert steps(there, expected) == []
     assert not list(folder.glob(f"*/{FILE_NAME}"))
     assert len(list(folder.glob(f"*/{MOVED_NAME}"))) == 1
     for name in ("a", "b"):
@@ -81,12 +81,12 @@ def assert_done(folder: Path, there: ClusterImage, wanted: ClusterImage) -> None
 
 async def test_everything_is_there_afterwards(zookeeper: str, folder: Path) -> None:
     with single(folder) as node:
-        wanted, cluster_id = node.image, node.cluster_id
-    assert wanted is not None
-    before = wanted.topics["t"]
+        image, cluster_id = node.image, node.cluster_id
+    assert image is not None
+    before = image.topics["t"]
     assert await moved(folder, zookeeper) is Standing.EMPTY
     there = await image_in(zookeeper)
-    assert_done(folder, there, wanted)
+    assert_done(folder, there, image)
     assert there.topics.keys() == {"t", "u"} and there.topics["t"] == before
     assert there.broker_configs == {
         "": {"log.retention.hours": "900"},
@@ -94,7 +94,7 @@ async def test_everything_is_there_afterwards(zookeeper: str, folder: Path) -> N
     }
     assert there.next_producer_id == 1000
     assert there.partitions[TopicPartition("t", 2)].isr == (NODE,)
-    broker = among_others(folder, zookeeper)
+    broker = clustered(folder, zookeeper)
     await broker.start()
     try:
         assert broker.broker.cluster_id == cluster_id
@@ -109,14 +109,14 @@ async def test_everything_is_there_afterwards(zookeeper: str, folder: Path) -> N
 
 
 async def test_leader_epochs_go_on(zookeeper: str, folder: Path) -> None:
-    """A log that has come to an epoch never leads in an older one."""
+    """Leader epochs go on from the log's last one: no log leads in an older epoch."""
     (log,) = folder.glob("*/t-1")
     (log / LEADER_EPOCHS).write_text("0\n2\n0 0\n7 3\n")
     await moved(folder, zookeeper)
     there = await image_in(zookeeper)
     assert there.partitions[TopicPartition("t", 1)].leader_epoch == 7
     assert there.partitions[TopicPartition("t", 0)].leader_epoch == 0
-    broker = among_others(folder, zookeeper)
+    broker = clustered(folder, zookeeper)
     await broker.start()
     partition = broker.broker.catalog.partitions[TopicPartition("t", 1)]
     assert partition.leader_epoch > 7
@@ -124,10 +124,10 @@ async def test_leader_epochs_go_on(zookeeper: str, folder: Path) -> None:
 
 
 async def test_an_epoch_that_recovery_began_counts(zookeeper: str, folder: Path) -> None:
-    """After an unclean stop the broker by itself begins one: what is moved is not older."""
+    """Epochs that a standalone broker began after an unclean stop are moved too."""
     for name in ("a", "b"):
         (folder / name / CLEAN_SHUTDOWN).unlink()
-    broker = alone(folder)
+    broker = standalone(folder)
     await broker.start()
     await broker.stop()
     await moved(folder, zookeeper)
@@ -136,16 +136,16 @@ async def test_an_epoch_that_recovery_began_counts(zookeeper: str, folder: Path)
 
 
 async def test_topics_that_were_found_on_disk_are_moved(zookeeper: str, folder: Path) -> None:
-    """As of a folder that Apache Kafka wrote, once a broker by itself has taken them in."""
+    """Topics of a folder that Apache Kafka wrote are moved, once a standalone broker has opened them."""
     as_apache_kafka_leaves_it(folder / "a", folder / "b")
     with pytest.raises(StorageError, match="nothing to move"):
         single(folder).__enter__()
-    broker = alone(folder)
+    broker = standalone(folder)
     await broker.start()
     await broker.stop()
     await moved(folder, zookeeper)
     assert (await image_in(zookeeper)).topics.keys() == {"t", "u"}
-    joined = among_others(folder, zookeeper)
+    joined = clustered(folder, zookeeper)
     await joined.start()
     assert [each.high_watermark for each in joined.ends() if each.topic == "t"] == [RECORDS] * 3
     await joined.stop()
@@ -161,30 +161,30 @@ def test_a_killed_move_is_gone_on_with(
     async def test() -> None:
         all_steps = Steps()
         await moved(copied(filled, tmp_path / "whole"), f"{zookeeper}/whole", all_steps)
-        for at in range(all_steps.taken):
+        for at in range(all_steps.count):
             await killed_at(at)
-        print(f"{all_steps.taken} steps")
+        print(f"{all_steps.count} steps")
 
     async def killed_at(at: int) -> None:
         folder, chroot = copied(filled, tmp_path / str(at)), f"{zookeeper}/{at}"
         with single(folder) as node:
-            wanted, whose = node.image, node.move
-        assert wanted is not None
+            image, whose = node.image, node.move
+        assert image is not None
         journal = journal_of(folder)
         with pytest.raises(Killed):
             await moved(folder, chroot, Steps(at))
         assert journal_of(folder) in (journal, None)
         session = await opened(chroot)
-        came = await moving.standing(session, whose)
-        if came is Standing.BEGUN:
+        standing = await moving.standing(session, whose)
+        if standing is Standing.BEGUN:
             with pytest.raises(UnfinishedMove, match="move-to-zookeeper"):
                 await moving.refuse_unfinished(session)
         await session.close()
-        assert came is not Standing.DONE
+        assert standing is not Standing.DONE
         if journal_of(folder) is None:
-            assert steps(await image_in(chroot), wanted) == [], "it counts no more before all is written"
-        assert await moved(folder, chroot) is came
-        assert_done(folder, await image_in(chroot), wanted)
+            assert steps(await image_in(chroot), image) == [], "it counts no more before all is written"
+        assert await moved(folder, chroot) is standing
+        assert_done(folder, await image_in(chroot), image)
         assert await moved(folder, chroot) is Standing.DONE
 
     run(test)
@@ -195,14 +195,14 @@ def test_a_killed_move_is_gone_on_with(
 async def test_the_journal_may_go_on_before_the_move_does(
     zookeeper: str, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: float
 ) -> None:
-    """The broker is started by itself again in between, and topics come, go and change."""
+    """Standalone starts between two runs of the move may create, delete and change topics."""
     monkeypatch.setattr(batches, "BATCH_OPERATIONS_MAX", 3)
     all_steps = Steps()
     await moved(copied(filled, tmp_path / "whole"), f"{zookeeper}/whole", all_steps)
     folder = copied(filled, tmp_path / "killed")
     with pytest.raises(Killed):
-        await moved(folder, zookeeper, Steps(int(all_steps.taken * at)))
-    broker = alone(folder)
+        await moved(folder, zookeeper, Steps(int(all_steps.count * at)))
+    broker = standalone(folder)
     await broker.start()
     catalog = broker.broker.catalog
     await broker.broker.delete_topic(catalog.topics["u"])
@@ -212,10 +212,10 @@ async def test_the_journal_may_go_on_before_the_move_does(
     await broker.broker.producer_ids.take()
     await broker.stop()
     with single(folder) as node:
-        wanted = node.image
-    assert wanted is not None and wanted.topics.keys() == {"t", "u", "v"}
+        expected = node.image
+    assert expected is not None and expected.topics.keys() == {"t", "u", "v"}
     await moved(folder, zookeeper)
-    assert_done(folder, await image_in(zookeeper), wanted)
+    assert_done(folder, await image_in(zookeeper), expected)
 
 
 async def test_the_role_that_a_killed_run_holds_is_waited_for(zookeeper: str, folder: Path) -> None:
@@ -227,7 +227,7 @@ async def test_the_role_that_a_killed_run_holds_is_waited_for(zookeeper: str, fo
     moving_on = asyncio.ensure_future(moved(folder, zookeeper))
     session = await opened(zookeeper)
     while await session.find(paths.CONTROLLER_EPOCH) is None:  # noqa: ASYNC110 (nothing tells)
-        await asyncio.sleep(0.005)  # until it stands for election
+        await asyncio.sleep(0.005)  # until the new run waits to be elected
     assert not moving_on.done()
     await killed.close()
     assert await moving_on is Standing.BEGUN
@@ -237,11 +237,11 @@ async def test_the_role_that_a_killed_run_holds_is_waited_for(zookeeper: str, fo
 # What is refused, and nothing is changed then
 
 
-async def refused(folder: Path, zookeeper: str, error: type[Exception], *said: str) -> None:
+async def refused(folder: Path, zookeeper: str, error: type[Exception], *texts: str) -> None:
     journal = journal_of(folder)
     with pytest.raises(error) as raised:
         await moved(folder, zookeeper)
-    for text in said:
+    for text in texts:
         assert text in str(raised.value)
     assert journal_of(folder) == journal
 
@@ -282,15 +282,15 @@ async def test_folders_that_are_not_in_order_are_refused(
     (log,) = lacking.glob("*/t-2")
     log.rename(tmp_path / "away")
     await refused(lacking, zookeeper, StorageError, "t-2 has a log in none of log.dirs")
-    found = copied(filled, tmp_path / "found")
-    (found / "a" / "other-0").mkdir()
-    await refused(found, zookeeper, StorageError, "other-0", "never seen this log")
+    unknown = copied(filled, tmp_path / "found")
+    (unknown / "a" / "other-0").mkdir()
+    await refused(unknown, zookeeper, StorageError, "other-0", "never seen this log")
     mixed = copied(filled, tmp_path / "mixed")
     (log,) = mixed.glob("*/t-0")
     (log / PARTITION_METADATA).write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
     await refused(mixed, zookeeper, StorageError, "t-0", "another topic id", "delete partition.metadata")
     running = copied(filled, tmp_path / "running")
-    broker = alone(running)
+    broker = standalone(running)
     await broker.start()
     with pytest.raises(StorageError, match="stop the broker first"):
         await moved(running, zookeeper)
@@ -310,19 +310,22 @@ async def test_folders_that_are_not_in_order_are_refused(
 async def test_a_broker_that_was_moved_does_not_start_by_itself(zookeeper: str, folder: Path) -> None:
     await moved(folder, zookeeper)
     with pytest.raises(StorageError, match=f"start the broker with zookeeper.connect=.*{zookeeper[-8:]}"):
-        await alone(folder).start()
+        await standalone(folder).start()
     assert journal_of(folder) is None
 
 
 async def test_a_broker_of_a_cluster_does_not_start_by_itself(zookeeper: str, tmp_path: Path) -> None:
-    """It took all topics in with default settings, and could not come back."""
-    broker = among_others(tmp_path, zookeeper)
+    """Brokers of a cluster refuse to start standalone.
+
+    One did start, took in all topics with default settings, and could not come back to its cluster.
+    """
+    broker = clustered(tmp_path, zookeeper)
     await broker.start()
     await broker.stop()
     with pytest.raises(StorageError, match="metadata is in ZooKeeper: start the broker with"):
-        await alone(tmp_path).start()
+        await standalone(tmp_path).start()
     assert not list(tmp_path.glob(f"*/{FILE_NAME}"))
-    again = among_others(tmp_path, zookeeper)
+    again = clustered(tmp_path, zookeeper)
     await again.start()
     await again.stop()
 
@@ -330,7 +333,7 @@ async def test_a_broker_of_a_cluster_does_not_start_by_itself(zookeeper: str, tm
 async def test_a_broker_by_itself_joins_no_cluster_before_it_is_moved(zookeeper: str, folder: Path) -> None:
     """Nor does its start make the chroot another cluster's."""
     with pytest.raises(StorageError, match="millstream cluster move-to-zookeeper"):
-        await among_others(folder, zookeeper).start()
+        await clustered(folder, zookeeper).start()
     assert await moved(folder, zookeeper) is Standing.EMPTY
 
 
@@ -338,7 +341,7 @@ async def test_no_broker_starts_where_a_move_is_not_finished(zookeeper: str, tmp
     session = await opened(zookeeper)
     await begin(session, MoveZnode("someone", 9))
     with pytest.raises(UnfinishedMove, match="the move of broker 9 to"):
-        await among_others(tmp_path, zookeeper).start()
+        await clustered(tmp_path, zookeeper).start()
     assert await session.find_children(paths.BROKER_IDS) == []
     await session.close()
 
