@@ -73,7 +73,7 @@ class Waiter:
 
 
 class Bench:
-    """One partition; the thread pool's jobs wait in `started` if it is `slow`."""
+    """A partition for tests; the thread pool's jobs wait in `started` if it is `slow`."""
 
     def __init__(
         self, folder: LogDirectory, role: ReplicationRole | None, slow: bool, **configs: str
@@ -112,7 +112,7 @@ class Bench:
         return self.partition.produce(memoryview(batch), NOW, acks)
 
     def offsets(self, **how: bool) -> list[int]:
-        """The base offsets of the batches that a reader gets."""
+        """Return the base offsets of the batches that a reader gets."""
         piece = self.partition.read(self.partition.log_start_offset, 1 << 20, **how)
         data = b"" if piece is None else read_slice(piece)
         return [header.base_offset for _, header in iter_batches(data)]

@@ -1,4 +1,4 @@
-"""What a broker tells of itself by Kafka's names, beside what its clients did."""
+"""A broker's metrics by Kafka's names, after known requests of its clients."""
 
 from __future__ import annotations
 
@@ -98,19 +98,19 @@ async def test_transactions_are_told_until_their_markers_are_written(
     async with running(tmp_path) as broker, Client(f"127.0.0.1:{broker.endpoint.port}") as client:
         await Admin(client).create_topics([NewTopic("t", 1)])
 
-        def told() -> Mapping[str, float]:
+        def values() -> Mapping[str, float]:
             return broker.metrics.values("transactions")
 
         async with TransactionalProducer(client, "id") as producer:
-            assert told()["transactional_ids"] == 1
-            assert told()["finishing"] == told()["markers_queued"] == 0
+            assert values()["transactional_ids"] == 1
+            assert values()["finishing"] == values()["markers_queued"] == 0
             producer.begin()
             await producer.send("t", 0, [(0, None, b"v", ())])
             with monkeypatch.context() as patched:
                 patched.setattr(broker.transactions.markers, "write", offline)
                 await producer.commit()
-                await until(lambda: told()["finishing"] == 1)
-            await until(lambda: told()["finishing"] == 0)
+                await until(lambda: values()["finishing"] == 1)
+            await until(lambda: values()["finishing"] == 0)
 
 
 def offline(*_: object, **__: object) -> NoReturn:
@@ -123,28 +123,28 @@ async def test_a_client_that_does_not_read_is_told_of_and_stays_within_its_bound
         await Admin(client).create_topics([NewTopic("t", 500)])
         request = encode_request(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9, 1, "raw")
 
-        def told() -> Mapping[str, float]:
+        def values() -> Mapping[str, float]:
             return broker.metrics.values("listener")
 
-        assert told()["connections_blocked"] == told()["unsent_bytes"] == 0
+        assert values()["connections_blocked"] == values()["unsent_bytes"] == 0
         reader, writer = await asyncio.open_connection("127.0.0.1", broker.endpoint.port)
         writer.write(request)
         size = int.from_bytes(await reader.readexactly(4), "big")
         await reader.readexactly(size)
         writer.write(request * 2000)  # of 20 MB of answers, more than the kernel's buffers take
-        await until(lambda: told()["connections_blocked"] == 1)
+        await until(lambda: values()["connections_blocked"] == 1)
         served = broker.metrics.values("RequestMetrics", request="Metadata")["Requests-total"]
-        assert 0 < told()["unsent_bytes"] <= told()["connection_unsent_bytes_max"] + 4 + size
+        assert 0 < values()["unsent_bytes"] <= values()["connection_unsent_bytes_max"] + 4 + size
         await Admin(client).list_topics()  # others are served
         now = broker.metrics.values("RequestMetrics", request="Metadata")["Requests-total"]
         assert now - served < 2000
         for _ in range(2000):
             await reader.readexactly(4 + size)
-        await until(lambda: told()["connections_blocked"] == told()["unsent_bytes"] == 0)
+        await until(lambda: values()["connections_blocked"] == values()["unsent_bytes"] == 0)
         writer.write(request * 2000)
-        await until(lambda: told()["connections_blocked"] == 1)
+        await until(lambda: values()["connections_blocked"] == 1)
         writer.close()
-        await until(lambda: told()["connections_blocked"] == told()["unsent_bytes"] == 0)
+        await until(lambda: values()["connections_blocked"] == values()["unsent_bytes"] == 0)
 
 
 async def test_prometheus_reads_all_of_them(tmp_path: Path) -> None:

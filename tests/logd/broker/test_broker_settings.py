@@ -39,7 +39,7 @@ BESIDES = {
     "fine": {"log.cleaner.dedupe.buffer.size": 1 << 20},
     "slow": {"millstream.flush.interval.ms": HOUR_MS},
 }
-"""What makes effects visible: memory for 2,184 keys by the load factor; no checkpoints for flushes' sake."""
+"""Settings that make effects visible: key memory for 2,184 keys, and no checkpoints that force flushes."""
 CREATE_TIME = {"message.timestamp.type": "CreateTime"}
 Look = Callable[[Broker], Any]
 Check = Callable[[Any], bool]
@@ -60,7 +60,7 @@ class Case(NamedTuple):
 
 
 def equals(value: object) -> Check:
-    return lambda found: bool(found == value)
+    return lambda look: bool(look == value)
 
 
 def before_max(broker: Broker) -> int:
@@ -100,9 +100,9 @@ CASES = (
         "log.cleaner.io.buffer.load.factor",
         0.05,
         Broker.rounds_for_many_keys,
-        lambda found: found > 2,
+        lambda n: n > 2,
     ),
-    Case("fine", "log.cleaner.io.buffer.size", 4_096, Broker.cleaner_writes, lambda found: found > 50),
+    Case("fine", "log.cleaner.io.buffer.size", 4_096, Broker.cleaner_writes, lambda n: n > 50),
     Case("fine", "log.cleaner.max.compaction.lag.ms", 1_000, Broker.is_compacted_in_time, bool, True),
     Case("slow", "log.flush.start.offset.checkpoint.interval.ms", 50, Broker.start_is_noted, bool, True),
     Case(
@@ -112,11 +112,11 @@ CASES = (
         before_max,
         equals(ErrorCode.INVALID_TIMESTAMP),
     ),
-    Case("fine", "log.preallocate", "true", Broker.disk_bytes, lambda found: found >= 1_000_000),
+    Case("fine", "log.preallocate", "true", Broker.disk_bytes, lambda n: n >= 1_000_000),
     Case("fine", "log.roll.jitter.ms", HOUR_MS, jitter, equals(2)),
     Case("fine", "log.roll.ms", HOUR_MS, lambda broker: broker.segments(HOUR_MS + 1), equals(2)),
-    Case("fine", "max.connections", 20, Broker.served, lambda found: found < 24),
-    Case("fine", "socket.receive.buffer.bytes", 4_096, Broker.taken_unread, lambda found: found < 50_000),
+    Case("fine", "max.connections", 20, Broker.served, lambda n: n < 24),
+    Case("fine", "socket.receive.buffer.bytes", 4_096, Broker.taken_unread, lambda n: n < 50_000),
     Case(
         "coarse", "delete.topic.enable", "false", Broker.deletion, equals(ErrorCode.TOPIC_DELETION_DISABLED)
     ),
@@ -128,11 +128,11 @@ CASES = (
         "log.cleaner.io.max.bytes.per.second",
         200_000,
         Broker.cleaning_seconds,
-        lambda found: found > 1,
+        lambda n: n > 1,
         True,
     ),
     Case("coarse", "log.cleaner.threads", 2, Broker.cleaners_at_once, equals(2)),
-    Case("coarse", "log.index.size.max.bytes", 16, Broker.index_segments, lambda found: found > 1),
+    Case("coarse", "log.index.size.max.bytes", 16, Broker.index_segments, lambda n: n > 1),
     Case("coarse", "log.message.timestamp.after.max.ms", 9 * HOUR_MS, after_max, equals(ErrorCode.NONE)),
     Case(
         "coarse",
@@ -152,7 +152,7 @@ CASES = (
         Broker.long_metadata,
         equals(ErrorCode.OFFSET_METADATA_TOO_LARGE),
     ),
-    Case("coarse", "socket.send.buffer.bytes", 4_096, Broker.given_unread, lambda found: found < 50_000),
+    Case("coarse", "socket.send.buffer.bytes", 4_096, Broker.given_unread, lambda n: n < 50_000),
     Case(
         "coarse",
         "transaction.max.timeout.ms",
@@ -236,11 +236,11 @@ def can_preallocate(request: pytest.FixtureRequest, tmp_path: Path) -> None:
 @deep
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.key}={case.value}")
 def test_each_setting_changes_what_it_says(brokers: Brokers, case: Case) -> None:
-    found = case.look(brokers.named(case.broker))
-    assert case.expected(found), found
+    value = case.look(brokers.named(case.broker))
+    assert case.expected(value), value
     if not case.is_awaited:
-        found = case.look(brokers.named("plain"))
-        assert not case.expected(found), f"{found}, also without the setting"
+        value = case.look(brokers.named("plain"))
+        assert not case.expected(value), f"{value}, also without the setting"
 
 
 TESTED_IN = {
@@ -375,13 +375,16 @@ TESTED_IN = {
 
 
 def test_no_setting_is_without_a_test() -> None:
-    """One that does nothing has to say so; what is a topic's default has its case in `test_topic_configs`."""
+    """Settings without a test must be documented as without effect.
+
+    Defaults of topic settings have their cases in `test_topic_configs`.
+    """
     by_topics = {TOPIC_SETTINGS[case.key].broker_keys[0] for case in TOPIC_CASES}
     elsewhere = [key for keys in TESTED_IN.values() for key in keys]
     tested = [*{case.key for case in CASES}, *elsewhere]
     assert sorted(tested) == sorted(set(tested)), "each once"
-    wanted = {key for key, setting in BROKER_SETTINGS.items() if "ithout effect" not in setting.doc}
-    assert wanted - by_topics == set(tested) - by_topics
+    effective = {key for key, setting in BROKER_SETTINGS.items() if "ithout effect" not in setting.doc}
+    assert effective - by_topics == set(tested) - by_topics
 
 
 @pytest.mark.parametrize("test", TESTED_IN)

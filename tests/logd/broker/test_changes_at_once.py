@@ -30,7 +30,7 @@ SET, APPEND = 0, 2
 
 
 def live(tmp_path: Path, *works: Callable[[SimulatedBroker], Awaitable[None]]) -> None:
-    """One life of a broker after the other, each with its work."""
+    """Run a broker once per work, each run on the disk that the last one left."""
     rng = random.Random(1)
     with repeatable(1):
         disk = new_disk(tmp_path / "disk", rng)
@@ -44,19 +44,19 @@ def live(tmp_path: Path, *works: Callable[[SimulatedBroker], Awaitable[None]]) -
 async def change(
     broker: SimulatedBroker, kind: int, name: str, key: str, value: str, operation: int = SET
 ) -> int:
-    """IncrementalAlterConfigs of one key, from a connection of its own; the error code."""
+    """Send IncrementalAlterConfigs of one key on a new connection and return the error code."""
     config = AlterableConfig(name=key, config_operation=operation, value=value)
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
-    asked = IncrementalAlterConfigsRequest(resources=[resource])
-    return (await Client(broker).request(asked, 1)).responses[0].error_code  # type: ignore[no-any-return]
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    return (await Client(broker).request(request, 1)).responses[0].error_code  # type: ignore[no-any-return]
 
 
 async def replace(broker: SimulatedBroker, name: str) -> int:
-    """AlterConfigs."""
+    """Send AlterConfigs on a new connection and return the error code."""
     config = ReplacedConfig(name="retention.ms", value="5")
     resource = ReplacedResource(resource_type=TOPIC, resource_name=name, configs=[config])
-    asked = AlterConfigsRequest(resources=[resource])
-    return (await Client(broker).request(asked, 2)).responses[0].error_code  # type: ignore[no-any-return]
+    request = AlterConfigsRequest(resources=[resource])
+    return (await Client(broker).request(request, 2)).responses[0].error_code  # type: ignore[no-any-return]
 
 
 async def delete(broker: SimulatedBroker, name: str) -> int:
@@ -66,7 +66,7 @@ async def delete(broker: SimulatedBroker, name: str) -> int:
 
 
 async def deleting(broker: SimulatedBroker, name: str) -> asyncio.Future[int]:
-    """A deletion under way: decided, and not written yet."""
+    """Start a deletion and return once it is decided, and not written yet."""
     under_way = asyncio.ensure_future(delete(broker, name))
     while not broker.catalog.is_changing:  # noqa: ASYNC110
         await asyncio.sleep(0)

@@ -1,8 +1,8 @@
-"""What the controller tells at once of a topic that does not stay: its partitions, and that it is deleted.
+"""Updates of the controller about a topic that is created and deleted.
 
-The simulation of clusters found a broker that had been away for a moment: a partition's new state and its
-topic's deletion came in one message, and the partition was looked for in an image that had forgotten it. Half
-applied, the message could not be taken up again, and a topic made anew by that name did not come about there.
+The simulation of clusters found a broker that had been away for a moment. Its update had both a partition's
+new state and the deletion of the topic. The broker looked for the partition in an image without the topic,
+and applied the update only in part. It could neither apply the rest nor create a new topic of that name.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def state(epoch: int) -> dict[str, Any]:
 
 
 def followed(*messages: list[dict[str, Any]]) -> tuple[TopicCatalog, NoReplicas, ClusterImage]:
-    """What a broker has once it was told these, one after the other."""
+    """Return a broker's catalog, replicas and image after these updates, applied in order."""
     image, replicas = ClusterImage(), NoReplicas()
 
     async def run() -> TopicCatalog:

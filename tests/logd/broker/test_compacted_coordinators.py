@@ -1,8 +1,8 @@
 """Coordinators that load from internal topics their own broker's cleaner has compacted.
 
-`__consumer_offsets` and `__transaction_state` are filled in small segments, with offsets committed again and
-again, plainly and in transactions, groups deleted, and transactions ended and left open. Then the cleaner
-takes what it can, the broker is killed, and everything a client may ask has to be as it was.
+`__consumer_offsets` and `__transaction_state` have small segments. They get repeated commits of offsets,
+plain and in transactions, deleted groups, and transactions both ended and open. Then the cleaner compacts
+what it can and the broker is killed. Afterwards every response to a client has to be as before.
 """
 
 from __future__ import annotations
@@ -57,13 +57,15 @@ def commit(client: RawClient, group: str, offset: int) -> None:
         )
         for index in range(2)
     ]
-    asked = OffsetCommitRequestTopic(name="t", partitions=partitions)
-    (topic,) = client.request(OffsetCommitRequest(group_id=group, topics=[asked]), 8).topics
+    topic_row = OffsetCommitRequestTopic(name="t", partitions=partitions)
+    (topic,) = client.request(OffsetCommitRequest(group_id=group, topics=[topic_row]), 8).topics
     assert [partition.error_code for partition in topic.partitions] == [0, 0]
 
 
 def fill(client: RawClient, number: int) -> None:
-    """One round: every group's offsets, and a transaction of every writer, every third of them aborted."""
+    """Commit every group's offsets and one transaction of every writer, with every third transaction
+    aborted.
+    """
     fill_plainly(client, number)
     for position, tid in enumerate(IDS):
         writer = Writer.begin(client, tid)
@@ -76,7 +78,7 @@ def fill(client: RawClient, number: int) -> None:
 
 
 def fill_plainly(client: RawClient, number: int) -> None:
-    """Every group's offsets."""
+    """Commit every group's offsets."""
     for group in GROUPS:
         commit(client, group, number * 10)
 
@@ -93,19 +95,19 @@ def left_open(client: RawClient) -> list[Writer]:
 
 
 def state(client: RawClient) -> dict[str, Any]:
-    """All that the coordinators say of groups and transactions."""
-    found: dict[str, Any] = {}
+    """Return what the coordinators describe of all groups and transactions."""
+    facts_by_name: dict[str, Any] = {}
     for tid in IDS:
         wait_for(lambda tid=tid: described(client, tid).error_code != LOADING)  # type: ignore[misc]
-        said = described(client, tid)
-        topics = sorted((topic.topic, tuple(topic.partitions)) for topic in said.topics)
-        facts = (said.transaction_state, said.producer_id, said.producer_epoch, said.transaction_timeout_ms)
-        found[tid] = (said.error_code, *facts, topics)
+        row = described(client, tid)
+        topics = sorted((topic.topic, tuple(topic.partitions)) for topic in row.topics)
+        facts = (row.transaction_state, row.producer_id, row.producer_epoch, row.transaction_timeout_ms)
+        facts_by_name[tid] = (row.error_code, *facts, topics)
     for group in (*GROUPS, *(f"group-of-{tid}" for tid in IDS)):
         for stable in (False, True):
             wait_for(lambda group=group: fetched(client, group, False)[0] != LOADING)  # type: ignore[misc]
-            found[f"{group}, stable={stable}"] = fetched(client, group, stable)
-    return found
+            facts_by_name[f"{group}, stable={stable}"] = fetched(client, group, stable)
+    return facts_by_name
 
 
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -118,8 +120,8 @@ def described(client: RawClient, tid: str) -> Any:
 
 def fetched(client: RawClient, group: str, stable: bool) -> tuple[int, list[Any]]:
     client.request(FindCoordinatorRequest(coordinator_keys=[group]), 6)
-    asked = OffsetFetchRequestGroup(group_id=group, topics=None)
-    (answer,) = client.request(OffsetFetchRequest(groups=[asked], require_stable=stable), 8).groups
+    request = OffsetFetchRequestGroup(group_id=group, topics=None)
+    (answer,) = client.request(OffsetFetchRequest(groups=[request], require_stable=stable), 8).groups
     offsets = sorted(
         (topic.name, each.partition_index, each.committed_offset, each.metadata, each.error_code)
         for topic in answer.topics
@@ -129,8 +131,8 @@ def fetched(client: RawClient, group: str, stable: bool) -> tuple[int, list[Any]
 
 
 def compacted_to(logd: LogdProcess, name: str) -> int:
-    found = re.findall(rf"compacted {name} up to offset (\d+)", logd.log)
-    return int(found[-1]) if found else 0
+    offsets = re.findall(rf"compacted {name} up to offset (\d+)", logd.log)
+    return int(offsets[-1]) if offsets else 0
 
 
 def partitions() -> list[str]:
@@ -162,8 +164,8 @@ def test_everything_is_as_before(tmp_path: Path) -> None:
                 fill(client, number)
             for number in range(ROUNDS):  # aborted offsets get into segments that are cleaned
                 fill_plainly(client, number)
-            gone = client.request(DeleteGroupsRequest(groups_names=list(DELETED)), 2).results
-            assert [result.error_code for result in gone] == [0] * len(DELETED)
+            deletions = client.request(DeleteGroupsRequest(groups_names=list(DELETED)), 2).results
+            assert [result.error_code for result in deletions] == [0] * len(DELETED)
             writers = left_open(client)
             before = state(client)
         full = {topic: size(logd, topic) for topic in INTERNAL}
@@ -185,19 +187,19 @@ def test_everything_is_as_before(tmp_path: Path) -> None:
 
 
 def end(client: RawClient, writers: list[Writer]) -> None:
-    """The open transactions can still be ended, and their offsets count then, or not."""
+    """End the open transactions and check that their offsets count, or do not."""
     state(client)  # everything is loaded
-    kept = fetched(client, f"group-of-{writers[1].tid}", False)
+    offsets = fetched(client, f"group-of-{writers[1].tid}", False)
     for writer, is_committed in zip(writers, (True, False), strict=True):
         writer._replace(client=client).end(commit=is_committed)
     first, second = (f"group-of-{writer.tid}" for writer in writers)
     wait_for(lambda: [row[2] for row in fetched(client, first, True)[1]] == [7_000, 7_001])
-    wait_for(lambda: fetched(client, second, True) == kept)
+    wait_for(lambda: fetched(client, second, True) == offsets)
     for index in range(2):
-        found = client.fetch("t", 0, partition=index, max_wait_ms=1)
-        wait_for(lambda index=index, high=found.high_watermark: is_over(client, index, high))  # type: ignore[misc]
+        fetched_end = client.fetch("t", 0, partition=index, max_wait_ms=1)
+        wait_for(lambda index=index, high=fetched_end.high_watermark: is_over(client, index, high))  # type: ignore[misc]
 
 
 def is_over(client: RawClient, index: int, high: int) -> bool:
-    found = client.fetch("t", high, partition=index, max_wait_ms=1)
-    return bool(found.last_stable_offset == found.high_watermark)
+    answer = client.fetch("t", high, partition=index, max_wait_ms=1)
+    return bool(answer.last_stable_offset == answer.high_watermark)

@@ -119,8 +119,8 @@ class Writer:
 
 
 def read_all(logd: LogdProcess, topic: str) -> tuple[dict[bytes, bytes], int]:
-    """Each key's last value and the number of records; offsets must rise."""
-    found: dict[bytes, bytes] = {}
+    """Return each key's last value and the number of records; offsets must rise."""
+    values: dict[bytes, bytes] = {}
     count, position, last = 0, 0, -1
     with RawClient(logd.port) as client:
         while True:
@@ -134,23 +134,23 @@ def read_all(logd: LogdProcess, topic: str) -> tuple[dict[bytes, bytes], int]:
                     assert offset > last
                     last = offset
                     assert key is not None and value is not None
-                    found[key] = value
+                    values[key] = value
                     count += 1
                 position = header.next_offset
             if position >= answer.high_watermark:
-                return found, count
+                return values, count
             assert position > before
 
 
-def holds(found: dict[bytes, bytes], writer: Writer) -> bool:
+def holds(values: dict[bytes, bytes], writer: Writer) -> bool:
     return all(
-        found.get(key) == value or found.get(key) in writer.unsure.get(key, ())
+        values.get(key) == value or values.get(key) in writer.unsure.get(key, ())
         for key, value in writer.last.items()
     )
 
 
 def cleaner_pid(logd: LogdProcess) -> int | None:
-    """The cleaner process, if there is one."""
+    """Return the cleaner's process id, or None without a cleaner."""
     children = Path(f"/proc/{logd.pid}/task/{logd.pid}/children").read_text().split()
     for child in children:
         with suppress(FileNotFoundError, ProcessLookupError):  # it may end between the two looks
@@ -160,7 +160,7 @@ def cleaner_pid(logd: LogdProcess) -> int | None:
 
 
 def running_cleaner(logd: LogdProcess) -> int:
-    """The cleaner process, as soon as there is one."""
+    """Wait for the cleaner process and return its id."""
     deadline = time.monotonic() + SECONDS
     while (pid := cleaner_pid(logd)) is None:
         assert time.monotonic() < deadline, "no cleaner"
@@ -204,8 +204,8 @@ def test_under_reading_and_writing(start: Callable[..., LogdProcess]) -> None:
         while rounds(logd, "t") < 5 or reads < 5:
             writer.check()
             before = dict(writer.last)
-            found, _ = read_all(logd, "t")
-            assert all(key in found for key in before)
+            values, _ = read_all(logd, "t")
+            assert all(key in values for key in before)
             reads += 1
     assert read_all(logd, "t")[0] == writer.last
     wait_for(lambda: read_all(logd, "t")[1] < writer.count / 2)
@@ -220,7 +220,7 @@ def test_under_reading_and_writing(start: Callable[..., LogdProcess]) -> None:
 
 
 def test_a_broker_alone_writes_nothing_for_replicas(start: Callable[..., LogdProcess]) -> None:
-    """Which it has not: deletions go, and nobody asks which ones."""
+    """Brokers without a cluster write no removal offsets, which only replicas need."""
     logd = start()
     create_topic(logd, "t", {**COMPACTED, "segment.bytes": "1000"})
     with RawClient(logd.port) as client:
@@ -236,12 +236,12 @@ def test_a_broker_alone_writes_nothing_for_replicas(start: Callable[..., LogdPro
 
 
 def test_a_stop_waits_for_the_exchange_of_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, may_go_on = threading.Event(), threading.Event()
+    has_begun, may_go_on = threading.Event(), threading.Event()
     prepare = Swap.prepare
 
     def slow(swap: Swap) -> bool:
         is_prepared = prepare(swap)
-        begun.set()
+        has_begun.set()
         assert may_go_on.wait(SECONDS)
         return is_prepared
 
@@ -253,7 +253,7 @@ def test_a_stop_waits_for_the_exchange_of_segments(tmp_path: Path, monkeypatch: 
         for number in range(300):
             batch = build_batch([(NOW + number, b"key", b"x" * 300, ())])
             topic.partition(0).append(batch, NOW + number)
-        assert await asyncio.to_thread(begun.wait, SECONDS)
+        assert await asyncio.to_thread(has_begun.wait, SECONDS)
         stopping = asyncio.create_task(broker.stop())
         await asyncio.sleep(0)
         may_go_on.set()
@@ -276,8 +276,8 @@ def test_the_broker_is_killed_meanwhile(start: Callable[..., LogdProcess]) -> No
             wait_for(lambda cleaner=cleaner: not is_alive(cleaner))  # type: ignore[misc]
             logd.start()
             written = set(writer.last)  # before the look at the log, for the writer goes on
-            found, _ = read_all(logd, "t")
-            assert set(found) >= written, f"kill {kill}"
+            values, _ = read_all(logd, "t")
+            assert set(values) >= written, f"kill {kill}"
     assert holds(read_all(logd, "t")[0], writer)
 
 

@@ -61,11 +61,11 @@ def test_a_client_faster_than_the_disk_waits_for_it(tmp_path: Path, monkeypatch:
             for number in range(count):
                 await broker.catalog.create(f"t{number}", 1, {})
 
-        def told() -> float:
+        def topics_at_work() -> float:
             return broker.metrics.values("disk-work")["topics"]
 
         asking = asyncio.create_task(ask(20))
-        await until(lambda: told() == 4)
+        await until(lambda: topics_at_work() == 4)
         with pytest.raises(KafkaError):  # others are answered what needs nothing of the disk
             await broker.catalog.add(new_topic("t0", 1, {}), validate_only=True)
         assert len(broker.catalog.topics) == 4
@@ -73,7 +73,7 @@ def test_a_client_faster_than_the_disk_waits_for_it(tmp_path: Path, monkeypatch:
         disk.set()
         await asking
         await broker.catalog.disk_work_ended()
-        assert told() == 0
+        assert topics_at_work() == 0
         assert len(broker.catalog.topics) == 20
 
     run(work, tmp_path)

@@ -40,20 +40,20 @@ from tests.support.waiting import SECONDS, wait_for
 
 
 class Disk:
-    """What `fdatasync` does: waits while held, fails when broken; counts both.
+    """A stand-in for `fdatasync`, which waits while the disk is held and fails while it is broken.
 
-    `synced` counts by partition those of its segments.
+    `requests` counts its calls, `done` its successes, `synced` those of segments by partition.
     """
 
     def __init__(self) -> None:
         self.free = threading.Event()
         self.free.set()
         self.broken = False
-        self.asked = self.done = 0
+        self.requests = self.done = 0
         self.synced: Counter[str] = Counter()
 
     def sync(self, file: PosixFile) -> None:
-        self.asked += 1
+        self.requests += 1
         assert self.free.wait(SECONDS)
         if self.broken:
             raise OSError(errno.EIO, "the disk is gone")
@@ -99,11 +99,11 @@ class Running:
         await broker.stop()
 
     def end_of(self, topic: str) -> int:
-        """How much has been appended, whether it may be read or not."""
+        """Return the log end offset, whether readers may read so far or not."""
         return self.broker.catalog.partitions[topic, 0].log_end_offset
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """In the broker's loop, to its end."""
+        """Run a coroutine in the broker's event loop to its end."""
         asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
 
     def __enter__(self) -> Running:
@@ -155,9 +155,9 @@ def test_syncing_stops_nobody_else(logd: Running, disk: Disk) -> None:
         make(other, "durable", flush_messages="1")
         make(other, "plain")
         disk.free.clear()
-        before = disk.asked
+        before = disk.requests
         send(slow, "durable", "a")
-        wait_for(lambda: disk.asked > before)
+        wait_for(lambda: disk.requests > before)
         for _ in range(20):
             assert other.produce("plain", [(1, None, b"v", ())]).error_code == 0
         assert other.fetch("plain").high_watermark == 20
@@ -171,9 +171,9 @@ def test_those_who_wait_share_a_sync_also_on_one_connection_which_keeps_its_orde
     clients = [RawClient(logd.port) for _ in range(4)]
     make(clients[0], "t", flush_messages="1")
     disk.free.clear()
-    before = disk.asked
+    before = disk.requests
     send(clients[0], "t", "first")
-    wait_for(lambda: disk.asked > before)
+    wait_for(lambda: disk.requests > before)
     for client in clients[1:]:
         send(client, "t", "waits")
         send(client, "t", "waits along")
@@ -195,12 +195,12 @@ def test_without_an_answer_there_is_nothing_to_wait_for(logd: Running, disk: Dis
     with RawClient(logd.port) as client:
         make(client, "t", flush_messages="1")
         disk.free.clear()
-        before = disk.asked
+        before = disk.requests
         send(client, "t", "a", acks=0)
         send(client, "t", "b", acks=0)
         assert client.fetch("t", max_wait_ms=0).high_watermark == 0
         assert logd.end_of("t") == 2
-        wait_for(lambda: disk.asked > before)
+        wait_for(lambda: disk.requests > before)
         disk.free.set()
         wait_for(lambda: client.fetch("t", max_wait_ms=0).high_watermark == 2)
 
@@ -209,9 +209,9 @@ def test_a_sync_that_fails_fails_everybody_who_waits(logd: Running, disk: Disk) 
     with RawClient(logd.port) as first, RawClient(logd.port) as second:
         make(first, "t", flush_messages="1")
         disk.free.clear()
-        before = disk.asked
+        before = disk.requests
         send(first, "t", "a")
-        wait_for(lambda: disk.asked > before)
+        wait_for(lambda: disk.requests > before)
         send(second, "t", "b")
         disk.broken = True
         disk.free.set()
@@ -223,15 +223,15 @@ def test_a_sync_that_fails_fails_everybody_who_waits(logd: Running, disk: Disk) 
 def test_every_tenth_message_waits(logd: Running, disk: Disk) -> None:
     with RawClient(logd.port) as client:
         make(client, "t", flush_messages="10")
-        before = disk.asked
+        before = disk.requests
         for _ in range(9):
             client.produce("t", [(1, None, b"v", ())])
-        assert disk.asked == before
+        assert disk.requests == before
         client.produce("t", [(1, None, b"v", ())])
-        asked = disk.asked
-        assert asked > before
+        calls = disk.requests
+        assert calls > before
         client.produce("t", [(1, None, b"v", ())])
-        assert disk.asked == asked
+        assert disk.requests == calls
 
 
 @deep
@@ -249,9 +249,9 @@ def test_a_client_that_goes_away_leaves_the_others_waiting_for_the_same_sync(
     with RawClient(logd.port) as staying, RawClient(logd.port) as busy:
         make(busy, "t", flush_messages="1")
         disk.free.clear()
-        before = disk.asked
+        before = disk.requests
         send(busy, "t", "a")
-        wait_for(lambda: disk.asked > before)
+        wait_for(lambda: disk.requests > before)
         leaving = RawClient(logd.port)
         send(leaving, "t", "b")
         send(staying, "t", "c")
@@ -264,14 +264,18 @@ def test_a_client_that_goes_away_leaves_the_others_waiting_for_the_same_sync(
 
 
 def test_nobody_reads_what_is_not_on_the_disk_yet(logd: Running, disk: Disk) -> None:
-    """A consumer could read a record, act on it, and find another one there after a power loss."""
+    """Records can be read only once they are on the disk.
+
+    A consumer could otherwise read a record, act on it, and find another one at its offset after a power
+    loss.
+    """
     with RawClient(logd.port) as writer, RawClient(logd.port) as reader, RawClient(logd.port) as waiting:
         make(reader, "t", flush_messages="1")
         reader.produce("t", [(1, None, b"before", ())])
         disk.free.clear()
-        before = disk.asked
+        before = disk.requests
         send(writer, "t", "a")
-        wait_for(lambda: disk.asked > before)
+        wait_for(lambda: disk.requests > before)
         waiting.send_fetch("t", 1, max_wait_ms=60_000)
         for isolation_level in (0, 1):
             fetched = reader.fetch("t", max_wait_ms=0, isolation_level=isolation_level)
@@ -287,8 +291,10 @@ def test_nobody_reads_what_is_not_on_the_disk_yet(logd: Running, disk: Disk) -> 
 
 
 def latest(client: RawClient, topic: str, isolation_level: int) -> int:
-    asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
-    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=[asked])
+    topic_row = ListOffsetsTopic(
+        name=topic, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)]
+    )
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=[topic_row])
     offset: int = client.request(request, 7).topics[0].partitions[0].offset
     return offset
 
@@ -298,7 +304,7 @@ def test_a_committed_offset_is_told_once_it_is_on_the_disk(logd: Running, disk: 
         make(committing, "__consumer_offsets", flush_messages="1")
         make(committing, "t")
         disk.free.clear()
-        before = disk.asked
+        before = disk.requests
         commit = OffsetCommitRequest(
             group_id="g",
             generation_id_or_member_epoch=-1,
@@ -310,7 +316,7 @@ def test_a_committed_offset_is_told_once_it_is_on_the_disk(logd: Running, disk: 
             ],
         )
         committing.send(encode_request(commit, 8, 7, "raw"))
-        wait_for(lambda: disk.asked > before)
+        wait_for(lambda: disk.requests > before)
         fetch = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
         asking.send(encode_request(fetch, 8, 7, "raw"))
         with RawClient(logd.port) as other:
@@ -324,13 +330,16 @@ def test_a_committed_offset_is_told_once_it_is_on_the_disk(logd: Running, disk: 
 def test_a_record_comes_into_its_partition_once_its_transaction_is_on_the_disk(
     logd: Running, disk: Disk
 ) -> None:
-    """A power loss could take the transaction and leave the record, which held readers back for good."""
+    """Transactional batches are appended once their transaction is on the disk.
+
+    A power loss could otherwise take the transaction and leave the record, which blocked readers for good.
+    """
     with RawClient(logd.port) as client:
         make(client, "__transaction_state", flush_messages="1")
         make(client, "t")
         writer = Writer.begin(client, "tid")
         disk.free.clear()
-        before = disk.asked
+        before = disk.requests
         batch = build_batch(
             [(1, None, b"v", ())],
             producer_id=writer.producer_id,
@@ -340,7 +349,7 @@ def test_a_record_comes_into_its_partition_once_its_transaction_is_on_the_disk(
         )
         chunks = encode_produce_request([("t", [(0, batch)])], 12, 7, "raw", transactional_id="tid")
         client.send(b"".join(bytes(chunk) for chunk in chunks))
-        wait_for(lambda: disk.asked > before)
+        wait_for(lambda: disk.requests > before)
         assert logd.end_of("t") == 0
         disk.free.set()
         answered = client.receive(0, 12).responses[0].partition_responses[0]

@@ -182,8 +182,8 @@ def read(life: Life) -> None:
                 assert fetched.error_code == 0
                 offset += 5
         for timestamp in (-1, -2, -3, 1, int(time.time() * 1000) - 100):
-            asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-            request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
+            row = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+            request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[row])])
             assert life.client.request(request, 7).topics[0].partitions[0].error_code == 0
 
 
@@ -286,7 +286,7 @@ WORKS: tuple[Callable[[Life], None], ...] = (
     transact,
     commit_offsets,
     keep_house,
-    # Again, now that what memory held of idle logs was let go of.
+    # Again, now that idle logs have released their memory.
     lambda life: produce(life, "plain"),
     produce_idempotently,
     transact,
@@ -305,7 +305,7 @@ WORKS: tuple[Callable[[Life], None], ...] = (
 
 
 def killed(folder: Path, target: Path) -> Path:
-    """What a kill would leave."""
+    """Copy a folder as a kill would leave it, and return the copy."""
 
     def copy(source: str, copied: str) -> None:
         with suppress(FileNotFoundError):  # deleted meanwhile

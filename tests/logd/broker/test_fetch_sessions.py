@@ -14,17 +14,17 @@ from logd.broker.fetching.fetch_session import EPOCH_MAX, FetchSession
 from logd.broker.fetching.fetch_sessions import EVICTION_MS, FetchSessions
 
 
-def asked(partition: int, offset: int = 0) -> FetchPartition:
+def fetch_of(partition: int, offset: int = 0) -> FetchPartition:
     return FetchPartition(partition, -1, offset, -1, -1, 1 << 20)
 
 
 def request(
     session: int,
     epoch: int,
-    *wanted: FetchPartition,
+    *requested: FetchPartition,
     forgotten: list[int] | None = None,
 ) -> ReceivedFetch:
-    topics = [("t", list(wanted))] if wanted else []
+    topics = [("t", list(requested))] if requested else []
     forgotten_topics = [("t", forgotten)] if forgotten else []
     return ReceivedFetch(-1, 0, 1, 1, 0, session, epoch, topics, forgotten_topics, "", -1, None)  # type: ignore[arg-type]
 
@@ -36,9 +36,9 @@ class Cache(FetchSessions):
         super().__init__(slots, itertools.count(1).__next__)
 
     def opened(self, size: int, now_ms: float, *, follower: bool = False) -> int:
-        """The id of a new session of so many partitions, 0 without one."""
-        wanted = [("t", asked(partition)) for partition in range(size)]
-        session = self.open(wanted, by_topic_ids=False, privileged=follower, now_ms=now_ms)
+        """Open a session of `size` partitions and return its id, or 0 without one."""
+        requested = [("t", fetch_of(partition)) for partition in range(size)]
+        session = self.open(requested, by_topic_ids=False, privileged=follower, now_ms=now_ms)
         return session.id if session is not None else 0
 
     def used(self, session_id: int, now_ms: float) -> FetchSession:
@@ -68,9 +68,9 @@ def test_who_was_idle_longest_gives_way_to_anybody() -> None:
     assert cache.opened(1, EVICTION_MS) == 0
     assert cache.opened(1, EVICTION_MS + 1) == 3
     assert cache.ids == {1, 3}
-    told = cache.statistics()
-    assert (told["sessions"], told["sessions_max"], told["evictions"]) == (2, 2, 1)
-    assert told["partitions"] == 51 < told["partitions_max"]
+    statistics = cache.statistics()
+    assert (statistics["sessions"], statistics["sessions_max"], statistics["evictions"]) == (2, 2, 1)
+    assert statistics["partitions"] == 51 < statistics["partitions_max"]
 
 
 def test_the_smallest_old_one_gives_way_to_a_larger_one() -> None:
@@ -97,12 +97,14 @@ def test_a_follower_is_worth_more_than_a_consumer() -> None:
 
 
 def test_a_follower_that_says_all_anew_has_no_session_from_before() -> None:
-    """What it says may have come late, and the session it goes on with names changes only."""
+    """Followers that open a full session lose their older one: its requests name only changes, and may come
+    late.
+    """
     cache = Cache(9)
-    wanted = [("t", asked(0))]
+    requested = [("t", fetch_of(0))]
     for _ in range(2):
         for follower in (7, 8):
-            cache.open(wanted, by_topic_ids=False, privileged=True, now_ms=0, follower=follower)
+            cache.open(requested, by_topic_ids=False, privileged=True, now_ms=0, follower=follower)
     consumer = cache.opened(1, 0)
     assert cache.ids == {3, 4, consumer}
     cache.close_of(7)
@@ -118,7 +120,7 @@ def test_sizes_count_as_of_the_last_request() -> None:
     cache.opened(2, 0)
     cache.opened(3, 0)
     late = EVICTION_MS + 1
-    grown = request(1, 1, asked(7), asked(8))
+    grown = request(1, 1, fetch_of(7), fetch_of(8))
     assert cache.next(grown, by_topic_ids=False, now_ms=late) is not None
     cache.used(2, late)
     assert cache.statistics()["partitions"] == 7
@@ -145,7 +147,7 @@ def test_what_is_refused_changes_nothing() -> None:
         cache.next(request(session_id + 1, 1), by_topic_ids=False, now_ms=0)
     assert unknown.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     with pytest.raises(KafkaError) as other_ids:
-        cache.next(request(session_id, 1, asked(9)), by_topic_ids=True, now_ms=0)
+        cache.next(request(session_id, 1, fetch_of(9)), by_topic_ids=True, now_ms=0)
     assert other_ids.value.code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
     assert len(cache.used(session_id, 0).partitions) == 1
 
@@ -163,7 +165,7 @@ def test_who_gave_records_goes_to_the_end() -> None:
     session = cache.used(cache.opened(3, 0), 0)
     session.note_sent("t", PartitionFetched(0, records=b"some"))
     session.note_sent("t", PartitionFetched(1))
-    assert [asked.partition for _, asked, _ in session.in_turn()] == [1, 2, 0]
+    assert [each.partition for _, each, _ in session.in_turn()] == [1, 2, 0]
 
 
 def test_all_sessions_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +175,7 @@ def test_all_sessions_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     session_id = cache.opened(9, 0)
     assert cache.opened(2, 0) == 0
     with pytest.raises(KafkaError) as full:
-        cache.next(request(session_id, 1, asked(20), asked(21)), by_topic_ids=False, now_ms=0)
+        cache.next(request(session_id, 1, fetch_of(20), fetch_of(21)), by_topic_ids=False, now_ms=0)
     assert full.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert cache.opened(10, 0)
 
@@ -183,10 +185,12 @@ def test_a_partition_costs_little() -> None:
     partitions = 10_000
     tracemalloc.start()
     try:
-        wanted = [("t", asked(partition, offset=1_000_000 + partition)) for partition in range(partitions)]
-        cache.open(wanted, by_topic_ids=False, privileged=False, now_ms=0)
-        del wanted
-        held = tracemalloc.get_traced_memory()[0]
+        requested = [
+            ("t", fetch_of(partition, offset=1_000_000 + partition)) for partition in range(partitions)
+        ]
+        cache.open(requested, by_topic_ids=False, privileged=False, now_ms=0)
+        del requested
+        held_bytes = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert held / partitions < 600
+    assert held_bytes / partitions < 600

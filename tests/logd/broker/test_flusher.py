@@ -81,7 +81,7 @@ class PaperPartition:
 
 
 class Pool:
-    """Jobs wait until they are let go."""
+    """A thread pool whose jobs wait for `release`."""
 
     def __init__(self) -> None:
         self.waiting = 0
@@ -276,7 +276,10 @@ async def test_who_waits_for_an_offset_waits_for_no_more_syncs_than_it_takes() -
 
 
 async def test_no_sync_begins_while_a_log_is_held_whatever_it_waited_for_before() -> None:
-    """A commit that had waited for its turn among others ran beside the log's move to another folder."""
+    """Syncs that waited for their turn do not run while their log is paused.
+
+    One did run during the log's move to another folder.
+    """
     flusher, partitions, pool = flusher_of(SYNCS_AT_ONCE + 1)
     waiting = [flusher.sync(partition) for partition in partitions]
     await turns()

@@ -1,4 +1,4 @@
-"""What a running broker does by the clock, with the clock's intervals made short."""
+"""Periodic tasks of a running broker, with short intervals."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_the_log_start_survives_a_kill_once_it_is_in_a_checkpoint(tmp_path: Path
         with RawClient(logd.port) as client:
             make(client)
             fill(client, int(time.time() * 1000))
-            asked = DeleteRecordsPartition(partition_index=0, offset=7)
-            request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[asked])])
+            row = DeleteRecordsPartition(partition_index=0, offset=7)
+            request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[row])])
             assert client.request(request, 2).topics[0].partitions[0].low_watermark == 7
             checkpoint = tmp_path / "data" / "log-start-offset-checkpoint"
             wait_for(lambda: checkpoint.exists() and "t 0 7" in checkpoint.read_text())
@@ -91,7 +91,7 @@ def test_the_log_start_survives_a_kill_once_it_is_in_a_checkpoint(tmp_path: Path
 
 
 def checkpointed(folder: Path, topic: str) -> int:
-    """The recovery point in the checkpoint file, 0 without one."""
+    """Return the recovery point in the checkpoint file, or 0 without one."""
     return read_offsets(folder / "data" / "recovery-point-offset-checkpoint").get((topic, 0), 0)
 
 
@@ -143,12 +143,15 @@ def test_a_flush_goes_on_behind_every_append_without_a_stop(tmp_path: Path) -> N
 
 
 async def test_stopping_waits_for_what_runs_in_the_thread_pool() -> None:
-    """The story: a checkpoint and the closing folder wrote the same file, and the folder went offline."""
-    begun, go_on = threading.Event(), threading.Event()
+    """Stops wait for jobs in the thread pool.
+
+    The story: a checkpoint and the closing folder wrote the same file, and the folder went offline.
+    """
+    has_begun, go_on = threading.Event(), threading.Event()
     done: list[str] = []
 
     def job() -> None:
-        begun.set()
+        has_begun.set()
         assert go_on.wait(SECONDS)
         done.append("written")
 
@@ -157,7 +160,7 @@ async def test_stopping_waits_for_what_runs_in_the_thread_pool() -> None:
     with ThreadPoolExecutor(2) as pool:
         housekeeping = Housekeeping(config, {}, [folder], pool, lambda: 0)
         housekeeping.start()
-        assert await asyncio.to_thread(begun.wait, SECONDS)
+        assert await asyncio.to_thread(has_begun.wait, SECONDS)
         stopping = asyncio.create_task(housekeeping.stop())
         for _ in range(20):
             await asyncio.sleep(0)
@@ -168,7 +171,10 @@ async def test_stopping_waits_for_what_runs_in_the_thread_pool() -> None:
 
 
 def test_files_are_deleted_after_their_delay_or_by_the_next_start(tmp_path: Path) -> None:
-    """The story: uvloop's handle of a call that is due at once has no time, and the next deletion failed."""
+    """Files are deleted after their delay, or at the next start.
+
+    The story: uvloop's handle of a call that is due at once has no time, and the next deletion failed.
+    """
     paths = [tmp_path / name for name in ("now", "now too", "much later")]
     for path in paths:
         path.touch()
@@ -189,7 +195,7 @@ def test_files_are_deleted_after_their_delay_or_by_the_next_start(tmp_path: Path
 
 
 def test_deletions_that_wait_are_told_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of more than the bound the oldest does not wait for its delay any longer."""
+    """Deletions above the bound are carried out at once, the oldest first."""
     monkeypatch.setattr(housekeeping, "DELETIONS_MAX", 2)
     paths = [tmp_path / str(number) for number in range(5)]
     for path in paths:

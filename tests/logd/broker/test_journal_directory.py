@@ -28,7 +28,9 @@ ONLINE = (0, 1)
 
 
 def make_kept(client: RawClient) -> None:
-    """A topic `kept` of four partitions, so that all folders have some, to be kept for good."""
+    """Create a topic `kept` of four partitions with unlimited retention, so that all log directories have
+    some.
+    """
     config = CreatableTopicConfig(name="retention.ms", value="-1")
     topic = CreatableTopic(name="kept", num_partitions=4, replication_factor=1, configs=[config])
     assert client.request(CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code == 0
@@ -50,13 +52,13 @@ def delete(client: RawClient, name: str) -> None:
 
 
 def refused(logd: LogdProcess) -> str:
-    """What a start says that is refused, in one line and without a traceback."""
+    """Start the broker, which refuses to start; return its error, which is one line without a traceback."""
     before = len(logd.log)
     logd.spawn()
     assert logd.wait() == 1
-    said = logd.log[before:]
-    assert "Traceback" not in said
-    (line,) = (line for line in said.splitlines() if line.startswith("logd: "))
+    output = logd.log[before:]
+    assert "Traceback" not in output
+    (line,) = (line for line in output.splitlines() if line.startswith("logd: "))
     return line
 
 
@@ -90,13 +92,13 @@ def test_folders_of_a_cluster_without_its_journal_are_left_alone(tmp_path: Path)
             make_kept(client)
         logd.stop()
         with_dirs(logd, tmp_path, "b")
-        said = refused(logd)
-        assert f"log directory {tmp_path / 'b'}: belongs to cluster " in said
+        error = refused(logd)
+        assert f"log directory {tmp_path / 'b'}: belongs to cluster " in error
         directory = (tmp_path / "a" / "meta.properties").read_text().partition("directory.id=")[2].split()[0]
-        assert f"directory.id={directory}" in said
-        assert "--override millstream.adopt.log.dirs=true" in said
+        assert f"directory.id={directory}" in error
+        assert "--override millstream.adopt.log.dirs=true" in error
         with_dirs(logd, tmp_path, "new", "b")
-        assert refused(logd) == said
+        assert refused(logd) == error
         assert (tmp_path / "b" / CLEAN_SHUTDOWN).exists()
         assert not list((tmp_path / "b").glob("metadata.journal*"))
         assert not (tmp_path / "new" / "meta.properties").exists(), "else it would be of a cluster of its own"
@@ -117,8 +119,8 @@ def test_a_folder_that_may_hold_the_journal_is_waited_for(tmp_path: Path) -> Non
         (tmp_path / "a").rename(tmp_path / "elsewhere")
         (tmp_path / "a").touch()
         with_dirs(logd, tmp_path, "new", "a")
-        assert f"log directory {tmp_path / 'a'}: cannot be used" in (said := refused(logd))
-        assert "metadata.journal" in said
+        assert f"log directory {tmp_path / 'a'}: cannot be used" in (error := refused(logd))
+        assert "metadata.journal" in error
         (tmp_path / "a").unlink()
         (tmp_path / "elsewhere").rename(tmp_path / "a")
         logd.start()
@@ -157,10 +159,10 @@ def test_of_two_journals_none_is_chosen(tmp_path: Path) -> None:
             make_kept(client)
         logd.stop()
         shutil.copy(tmp_path / "a" / "metadata.journal", tmp_path / "b")
-        said = refused(logd)
-        assert "metadata.journal is in more than one of log.dirs" in said
-        assert f"{tmp_path / 'a'} (" in said
-        assert f"{tmp_path / 'b'} (" in said
+        error = refused(logd)
+        assert "metadata.journal is in more than one of log.dirs" in error
+        assert f"{tmp_path / 'a'} (" in error
+        assert f"{tmp_path / 'b'} (" in error
         (tmp_path / "b" / "metadata.journal").rename(tmp_path / "b" / "metadata.journal.old")
         logd.start()
         with RawClient(logd.port) as client:

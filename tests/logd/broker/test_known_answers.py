@@ -25,7 +25,7 @@ API_KEY = 3
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The topics described anew, one after the other."""
+    """Return the list of topics, in order, that Metadata described without the cache."""
     names: list[str] = []
     describe = metadata._described
 
@@ -54,7 +54,10 @@ def ask(bench: Bench, *names: str, version: int = 12, **more: Any) -> MetadataRe
 
 
 def test_the_same_request_is_built_once(bench: Bench, built: list[str]) -> None:
-    """Each was built anew: milliseconds of the event loop with thousands of partitions."""
+    """Equal requests share one encoded response.
+
+    Each was encoded again: milliseconds of the event loop with thousands of partitions.
+    """
     bench.create("t", 3)
     answers = [frame(bench, correlation_id=number, client_id=f"c{number}") for number in range(5)]
     assert built == ["t"]
@@ -75,7 +78,7 @@ def test_versions_and_listeners_have_their_own(bench: Bench, built: list[str]) -
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (lambda bench: bench.create("u"), {"t": [0, 0], "u": [0]}),
         (lambda bench: bench.runner.run(bench.broker.catalog.grow("t", 3)), {"t": [0, 0, 0]}),
@@ -85,7 +88,7 @@ def test_versions_and_listeners_have_their_own(bench: Bench, built: list[str]) -
     ids=["created", "grown", "deleted", "offline"],
 )
 def test_a_change_is_told_at_once(
-    bench: Bench, change: Callable[[Bench], None], told: dict[str, list[int]]
+    bench: Bench, change: Callable[[Bench], None], expected: dict[str, list[int]]
 ) -> None:
     """Error codes by topic and partition; 5 is LEADER_NOT_AVAILABLE."""
     bench.create("t", 2)
@@ -94,15 +97,15 @@ def test_a_change_is_told_at_once(
     assert [topic.error_code for topic in before.topics] == [0, 3]
     change(bench)
     after = ask(bench)
-    assert {topic.name: [p.error_code for p in topic.partitions] for topic in after.topics} == told
+    assert {topic.name: [p.error_code for p in topic.partitions] for topic in after.topics} == expected
     assert [topic.error_code for topic in ask(bench, "t", "u").topics] == [
-        0 if "t" in told else 3,
-        0 if "u" in told else 3,
+        0 if "t" in expected else 3,
+        0 if "u" in expected else 3,
     ]
 
 
 def fail(bench: Bench) -> None:
-    """The only log directory goes offline."""
+    """Let the only log directory fail."""
 
     async def go() -> None:
         bench.broker.directories[0]._health.fail("test", OSError(5, "Input/output error"))

@@ -1,7 +1,7 @@
-"""A coordinator's partitions come and go with their leaders: the news in any order, loads in the middle.
+"""A coordinator's partitions come and go with their leaders: updates in any order, and during loads.
 
-Groups stand for both coordinators. The log is one that replicates: what is appended is committed when the
-test says so, or never.
+The tests use groups as the example of both coordinators. The log is replicated: records are committed when the test
+says so, or never.
 """
 
 from __future__ import annotations
@@ -92,17 +92,17 @@ class Stage:
         await self.groups.partition("g").flushed()
 
     async def fetched(self) -> int:
-        """As OffsetFetch answers."""
+        """Return the offset that OffsetFetch answers, or -1."""
         partition = self.groups.partition("g")
-        found = partition.shard.fetch(OffsetFetchRequestGroup(group_id="g", topics=None))
+        answer = partition.shard.fetch(OffsetFetchRequestGroup(group_id="g", topics=None))
         await partition.flushed()
-        return found.topics[0].partitions[0].committed_offset if found.topics else -1
+        return answer.topics[0].partitions[0].committed_offset if answer.topics else -1
 
     async def described(self) -> DescribedGroup:
         partition = self.groups.partition("g")
-        found = partition.shard.describe("g", 6)
+        group = partition.shard.describe("g", 6)
         await partition.flushed()
-        return found
+        return group
 
 
 def offset(value: int) -> CoordinatorRecord:
@@ -234,10 +234,10 @@ def test_who_waits_when_it_resigns_is_sent_elsewhere() -> None:
         stage.groups.resigned(0, 2)
         stage.partition.replicate()  # too late
         assert (await joining).error_code == ErrorCode.NOT_COORDINATOR
-        for asked in (committing, fetching, describing):
-            assert await asked is ErrorCode.NOT_COORDINATOR
+        for task in (committing, fetching, describing):
+            assert await task is ErrorCode.NOT_COORDINATOR
 
-    run(story, rebalance_delay_ms=100_000)  # whoever joins waits still, however slow the machine
+    run(story, rebalance_delay_ms=100_000)  # the joining member waits still, however slow the machine
 
 
 def test_nothing_is_told_that_is_not_committed() -> None:
@@ -257,7 +257,10 @@ def test_nothing_is_told_that_is_not_committed() -> None:
 
 
 def test_what_a_new_leader_has_loaded_is_told_once_it_is_committed() -> None:
-    """The last leader's followers may not have had it all, and their next leader may be one of those."""
+    """Responses from a loaded log wait until it is committed.
+
+    The last leader's followers may lack its last records, and one of them may lead next.
+    """
 
     async def story(stage: Stage) -> None:
         stage.partition.lags = True
@@ -291,7 +294,9 @@ def test_offsets_of_a_transaction_count_once_its_marker_is_committed() -> None:
 
 
 def test_what_is_truncated_is_not_shown() -> None:
-    """The wait ends with NOT_LEADER_OR_FOLLOWER before anybody has told of the new leader."""
+    """Waits end with NOT_LEADER_OR_FOLLOWER before the new leader is known, and truncated records are not
+    shown.
+    """
 
     async def story(stage: Stage) -> None:
         stage.elected(1)
@@ -324,7 +329,9 @@ def test_an_append_that_finds_another_leader_ends_the_term() -> None:
 
 
 def test_an_old_term_appends_nothing_in_a_new_one() -> None:
-    """The partition is elected anew, after another broker's term, before the coordinator is told."""
+    """Terms of an old leader epoch append nothing when the partition is elected again, after another
+    broker's term.
+    """
 
     async def story(stage: Stage) -> None:
         stage.elected(1)
@@ -343,7 +350,7 @@ def test_an_old_term_appends_nothing_in_a_new_one() -> None:
 
 
 def test_too_few_replicas_are_waited_for_by_the_client() -> None:
-    """The records stand, so the state does: only the answer is that it has to ask again."""
+    """Commits with too few replicas are kept; the client only has to send the request again."""
 
     async def story(stage: Stage) -> None:
         stage.elected(1)
@@ -405,7 +412,7 @@ def test_histories_of_elections(steps: list[tuple[Any, ...]]) -> None:
     async def story(stage: Stage) -> None:
         stage.groups.only_elected()
         stage.groups.start()
-        asked: list[asyncio.Task[Any]] = []
+        tasks: list[asyncio.Task[Any]] = []
         acknowledged: list[int] = []
         term: tuple[int, bool] = (-1, False)
         value = 0
@@ -433,11 +440,11 @@ def test_histories_of_elections(steps: list[tuple[Any, ...]]) -> None:
                 stage.groups.resigned(0, epoch)
             elif kind == "commit":
                 value += 1
-                asked.append(asyncio.ensure_future(commit(value)))
+                tasks.append(asyncio.ensure_future(commit(value)))
             elif kind == "join":
-                asked.append(asyncio.ensure_future(join()))
+                tasks.append(asyncio.ensure_future(join()))
             elif kind == "fetch":
-                asked.append(asyncio.ensure_future(code_of(stage.fetched())))
+                tasks.append(asyncio.ensure_future(code_of(stage.fetched())))
             elif kind == "read":
                 stage.reading.set()
             elif kind == "block":
@@ -453,7 +460,7 @@ def test_histories_of_elections(steps: list[tuple[Any, ...]]) -> None:
             assert (0 in stage.groups._partitions) is term[1]
         stage.reading.set()
         stage.groups.resigned(0, 7)
-        await asyncio.wait_for(asyncio.gather(*asked), 10)
+        await asyncio.wait_for(asyncio.gather(*tasks), 10)
         assert stage.groups._partitions == {} and not stage.groups._elected
         stage.partition.lags = False
         stage.partition.replicate()

@@ -46,7 +46,7 @@ NO_ELIGIBLE = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 @contextmanager
 def away(folder: Path) -> Iterator[None]:
-    """The folder's disk is not there."""
+    """Rename the folder away, as if its disk were missing, and back at the end."""
     elsewhere = folder.with_name(folder.name + "-elsewhere")
     folder.rename(elsewhere)
     folder.touch()
@@ -70,8 +70,8 @@ def elected(
     client: RawClient, election_type: int, partitions: dict[str, list[int]] | None
 ) -> list[tuple[str, int, int]]:
     """(topic, partition, error code) of ElectLeaders' answer; None asks for all partitions."""
-    asked = partitions and [TopicPartitions(topic=name, partitions=p) for name, p in partitions.items()]
-    answer = client.request(ElectLeadersRequest(election_type=election_type, topic_partitions=asked), 2)
+    topics = partitions and [TopicPartitions(topic=name, partitions=p) for name, p in partitions.items()]
+    answer = client.request(ElectLeadersRequest(election_type=election_type, topic_partitions=topics), 2)
     return [
         (topic.topic, result.partition_id, result.error_code)
         for topic in answer.replica_election_results
@@ -96,7 +96,10 @@ def test_new_partitions_go_where_fewest_are(tmp_path: Path) -> None:
 
 @deep
 def test_a_folder_that_is_gone_at_the_start_keeps_its_partitions(tmp_path: Path) -> None:
-    """They used to be made anew in the folders that were left, empty."""
+    """Partitions of a log directory that is missing at the start are offline.
+
+    They used to be created again, empty, in the remaining log directories.
+    """
     logd = logd_in(tmp_path, "a", "b")
     with logd:
         create_topic(logd, "t", partitions=2)
@@ -190,7 +193,7 @@ def test_a_folder_failing_while_the_others_serve(tmp_path: Path) -> None:
 
 
 def group_in(logd: LogdProcess, tmp_path: Path, folder: str) -> str:
-    """A group whose partition of `__consumer_offsets` is in a folder."""
+    """Return a group whose partition of `__consumer_offsets` is in a log directory."""
     names = (f"g{number}" for number in range(1000))
     return next(
         name for name in names if home(tmp_path, f"__consumer_offsets-{partition_for(name, 5)}") == folder
@@ -198,16 +201,16 @@ def group_in(logd: LogdProcess, tmp_path: Path, folder: str) -> str:
 
 
 def coordinator_code(client: RawClient, group: str, kind: int = 0) -> int:
-    asked = FindCoordinatorRequest(key_type=kind, coordinator_keys=[group])
-    code: int = client.request(asked, 4).coordinators[0].error_code
+    request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[group])
+    code: int = client.request(request, 4).coordinators[0].error_code
     return code
 
 
 def commit(client: RawClient, group: str, offset: int) -> int:
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
     topics = [OffsetCommitRequestTopic(name="t", partitions=[partition])]
-    asked = OffsetCommitRequest(group_id=group, topics=topics)
-    code: int = client.request(asked, 8).topics[0].partitions[0].error_code
+    request = OffsetCommitRequest(group_id=group, topics=topics)
+    code: int = client.request(request, 8).topics[0].partitions[0].error_code
     return code
 
 
@@ -281,8 +284,8 @@ def test_transactions_of_a_folder_that_failed_have_no_coordinator(tmp_path: Path
 
 
 def init(client: RawClient, transactional_id: str) -> int:
-    asked = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=10_000)
-    code: int = client.request(asked, 4).error_code
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=10_000)
+    code: int = client.request(request, 4).error_code
     return code
 
 
@@ -354,8 +357,8 @@ def test_describing_the_folders(tmp_path: Path, version: int) -> None:
             assert all((row.offset_lag, row.is_future_key) == (0, False) for row in rows.values())
             for result in folders.values():
                 assert (result.total_bytes >= result.usable_bytes > 0) == (version >= 4)
-            asked = [DescribableLogDirTopic(topic="t", partitions=[1, 9])]
-            only = described(client, asked, version=version)
+            topics = [DescribableLogDirTopic(topic="t", partitions=[1, 9])]
+            only = described(client, topics, version=version)
             assert [topic.name for result in only.values() for topic in result.topics] == ["t"]
             nothing = described(client, [], version=version)
             assert not any(result.topics for result in nothing.values())

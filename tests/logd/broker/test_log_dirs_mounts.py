@@ -76,5 +76,5 @@ def test_a_full_disk_takes_its_folder_offline_and_loses_nothing(tmp_path: Path) 
 
 
 def record(number: int) -> tuple[int, bytes, bytes, tuple[()]]:
-    """One of 50 KB, as `fill` makes them."""
+    """Return a record of 50 KB, as `fill` makes them."""
     return 1_700_000_000_000, b"k", b"%d:" % number + b"x" * 50_000, ()

@@ -72,9 +72,9 @@ def test_moving_while_records_come_and_go(tmp_path: Path, kill: bool) -> None:
                     assert alter(client, tmp_path / target, "t", 0) == [0]
                     wait_until_in(client, target, "t")
                     wait_for(lambda before=before: written > before + 20)  # type: ignore[misc]
-                    found = read(client, "t")
-                    assert found == list(range(len(found)))
-                    assert len(found) >= before
+                    numbers = read(client, "t")
+                    assert numbers == list(range(len(numbers)))
+                    assert len(numbers) >= before
             finally:
                 stop.set()
                 writer.join()
@@ -92,7 +92,7 @@ def test_moving_while_records_come_and_go(tmp_path: Path, kill: bool) -> None:
 
 
 def slow_move(tmp_path: Path, *names: str) -> LogdProcess:
-    """A broker with a partition in `a` that is on its way to `b`, to be started."""
+    """Return a broker, not started yet, whose moves between log directories are slow."""
     return logd_in(tmp_path, *names, settings=SLOWLY)
 
 
@@ -172,7 +172,7 @@ def test_a_restart_in_the_middle_begins_again(tmp_path: Path, kill: bool) -> Non
 
 
 def as_after_a_crash_between_the_renames(tmp_path: Path) -> None:
-    """What is on the disk when the old folder was renamed away and the new one not yet in place."""
+    """Rename folders as a crash leaves them: the old folder renamed away, the new one not yet in place."""
     unique = uuid.uuid4().hex
     shutil.copytree(tmp_path / "a" / "t-0", tmp_path / "b" / f"t-0.{unique}-future")
     (tmp_path / "a" / "t-0").rename(tmp_path / "a" / f"t-0.{unique}-delete")
@@ -201,7 +201,7 @@ def test_a_crash_between_the_two_renames(tmp_path: Path) -> None:
 
 @deep
 def test_such_a_crash_and_then_a_folder_away(tmp_path: Path) -> None:
-    """Whether the copy is whole a start without the other folder cannot know: it is kept and not served."""
+    """Future replicas are kept but not served while the other log directory is away: it may have more."""
     logd = logd_in(tmp_path, "c", "a", "b")
     with logd:
         for number in range(2):
@@ -415,10 +415,10 @@ def test_groups_do_not_notice(tmp_path: Path) -> None:
 
 
 def committed(client: RawClient, group: str) -> int:
-    asked = OffsetFetchRequestGroup(
+    request = OffsetFetchRequestGroup(
         group_id=group, topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
     )
-    answer = client.request(OffsetFetchRequest(groups=[asked]), 8).groups[0]
+    answer = client.request(OffsetFetchRequest(groups=[request]), 8).groups[0]
     if answer.error_code:
         return -1
     offset: int = answer.topics[0].partitions[0].committed_offset
@@ -463,16 +463,16 @@ def test_a_compacted_topic_moves_while_it_is_compacted(tmp_path: Path) -> None:
 
 
 def last_values(client: RawClient) -> dict[bytes, int]:
-    """Each key's last value."""
-    found: dict[bytes, int] = {}
+    """Return each key's last value."""
+    values: dict[bytes, int] = {}
     start = 0
     while (fetched := client.fetch("t", start, max_wait_ms=1, partition_max_bytes=1 << 22)).records:
         assert fetched.error_code == 0
         for position, header in iter_batches(fetched.records):
             for record in decode_records(fetched.records, position):
-                found[record[2] or b""] = int((record[3] or b"").partition(b":")[0])
+                values[record[2] or b""] = int((record[3] or b"").partition(b":")[0])
             start = header.next_offset
-    return found
+    return values
 
 
 def expected(written: int) -> dict[bytes, int]:

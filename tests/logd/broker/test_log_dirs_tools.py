@@ -25,7 +25,7 @@ def test_kafka_python(tmp_path: Path) -> None:
         admin = kafka.KafkaAdminClient(bootstrap_servers=logd.bootstrap)
         try:
 
-            def found() -> dict[str, tuple[str, bool]]:
+            def locations() -> dict[str, tuple[str, bool]]:
                 (answer,) = admin.describe_log_dirs()
                 return {
                     f"{topic['name']}-{row['partition_index']}": (result["log_dir"], row["is_future_key"])
@@ -35,13 +35,13 @@ def test_kafka_python(tmp_path: Path) -> None:
                 }
 
             a, b = str(tmp_path / "a"), str(tmp_path / "b")
-            assert found() == {"t-0": (a, False), "t-1": (b, False)}
+            assert locations() == {"t-0": (a, False), "t-1": (b, False)}
             results = admin.alter_replica_log_dirs({("t", 0, 1): b, ("t", 7, 1): b, ("t", 1, 1): "/nowhere"})
             errors = {key.partition: error.__name__ for key, error in results.items()}
             assert errors[0] == "NoError"
             assert errors[7] == "UnknownTopicOrPartitionError"
             assert errors[1].startswith("LogDirNotFound")
-            wait_for(lambda: found() == {"t-0": (b, False), "t-1": (b, False)})
+            wait_for(lambda: locations() == {"t-0": (b, False), "t-1": (b, False)})
         finally:
             admin.close()
         assert read(client, "t") == list(range(20))
@@ -59,8 +59,10 @@ def test_kafka_log_dirs(tmp_path: Path) -> None:
         create_topic(logd, "t", partitions=2)
         create_topic(logd, "u")
         fill(client, "t", range(20), size=100)
-        said = tool("LogDirsCommand", "--bootstrap-server", logd.bootstrap, "--describe", "--topic-list", "t")
-        answer = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+        output = tool(
+            "LogDirsCommand", "--bootstrap-server", logd.bootstrap, "--describe", "--topic-list", "t"
+        )
+        answer = json.loads(next(line for line in output.splitlines() if line.startswith("{")))
         (broker,) = answer["brokers"]
         rows = {
             row["partition"]: (Path(folder["logDir"]).name, row["size"], row["offsetLag"], row["isFuture"])

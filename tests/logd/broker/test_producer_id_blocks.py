@@ -20,19 +20,19 @@ class PaperController:
     """`failures` come before blocks, and blocks once the `gate` is open."""
 
     def __init__(self) -> None:
-        self.given = 0
-        self.asked = 0
+        self.blocks = 0
+        self.requests = 0
         self.failures: list[Exception] = []
         self.gate = asyncio.Event()
         self.gate.set()
 
     async def next_block(self) -> tuple[int, int]:
-        self.asked += 1
+        self.requests += 1
         if self.failures:
             raise self.failures.pop()
         await self.gate.wait()
-        first = self.given * BLOCK
-        self.given += 1
+        first = self.blocks * BLOCK
+        self.blocks += 1
         return first, first + BLOCK - 1
 
 
@@ -49,13 +49,13 @@ def run(story: Callable[[PaperController, ProducerIds], Coroutine[Any, Any, None
 def test_the_next_block_is_there_before_the_last_one_is_used_up() -> None:
     async def story(controller: PaperController, ids: ProducerIds) -> None:
         assert [await ids.take() for _ in range(BLOCK - 1)] == list(range(BLOCK - 1))
-        assert controller.asked == 1
+        assert controller.requests == 1
         assert await ids.take() == BLOCK - 1
         await asyncio.sleep(0)
-        assert controller.asked == 2, "before anybody needs it"
+        assert controller.requests == 2, "before anybody needs it"
         controller.gate.clear()
         assert await ids.take() == BLOCK
-        assert controller.asked == 2
+        assert controller.requests == 2
 
     run(story)
 
@@ -81,7 +81,7 @@ def test_a_controller_that_is_away_is_asked_again(
     async def story(controller: PaperController, ids: ProducerIds) -> None:
         controller.failures = [failure, failure]
         assert await ids.take() == 0
-        assert controller.asked == 3
+        assert controller.requests == 3
 
     run(story)
 
@@ -102,14 +102,14 @@ def test_who_cannot_have_one_is_to_come_again(monkeypatch: pytest.MonkeyPatch) -
         controller.gate.set()
         await asyncio.sleep(0)
         assert await ids.take() == 0
-        assert controller.asked == 1
+        assert controller.requests == 1
 
     run(story)
 
 
 def test_many_at_once_get_ids_of_their_own() -> None:
     async def story(controller: PaperController, ids: ProducerIds) -> None:
-        taken = await asyncio.gather(*(ids.take() for _ in range(5 * BLOCK)))
-        assert sorted(taken) == list(range(5 * BLOCK))
+        ids_taken = await asyncio.gather(*(ids.take() for _ in range(5 * BLOCK)))
+        assert sorted(ids_taken) == list(range(5 * BLOCK))
 
     run(story)

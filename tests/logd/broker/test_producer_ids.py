@@ -1,7 +1,7 @@
-"""No producer id is given twice, whoever gave it first and whatever has become of the journal.
+"""Producer ids are unique, whichever broker gave them and whatever happened to the journal.
 
-The next id came from the journal alone. Without it a new producer got an id that a log knew already, and its
-first record was acknowledged as a duplicate of the other producer's and never stored.
+The next id came from the journal alone. Without the journal a new producer got an id that a log knew already.
+Its first record was acknowledged as a duplicate of the other producer's, and never stored.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ COUNT_POSITION = 57
 """Where a record batch says how many records it has, which nobody looks at before they are decoded."""
 
 
-def given(client: RawClient, transactional_id: str | None = None) -> int:
-    """A new producer's id; asked for again while the coordinator says so."""
+def new_id(client: RawClient, transactional_id: str | None = None) -> int:
+    """Return a new producer's id, asking again until the coordinator gives one."""
     if transactional_id is not None:
         client.request(FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id]), 4)
-    asked = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
     answers: list[Any] = []
 
     def answered() -> bool:
-        answers.append(client.request(asked, 4))
+        answers.append(client.request(request, 4))
         return answers[-1].error_code == ErrorCode.NONE
 
     wait_for(answered)
@@ -54,7 +54,7 @@ def given(client: RawClient, transactional_id: str | None = None) -> int:
 
 
 def send(client: RawClient, producer_id: int, value: bytes, topic: str = "t") -> int:
-    """A new producer's first record; its offset."""
+    """Produce a new producer's first record and return its offset."""
     batch = build_batch([(1, b"k", value, ())], producer_id=producer_id, producer_epoch=0, base_sequence=0)
     written = client.produce(topic, batch)
     assert written.error_code == ErrorCode.NONE
@@ -69,7 +69,7 @@ def test_ids_in_logs_are_not_given_again(tmp_path: Path, lost: bool, clean: bool
     with logd:
         create_topic(logd, "t")
         with RawClient(logd.port) as client:
-            first = given(client)
+            first = new_id(client)
             assert send(client, first, b"first") == 0
         if clean:
             logd.stop()
@@ -82,19 +82,19 @@ def test_ids_in_logs_are_not_given_again(tmp_path: Path, lost: bool, clean: bool
             as_apache_kafka_leaves_it(tmp_path / "data")
         logd.start()
         with RawClient(logd.port) as client:
-            second = given(client)
+            second = new_id(client)
             assert send(client, second, b"second") == 1
             assert second >= first + PRODUCER_ID_LEAP, "another producer may have an id and no record yet"
 
 
 @deep
 def test_ids_found_are_remembered_when_their_log_is_gone(tmp_path: Path) -> None:
-    """The producer still has it, and may write elsewhere."""
+    """Ids that were found in a log are remembered after its deletion: their producers may write elsewhere."""
     logd = LogdProcess(tmp_path)
     with logd:
         create_topic(logd, "t")
         with RawClient(logd.port) as client:
-            first = given(client)
+            first = new_id(client)
             send(client, first, b"first")
         logd.stop()
         as_apache_kafka_leaves_it(tmp_path / "data")
@@ -104,22 +104,22 @@ def test_ids_found_are_remembered_when_their_log_is_gone(tmp_path: Path) -> None
         logd.stop()
         logd.start()
         with RawClient(logd.port) as client:
-            assert given(client) > first
+            assert new_id(client) > first
 
 
 @deep
 def test_ids_of_transactional_ids_that_wrote_nothing_are_not_given_again(tmp_path: Path) -> None:
-    """They stand in __transaction_state only."""
+    """Ids that only `__transaction_state` has are not given again."""
     logd = LogdProcess(tmp_path, {"transaction.state.log.num.partitions": 3})
     with logd:
         with RawClient(logd.port) as client:
-            ids = {given(client, f"x{number}") for number in range(5)}
+            ids = {new_id(client, f"x{number}") for number in range(5)}
         logd.stop()
         as_apache_kafka_leaves_it(tmp_path / "data")
         logd.start()
         with RawClient(logd.port) as client:
-            assert given(client) > max(ids)
-            assert given(client, "x0") in ids
+            assert new_id(client) > max(ids)
+            assert new_id(client, "x0") in ids
 
 
 @deep
@@ -128,17 +128,17 @@ def test_ids_in_a_folder_that_comes_later_are_not_given_again(tmp_path: Path) ->
     here, there = logd_in(tmp_path, "a"), logd_in(tmp_path, "b")
     with here:
         with RawClient(here.port) as client:
-            assert given(client) == 0
+            assert new_id(client) == 0
         here.stop()
     with there:
         for _ in range(2):  # each start begins a block
             with RawClient(there.port) as client:
-                found = given(client)
+                theirs = new_id(client)
             there.stop()
             there.start()
         create_topic(there, "t")
         with RawClient(there.port) as client:
-            send(client, found, b"first")
+            send(client, theirs, b"first")
         there.stop()
     as_apache_kafka_leaves_it(tmp_path / "b")
     clusters = [read_properties(tmp_path / name / "meta.properties")["cluster.id"] for name in ("a", "b")]
@@ -146,15 +146,17 @@ def test_ids_in_a_folder_that_comes_later_are_not_given_again(tmp_path: Path) ->
     meta.write_text(meta.read_text().replace(clusters[1], clusters[0]))
     both = logd_in(tmp_path, "a", "b")
     with both, RawClient(both.port) as client:
-        mine = given(client)
-        assert mine > found
+        mine = new_id(client)
+        assert mine > theirs
         assert send(client, mine, b"second") == 1
 
 
 @deep
 def test_ids_in_a_folder_that_is_away_are_not_given(tmp_path: Path) -> None:
-    """Nobody here gave them, and nobody can see them. The journal's next one was given, and once the folder
-    was there again the first record of whoever had it was acknowledged, and never stored.
+    """Ids in a log directory that is away are not given again.
+
+    No log here has them. The journal's next id was given. When the folder was back, the first record of its
+    new owner was acknowledged and never stored.
     """
     here, there = logd_in(tmp_path, "a"), logd_in(tmp_path, "b")
     with here:
@@ -162,8 +164,8 @@ def test_ids_in_a_folder_that_is_away_are_not_given(tmp_path: Path) -> None:
     with there:
         create_topic(there, "t")
         with RawClient(there.port) as client:
-            found = given(client)
-            assert send(client, found, b"first") == 0
+            first = new_id(client)
+            assert send(client, first, b"first") == 0
         there.stop()
     as_apache_kafka_leaves_it(tmp_path / "b")
     clusters = [read_properties(tmp_path / name / "meta.properties")["cluster.id"] for name in ("a", "b")]
@@ -174,26 +176,26 @@ def test_ids_in_a_folder_that_is_away_are_not_given(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("not a folder")
     with both:
         with RawClient(both.port) as client:
-            mine = given(client)
-            assert given(client) == mine + 1, "one leap is enough"
+            mine = new_id(client)
+            assert new_id(client) == mine + 1, "one leap is enough"
         both.stop()
         (tmp_path / "b").unlink()
         (tmp_path / "away").rename(tmp_path / "b")
         both.start()
         with RawClient(both.port) as client:
             assert send(client, mine, b"second") == 1
-            assert given(client) > mine
+            assert new_id(client) > mine
         assert f"stands in what could not be read: log directory {tmp_path / 'b'}" in both.log
 
 
 @deep
 def test_ids_of_transactional_ids_that_cannot_be_loaded_are_not_given(tmp_path: Path) -> None:
-    """The partition stays unread; its producers have their ids still, and may go on with them."""
+    """Ids in a partition that cannot be loaded are not given again: their producers may go on with them."""
     settings = {"transaction.state.log.num.partitions": 1}
     logd = LogdProcess(tmp_path, settings, tracebacks=["CorruptRecordBatch: record 2 of 150994945"])
     with logd:
         with RawClient(logd.port) as client:
-            ids = {given(client, f"x{number}") for number in range(3)}
+            ids = {new_id(client, f"x{number}") for number in range(3)}
         logd.stop()
         as_apache_kafka_leaves_it(tmp_path / "data")
         (segment,) = (tmp_path / "data" / "__transaction_state-0").glob("*.log")
@@ -202,12 +204,12 @@ def test_ids_of_transactional_ids_that_cannot_be_loaded_are_not_given(tmp_path: 
         segment.write_bytes(content)
         logd.start()
         with RawClient(logd.port) as client:
-            assert given(client) > max(ids) + PRODUCER_ID_LEAP
+            assert new_id(client) > max(ids) + PRODUCER_ID_LEAP
         assert "stands in what could not be read: __transaction_state-0" in logd.log
 
 
 async def test_a_block_that_holds_an_id_met_late_is_left(tmp_path: Path) -> None:
-    """A partition that could not be read at the start is, when somebody asks for it again."""
+    """Blocks with an id that is met late are left: a partition may be loaded again after a failed start."""
     store = JournalStore(tmp_path, PosixDisk())
     ids = ProducerIds.stored(store, store.load())
     ids.all_met()
@@ -223,18 +225,18 @@ async def test_a_block_that_holds_an_id_met_late_is_left(tmp_path: Path) -> None
 def test_ids_that_apache_kafka_gave_are_not_given_again(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     shutil.copytree(FOLDER, folder)
-    known = {
+    ids = {
         producer_id
         for path in folder.glob("*/*.snapshot")
         for producer_id in decode_snapshot(path.read_bytes()).producers
     }
-    assert known
+    assert ids
     with LogdProcess(tmp_path) as logd, RawClient(logd.port) as client:
-        assert given(client) > max(known)
+        assert new_id(client) > max(ids)
 
 
 @pytest.mark.parametrize(
-    ("following", "found", "expected"),
+    ("following", "ids", "expected"),
     [
         (0, [], 0),
         (1000, [0, 999], 1000),
@@ -242,8 +244,8 @@ def test_ids_that_apache_kafka_gave_are_not_given_again(tmp_path: Path) -> None:
         (0, [7, 3], 8 + PRODUCER_ID_LEAP),
     ],
 )
-def test_what_follows_the_ids_found(following: int, found: list[int], expected: int) -> None:
-    assert beyond(following, found) == expected
+def test_what_follows_the_ids_found(following: int, ids: list[int], expected: int) -> None:
+    assert beyond(following, ids) == expected
 
 
 async def test_no_id_is_given_before_all_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,8 +33,8 @@ def reassign(logd: LogdProcess, *arguments: str) -> list[str]:
 
 
 def rates(client: RawClient) -> list[int | None]:
-    asked = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=[*RATES])
-    (result,) = client.request(DescribeConfigsRequest(resources=[asked]), 4).results
+    resource = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=[*RATES])
+    (result,) = client.request(DescribeConfigsRequest(resources=[resource]), 4).results
     values = {row.name: int(row.value) for row in result.configs if row.config_source == CHANGED}
     return [values.get(key) for key in RATES]
 
@@ -48,29 +48,29 @@ def test_kafka_reassign_partitions(tmp_path: Path) -> None:
 
         topics = tmp_path / "topics.json"
         topics.write_text(json.dumps({"version": 1, "topics": [{"topic": "t"}]}))
-        said = reassign(logd, "--generate", "--topics-to-move-json-file", str(topics), "--broker-list", "1")
+        output = reassign(logd, "--generate", "--topics-to-move-json-file", str(topics), "--broker-list", "1")
         plan: dict[str, Any] = json.loads(
-            said[said.index("Proposed partition reassignment configuration") + 1]
+            output[output.index("Proposed partition reassignment configuration") + 1]
         )
         anywhere = {"topic": "t", "replicas": [1], "log_dirs": ["any"]}
         assert plan["partitions"] == [{**anywhere, "partition": 0}, {**anywhere, "partition": 1}]
 
         plan["partitions"][0]["log_dirs"] = [str(tmp_path / "b")]
-        asked = tmp_path / "plan.json"
-        asked.write_text(json.dumps(plan))
+        plan_file = tmp_path / "plan.json"
+        plan_file.write_text(json.dumps(plan))
         execute = ["--execute", "--throttle", str(RATE), "--replica-alter-log-dirs-throttle", str(RATE)]
-        said = reassign(logd, *execute, "--reassignment-json-file", str(asked))
-        assert "Successfully started partition reassignments for t-0,t-1" in said
+        output = reassign(logd, *execute, "--reassignment-json-file", str(plan_file))
+        assert "Successfully started partition reassignments for t-0,t-1" in output
         moving = (
             f"Successfully started moving log directory to {tmp_path / 'b'} for replica t-0 with broker 1"
         )
-        assert moving in said
+        assert moving in output
         assert rates(client) == [RATE, RATE]
         wait_until_in(client, "b", "t")
 
-        said = reassign(logd, "--verify", "--reassignment-json-file", str(asked))
-        assert "Reassignment of partition t-0 is completed." in said
-        assert "Reassignment of partition t-1 is completed." in said
-        assert "Reassignment of replica t-0-1 completed successfully." in said
+        output = reassign(logd, "--verify", "--reassignment-json-file", str(plan_file))
+        assert "Reassignment of partition t-0 is completed." in output
+        assert "Reassignment of partition t-1 is completed." in output
+        assert "Reassignment of replica t-0-1 completed successfully." in output
         assert rates(client) == [None, None]
         assert read(client, "t") == list(range(20))

@@ -50,28 +50,28 @@ class Offsets(NamedTuple):
 
 
 def offsets(client: RawClient, topic: str) -> Offsets:
-    found = client.fetch(topic, RECORDS, max_wait_ms=1, isolation_level=COMMITTED)
-    assert found.error_code == 0
-    return Offsets(found.log_start_offset, found.last_stable_offset, found.high_watermark)
+    answer = client.fetch(topic, RECORDS, max_wait_ms=1, isolation_level=COMMITTED)
+    assert answer.error_code == 0
+    return Offsets(answer.log_start_offset, answer.last_stable_offset, answer.high_watermark)
 
 
 def committed(client: RawClient, topic: str) -> list[int]:
-    """Offsets that a consumer of committed records is given, from the log's start on."""
-    given: list[int] = []
+    """Return the offsets that a consumer of committed records gets, from the log's start on."""
+    record_offsets: list[int] = []
     position = offsets(client, topic).start
     while True:
-        found: Any = client.fetch(topic, position, max_wait_ms=1, isolation_level=COMMITTED)
-        assert found.error_code == 0
-        if not found.records:
-            return given
-        for at, header in iter_batches(found.records):
+        answer: Any = client.fetch(topic, position, max_wait_ms=1, isolation_level=COMMITTED)
+        assert answer.error_code == 0
+        if not answer.records:
+            return record_offsets
+        for at, header in iter_batches(answer.records):
             if not header.is_control:
-                given += [record[0] for record in decode_records(found.records, at)]
+                record_offsets += [record[0] for record in decode_records(answer.records, at)]
             position = header.next_offset
 
 
 def filled(client: RawClient, topic: str) -> Writer:
-    """An open transaction's record, then `RECORDS` others that take more than half a segment each."""
+    """Write an open transaction's record, then `RECORDS` others that take more than half a segment each."""
     wait_until_coordinated(client)
     writer = Writer.begin(client, f"writer-of-{topic}")
     writer.add_partition(topic, 0)
@@ -109,17 +109,17 @@ def check_ending(
         alter(client, TOPIC, topic, ("retention.bytes", Operation.SET, str(2 * SEGMENT)))
         wait_for(lambda: offsets(client, topic).start > 0)
         alter(client, TOPIC, topic, ("retention.bytes", Operation.SET, "-1"))
-        found = offsets(client, topic)
-        assert 0 < found.start == found.stable < found.high == END
+        bounds = offsets(client, topic)
+        assert 0 < bounds.start == bounds.stable < bounds.high == END
         assert committed(client, topic) == []
     again()
     with RawClient(broker.port) as client:
-        assert offsets(client, topic) == found
+        assert offsets(client, topic) == bounds
         wait_until_coordinated(client)
         writer._replace(client=client).end(commit=commit)
         wait_for(lambda: offsets(client, topic).stable == END + 1)
-        assert offsets(client, topic) == Offsets(found.start, END + 1, END + 1)
-        assert committed(client, topic) == list(range(found.start, END))
+        assert offsets(client, topic) == Offsets(bounds.start, END + 1, END + 1)
+        assert committed(client, topic) == list(range(bounds.start, END))
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ __all__ = ["disk"]
     "settings", [{"log.flush.interval.ms": "0"}, {"log.flush.scheduler.interval.ms": "1"}]
 )
 def test_records_are_forced_to_the_disk_in_time(tmp_path: Path, disk: Disk, settings: dict[str, str]) -> None:
-    """With 0 ms before the answer, otherwise behind it."""
+    """Records are synced before the response with an interval of 0 ms, and after it otherwise."""
     with Running(tmp_path, settings) as logd, RawClient(logd.port) as client:
         make(client, "t")
         make(client, "own", flush_ms="3600000")
@@ -56,15 +56,15 @@ def test_a_silent_producer_is_forgotten_in_time(tmp_path: Path) -> None:
             )
             assert client.produce("t", batch).error_code == ErrorCode.NONE
         assert producers(client) == [7]
-        begun = logd.broker.now_ms()
-        wait_for(lambda: logd.broker.now_ms() > begun + 1)
+        began_ms = logd.broker.now_ms()
+        wait_for(lambda: logd.broker.now_ms() > began_ms + 1)
         logd.run(logd.broker.housekeeping.expire_producers())
         assert producers(client) == []
 
 
 def producers(client: RawClient) -> list[int]:
-    asked = TopicRequest(name="t", partition_indexes=[0])
-    (topic,) = client.request(DescribeProducersRequest(topics=[asked]), 0).topics
+    topic_row = TopicRequest(name="t", partition_indexes=[0])
+    (topic,) = client.request(DescribeProducersRequest(topics=[topic_row]), 0).topics
     return [each.producer_id for each in topic.partitions[0].active_producers]
 
 
@@ -76,7 +76,7 @@ def test_so_many_jobs_run_at_one_time(tmp_path: Path) -> None:
 def by_its_clock(
     tmp_path: Path, work: Callable[[SimulatedBroker], Coroutine[Any, Any, None]], settings: dict[str, str]
 ) -> None:
-    """One life of a broker whose time passes at once."""
+    """Run a simulated broker, whose time passes at once."""
     rng = random.Random(1)
     with repeatable(1):
         Life(new_disk(tmp_path / "disk", rng), rng, began_ms=NOW, **settings).run(work)
@@ -118,7 +118,7 @@ async def committed(client: Client) -> int:
 def test_how_often_a_cleaner_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], looks: range
 ) -> None:
-    """In ten seconds, with nothing to compact."""
+    """Cleaners look for work as often as the settings say, counted in ten seconds without work."""
     looked = 0
     look = Compaction.look
 

@@ -1,7 +1,7 @@
-"""What goes on in the background of a broker meets an error nobody expected: it is reported, and goes on.
+"""Background tasks of a broker go on after an unexpected error, and report it.
 
-The story: a mistake in one round of the flusher, the retention or a group's clock ended its task without a
-word. The broker went on, and never flushed, never deleted, never ended a session again.
+The story: a mistake in one round of the flusher, of retention or of a group's clock ended its task silently.
+The broker never flushed, never deleted, never ended a session again.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ NOW = 1_700_000_000_000
 
 
 class Mistake(Exception):
-    """What nobody expected."""
+    """An unexpected error."""
 
 
 class Once:
-    """Fails at its first call, and is what it stands for from then on."""
+    """A stand-in for a function, which fails at its first call and then calls the function."""
 
     def __init__(self, real: Callable[..., Any]) -> None:
         self.calls = 0
@@ -74,7 +74,7 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _reported(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Every test makes a mistake, which is to be seen with its traceback."""
+    """Check after every test that its mistake was logged with a traceback."""
     yield
     records = caplog.get_records("call")
     assert any(record.exc_info and record.exc_info[0] is Mistake for record in records)
@@ -184,7 +184,10 @@ def test_a_log_is_flushed_in_the_next_round(
 
 
 async def test_who_waits_for_a_sync_is_told_and_who_came_meanwhile_gets_his() -> None:
-    """Those were waiting for a task that had ended."""
+    """Syncs requested during a failed one are carried out.
+
+    They waited for a task that had ended.
+    """
     go_on = asyncio.Event()
 
     async def run_job(job: Callable[[], None]) -> None:
@@ -216,8 +219,8 @@ async def test_a_read_that_waits_for_pages_is_answered() -> None:
             cold_reads.start([job], done.append)
         await until(lambda: len(done) == 2)
         assert isinstance(done[0], OSError) and done[1] is None
-        told = cold_reads.statistics()
-        assert (told["running"], told["queued"], told["warmed"]) == (0, 0, 2)
+        statistics = cold_reads.statistics()
+        assert (statistics["running"], statistics["queued"], statistics["warmed"]) == (0, 0, 2)
 
 
 def test_retention_of_one_log_keeps_no_other_from_its_turn(
@@ -262,8 +265,10 @@ def test_a_log_that_cannot_be_looked_at_keeps_no_other_from_being_compacted(
 def test_an_exchange_that_breaks_off_takes_the_folder_offline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some files have their new names then, some not: going on would read and write the wrong ones. The last
-    folder takes the broker with it; a start brings the exchange to its end.
+    """Broken exchanges take the log directory offline.
+
+    Some files have their new names then, some not: the broker would read and write the wrong ones. The
+    failure of the last log directory stops the broker. The next start completes the exchange.
     """
     stopped = threading.Event()
 
@@ -288,7 +293,7 @@ def test_an_exchange_that_breaks_off_takes_the_folder_offline(
 
 
 async def coordinate(broker: Broker) -> Any:
-    """A group with an offset committed; the partition that coordinates it."""
+    """Create the group's coordinator and return its partition."""
     await broker.groups.ensure_topic()
     return broker.groups.partition("g")
 
@@ -310,7 +315,9 @@ GROUPS = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms
 
 
 def test_a_groups_clock_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for a group's clock is told to look for its coordinator again, and finds it at work."""
+    """Members that wait for a group's clock get NOT_COORDINATOR after a mistake, and then find the
+    coordinator again.
+    """
 
     async def test(broker: Broker) -> None:
         await coordinate(broker)
@@ -345,7 +352,10 @@ def test_offsets_go_on_to_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_partition_whose_replay_breaks_off_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any
 ) -> None:
-    """It was being loaded for ever."""
+    """Loads that fail are tried again.
+
+    The partition was loading for ever.
+    """
     settings = {**GROUPS, "transaction.state.log.num.partitions": "1"}
 
     async def write(broker: Broker) -> None:

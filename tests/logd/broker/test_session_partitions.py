@@ -1,4 +1,4 @@
-"""What a session looks at: partitions with news alone, and never another answer than by looking at all."""
+"""Sessions read only partitions with news, and answer as if they had read all."""
 
 from __future__ import annotations
 
@@ -38,14 +38,17 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @deep
 def test_a_poll_costs_what_is_active(bench: Bench, visits: list[int]) -> None:
-    """Every attempt looked at all partitions of its session, twice for a long poll: 1-2 ms with 1,000."""
+    """Polls read only active partitions.
+
+    Every attempt read all partitions of its session, twice for a long poll: 1-2 ms with 1,000.
+    """
     bench.create("t", MANY)
     session, answers = Session(bench), list[Any]()
     session.fetch({("t", index): 0 for index in range(MANY)})
     session.fetch()
     partition = bench.partition("t", 500)
     visits.clear()
-    assert session.told() == {}
+    assert session.partitions() == {}
     assert visits == [], "nothing has news"
 
     async def poll() -> None:
@@ -56,8 +59,8 @@ def test_a_poll_costs_what_is_active(bench: Bench, visits: list[int]) -> None:
     bench.runner.run(poll())
     assert len(answers) == 1
     assert visits == [500]
-    session.told({("t", 500): 1})
-    session.told()
+    session.partitions({("t", 500): 1})
+    session.partitions()
     assert len(visits) <= 3
 
 
@@ -70,8 +73,8 @@ class Twins:
         self.sessions = Session(bench), Session(bench)
         self.positions: dict[tuple[str, int], int] = {}
         self.open: dict[tuple[str, int], int] = {}
-        self.wanted: set[tuple[str, int]] = set()
-        self.given = 0
+        self.members: set[tuple[str, int]] = set()
+        self.answered = 0
 
     def where(self) -> tuple[str, int]:
         return self.random.choice("abc"), self.random.randrange(5)
@@ -134,22 +137,22 @@ class Twins:
         self.bench.runner.run(catalog.grow(topic.name, min(5, len(topic.partitions) + 1)))
 
     def ask(self) -> None:
-        """Both ask, and are told the same: nothing of a topic changes between the two."""
+        """Fetch in both sessions and check equal responses: no topic changes between the two."""
         self.bench.runner.run(self.bench.broker.catalog.disk_work_ended())
         chance = self.random.random
         changed = {self.where(): 0 for _ in range(self.random.randrange(3))} if chance() < 0.3 else {}
         changed = {where: self.positions.get(where, 0) + (chance() < 0.1) for where in changed}
-        forget = [where for where in sorted(self.wanted) if chance() < 0.05]
-        self.wanted = (self.wanted - set(forget)) | set(changed)
-        if not self.wanted or not self.sessions[0].epoch:
+        forget = [where for where in sorted(self.members) if chance() < 0.05]
+        self.members = (self.members - set(forget)) | set(changed)
+        if not self.members or not self.sessions[0].epoch:
             changed, forget = {self.where(): 0, ("a", 0): 0, ("b", 1): 0}, []
-            self.wanted = set(changed)
+            self.members = set(changed)
         for where in changed:
             if where in forget:
                 forget.remove(where)
         changed = {
             **changed,
-            **{where: self.positions[where] for where in sorted(self.wanted & self.positions.keys())},
+            **{where: self.positions[where] for where in sorted(self.members & self.positions.keys())},
         }
         self.positions = {}
         limits = {
@@ -159,9 +162,9 @@ class Twins:
         }
         first, second = self.sessions
         if second.id:
-            held = second.held
-            for partition in held.partitions.values():
-                held._look_at(partition)
+            of_broker = second.of_broker
+            for partition in of_broker.partitions.values():
+                of_broker._look_at(partition)
         answers = [session.fetch(changed, forget, **limits) for session in self.sessions]
         assert summary(answers[0]) == summary(answers[1])
         assert first.id and second.id and first.epoch == second.epoch
@@ -171,7 +174,7 @@ class Twins:
         for topic, partitions in answer.topics:
             for fetched in partitions:
                 if fetched.records:
-                    self.given += 1
+                    self.answered += 1
                     if self.random.random() < 0.8:  # else it asks for the same again
                         self.positions[topic, fetched.partition] = fetched.high_watermark
                 elif fetched.error_code == 1:
@@ -179,7 +182,7 @@ class Twins:
 
 
 def summary(answer: Any) -> list[tuple[Any, ...]]:
-    """All that was answered, partition by partition, in order."""
+    """Return everything in the response, partition by partition, in order."""
     return [
         (topic, *fetched._replace(records=bytes(fetched.records)))
         for topic, partitions in answer.topics
@@ -199,4 +202,4 @@ def test_the_answer_is_as_if_all_had_been_looked_at(tmp_path: Path, seed: int) -
             for _ in range(twins.random.randrange(4)):
                 twins.step()
             twins.ask()
-        assert twins.given > STEPS / 10
+        assert twins.answered > STEPS / 10

@@ -1,4 +1,4 @@
-"""Requests that wait for so long: told when their time is over, and only then."""
+"""Requests that wait for so long: answered when their time is over, and only then."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def played(story: Callable[[Loop], Awaitable[None]]) -> None:
     loop = Loop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
 
-        async def told() -> None:
+        async def run_story() -> None:
             await story(loop)
 
-        runner.run(told())
+        runner.run(run_story())
 
 
 async def later(loop: Loop, seconds: float) -> None:

@@ -30,7 +30,7 @@ Work = Callable[[Broker], Awaitable[None]]
 
 
 def run(work: Work, *folders: Path) -> None:
-    """A broker with real threads, for as long as the work takes."""
+    """Run `work` with a broker that has real threads."""
 
     async def live() -> None:
         config = {"log.dirs": ",".join(map(str, folders)), "listeners": "PLAINTEXT://127.0.0.1:9092"}
@@ -46,7 +46,7 @@ def run(work: Work, *folders: Path) -> None:
 
 
 async def steps_of(change: Awaitable[object], count: Callable[[], int]) -> list[int]:
-    """What a count has grown or shrunk by from one turn of the event loop to the next during a change."""
+    """Return by how much a count changes in each turn of the event loop during a change."""
     changing = asyncio.ensure_future(change)
     counts = [count()]
     while not changing.done():
@@ -184,7 +184,9 @@ def test_a_topic_deleted_and_made_again_before_its_files_are_there(
 def test_partitions_whose_folder_fails_begin_in_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is found out behind the answer; one that has records by then stays where they are."""
+    """Partitions whose log directory fails after the response are placed in another one, unless they have
+    records.
+    """
     carry_out = Placement.carry_out
     bad = tmp_path / "a"
     may_place = threading.Event()
@@ -200,12 +202,12 @@ def test_partitions_whose_folder_fails_begin_in_another(
 
     async def work(broker: Broker) -> None:
         topic = await broker.catalog.create("t", 4, {})
-        kept = next(one for one in topic.partitions if one is not None and one.directory.path == bad)
-        assert kept.produce(batch(b"kept"), NOW, 1).base_offset == 0
+        with_record = next(one for one in topic.partitions if one is not None and one.directory.path == bad)
+        assert with_record.produce(batch(b"kept"), NOW, 1).base_offset == 0
         may_place.set()
         await broker.catalog.disk_work_ended()
         for index in range(4):
-            if index == kept.index:
+            if index == with_record.index:
                 with pytest.raises(KafkaError):
                     topic.partition(index)
             else:

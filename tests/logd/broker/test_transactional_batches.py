@@ -1,4 +1,4 @@
-"""What a partition takes of transactional producers: the guard's consent, markers, timestamps, readers."""
+"""Appends of transactional producers to a partition: the guard's consent, markers, timestamps, readers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Guard:
     """Notes what it is asked, and refuses with `code` if there is one."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Any, ...]] = []
+        self.admissions: list[tuple[Any, ...]] = []
         self.code: ErrorCode | None = None
         self.asks_elsewhere = False
 
     def admit(self, *question: Any, implicit: bool) -> None:
-        self.asked.append((*question, implicit))
+        self.admissions.append((*question, implicit))
         if self.asks_elsewhere:
             raise NotYetAdmitted(cast(Any, None))
         if self.code is not None:
@@ -79,12 +79,12 @@ def refusal(partition: Partition, batch: memoryview, **facts: Any) -> ErrorCode:
 def test_the_guard_is_asked_once_a_transaction(partition: Partition, guard: Guard) -> None:
     partition.produce(transactional(0), NOW, -1, transactional_id="id")
     partition.produce(transactional(1), NOW, -1, transactional_id="id")
-    assert guard.asked == [("id", PID, 0, "t", 0, False)]
+    assert guard.admissions == [("id", PID, 0, "t", 0, False)]
     assert partition.has_open_transaction(PID)
     partition.append_marker(PID, 0, True, 0, NOW)
     assert not partition.has_open_transaction(PID)
     partition.produce(transactional(2), NOW, -1, transactional_id="id", implicit=True)
-    assert guard.asked[1:] == [("id", PID, 0, "t", 0, True)]
+    assert guard.admissions[1:] == [("id", PID, 0, "t", 0, True)]
 
 
 def test_another_epoch_is_another_transaction_to_the_guard(partition: Partition, guard: Guard) -> None:
@@ -108,7 +108,9 @@ def test_a_batch_sent_again_after_the_end_is_a_duplicate(partition: Partition, g
 def test_batches_behind_a_refused_one_are_refused_until_it_comes_again(
     partition: Partition, guard: Guard
 ) -> None:
-    """Of a producer that is not known here any sequence would do: the refused batch would be lost."""
+    """Batches after a refused one are refused until it comes again: otherwise the refused batch would be
+    lost.
+    """
     guard.code = ErrorCode.CONCURRENT_TRANSACTIONS
     assert refusal(partition, transactional(40)) is ErrorCode.CONCURRENT_TRANSACTIONS
     guard.code = None
@@ -122,7 +124,7 @@ def test_batches_behind_a_refused_one_are_refused_until_it_comes_again(
 
 
 def test_a_refused_batch_that_another_leader_took_is_not_missing(partition: Partition, guard: Guard) -> None:
-    """The leader changes, the producer sends the batch there, and this broker copies it and leads again."""
+    """Refused batches that another leader appended are not missing after this broker has copied them."""
     partition.produce(transactional(39), NOW, -1, transactional_id="id")
     partition.append_marker(PID, 0, True, 0, NOW)
     guard.code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -153,7 +155,7 @@ def test_nothing_is_written_while_another_broker_is_asked(
 
 def test_with_epoch_bumps_an_unknown_producer_begins_at_zero(partition: Partition, guard: Guard) -> None:
     code = refusal(partition, transactional(5), implicit=True)
-    assert code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and guard.asked == []
+    assert code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and guard.admissions == []
     partition.produce(transactional(0), NOW, -1, transactional_id="id", implicit=True)
 
 
@@ -172,7 +174,7 @@ def test_with_epoch_bumps_an_unknown_producer_begins_at_zero(partition: Partitio
 )
 def test_what_no_client_may_write(partition: Partition, guard: Guard, batch: memoryview) -> None:
     assert refusal(partition, batch) is ErrorCode.INVALID_RECORD
-    assert guard.asked == []
+    assert guard.admissions == []
 
 
 def test_a_topics_codec_keeps_the_transaction(partition: Partition) -> None:
@@ -204,19 +206,19 @@ def test_readers_of_committed_records_stop_at_the_last_stable_offset(partition: 
 class Waiter:
     """See `AppendWaiter`."""
 
-    told = 0
+    appends = 0
 
     def on_append(self) -> None:
-        self.told += 1
+        self.appends += 1
 
 
 def test_a_marker_wakes_those_who_wait(partition: Partition) -> None:
     waiter = Waiter()
     partition.waiters.add(waiter)
     partition.append_marker(PID, 0, True, 0, NOW)
-    assert waiter.told == 1
+    assert waiter.appends == 1
     partition.append_marker(PID, 0, True, 0, NOW)
-    assert waiter.told == 1, "who is told has to come again for more"
+    assert waiter.appends == 1, "who is told has to come again for more"
 
 
 def test_a_partition_opened_again_has_nothing_unstable_that_has_ended(partition: Partition) -> None:

@@ -63,8 +63,8 @@ class Gate:
 
 @asynccontextmanager
 async def running(path: Path, disk: FaultyDisk | None = None, **settings: str) -> AsyncIterator[Broker]:
-    given = {key.replace("_", "."): value for key, value in settings.items()}
-    config = from_properties({"log.dirs": str(path / "a"), **QUICK, **given}).config
+    overrides = {key.replace("_", "."): value for key, value in settings.items()}
+    config = from_properties({"log.dirs": str(path / "a"), **QUICK, **overrides}).config
     broker = Broker(config, disk=disk)
     await broker.start()
     try:
@@ -80,8 +80,8 @@ def fill(partition: Partition, count: int, *, key: bytes = b"k", first: int = 0)
         partition.append(build_batch([(NOW + number, key, value, ())]), NOW + number)
 
 
-def found(partition: Partition) -> list[int]:
-    """What the records say."""
+def numbers_in(partition: Partition) -> list[int]:
+    """Return the numbers in the records."""
     numbers = []
     for chunk in partition.read_all():
         for position, _ in iter_batches(chunk):
@@ -103,7 +103,7 @@ def test_what_is_truncated_is_gone_and_what_comes_then_stays(tmp_path: Path) -> 
             consumer = Waiter(partition, follower=False)
             await broker.truncations.truncate(partition, 17)
             assert partition.high_watermark == partition.log_end_offset == 17
-            assert consumer.woken and found(partition) == list(range(17))
+            assert consumer.woken and numbers_in(partition) == list(range(17))
             recovery_point = on_disk(partition, "recovery-point-offset-checkpoint")
             assert recovery_point is not None and recovery_point <= 17
             assert (on_disk(partition, "replication-offset-checkpoint") or 0) <= 17
@@ -117,7 +117,7 @@ def test_what_is_truncated_is_gone_and_what_comes_then_stays(tmp_path: Path) -> 
     async def again() -> None:
         async with running(tmp_path) as broker:
             partition = broker.catalog.partitions["t", 0]
-            assert found(partition) == [*range(17), *range(100, 120)]
+            assert numbers_in(partition) == [*range(17), *range(100, 120)]
             fill(partition, 1, first=900)
 
     asyncio.run(first())
@@ -131,7 +131,7 @@ async def test_beginning_afresh(tmp_path: Path) -> None:
         await broker.truncations.begin_afresh(partition, 500)
         assert (partition.log_start_offset, partition.high_watermark, partition.log_end_offset) == (500,) * 3
         assert on_disk(partition, "log-start-offset-checkpoint") == 500
-        assert partition.read(500, 1) is None and found(partition) == []
+        assert partition.read(500, 1) is None and numbers_in(partition) == []
         fill(partition, 3)
         await broker.truncations.begin_afresh(partition, 7)
         fill(partition, 2)
@@ -147,7 +147,11 @@ async def test_a_log_that_never_was_written_begins_afresh(tmp_path: Path) -> Non
 
 
 async def test_an_epoch_without_a_record_goes(tmp_path: Path) -> None:
-    """The story: a leader was elected, wrote nothing, and another one was elected: its epoch begins there."""
+    """Epochs without a record are removed.
+
+    The story: a leader was elected and wrote nothing, then another one was elected, whose epoch begins at the
+    same offset.
+    """
     async with running(tmp_path) as broker:
         partition = (await broker.catalog.create("t", 1, {})).partition(0)
         fill(partition, 3)
@@ -169,7 +173,7 @@ async def test_a_flush_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert partition.log_end_offset == 30 and not truncating.done()
         gate.open()
         await asyncio.gather(flushing, truncating)
-        assert found(partition) == list(range(11))
+        assert numbers_in(partition) == list(range(11))
         assert partition.log.recovery_point == partition.log.flusher.synced_offset == 11
 
 
@@ -180,7 +184,7 @@ async def test_nobody_reads_or_writes_meanwhile(tmp_path: Path, monkeypatch: pyt
         gate = Gate(monkeypatch, Truncation, "run")
         truncating = asyncio.create_task(broker.truncations.truncate(partition, 11))
         await gate.someone()
-        for attempt in (lambda: fill(partition, 1), lambda: found(partition)):
+        for attempt in (lambda: fill(partition, 1), lambda: numbers_in(partition)):
             with pytest.raises(KafkaError, match="is being truncated") as caught:
                 attempt()
             assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -193,7 +197,7 @@ async def test_nobody_reads_or_writes_meanwhile(tmp_path: Path, monkeypatch: pyt
         gate.open()
         with pytest.raises(asyncio.CancelledError):
             await truncating
-        assert found(partition) == list(range(11)), "it is not left half done"
+        assert numbers_in(partition) == list(range(11)), "it is not left half done"
 
 
 async def test_a_compaction_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,10 +212,10 @@ async def test_a_compaction_is_under_way(tmp_path: Path, monkeypatch: pytest.Mon
         gate.open()
         await truncating
         assert partition.log_end_offset <= 5
-        assert set(found(partition)) <= set(range(5))
+        assert set(numbers_in(partition)) <= set(range(5))
         fill(partition, 60, first=1000)
-        await until(lambda: len(found(partition)) < 40)
-        assert found(partition)[-1] == 1059, "what is compacted now is the new end"
+        await until(lambda: len(numbers_in(partition)) < 40)
+        assert numbers_in(partition)[-1] == 1059, "what is compacted now is the new end"
 
 
 async def test_what_is_cut_is_not_clean_any_more(tmp_path: Path) -> None:
@@ -235,7 +239,7 @@ async def test_a_move_is_under_way(tmp_path: Path) -> None:
         future = broker.moves.futures[partition.tp]
         await until(lambda: future.size)
         await broker.truncations.truncate(partition, 25)
-        assert partition.directory is before and found(partition) == list(range(25))
+        assert partition.directory is before and numbers_in(partition) == list(range(25))
         again = broker.moves.futures[partition.tp]
         assert again is not future and again.target is target
         fill(partition, 5, first=200)
@@ -243,7 +247,7 @@ async def test_a_move_is_under_way(tmp_path: Path) -> None:
             "", lambda configs: {**configs, **dict.fromkeys(slowly, "1000000000")}, validate_only=False
         )
         await until(lambda: partition.directory is target)
-        assert found(partition) == [*range(25), *range(200, 205)]
+        assert numbers_in(partition) == [*range(25), *range(200, 205)]
         await until(lambda: not list(before.path.glob("t-0*")))
 
 
@@ -259,7 +263,7 @@ async def test_the_topic_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytes
         fill(partition, 20, first=50)
         gate.open()
         await truncating
-        assert found(partition) == list(range(50, 70))
+        assert numbers_in(partition) == list(range(50, 70))
         assert not broker.directories[0].failure
 
 
@@ -280,7 +284,7 @@ def test_the_disk_fails(tmp_path: Path) -> None:
     async def again() -> None:
         async with running(tmp_path) as broker:
             partition = broker.catalog.partitions["t", 0]
-            left = found(partition)
+            left = numbers_in(partition)
             assert left == list(range(len(left))) and 8 <= len(left) <= 30
 
     asyncio.run(work())
@@ -296,7 +300,7 @@ async def test_many_share_their_checkpoints(tmp_path: Path) -> None:
             fill(partition, 3)
         disk.done.clear()
         await asyncio.gather(*(broker.truncations.truncate(each, 1) for each in partitions))
-        assert all(found(partition) == [0] for partition in partitions)
+        assert all(numbers_in(partition) == [0] for partition in partitions)
         written = disk.done.count(("rename", "recovery-point-offset-checkpoint.tmp"))
         assert 0 < written <= 20, "not one for each"
 

@@ -27,14 +27,14 @@ ROWS = LOOP_DECOMPRESSED_MAX // 50
 
 
 class Gate:
-    """A job that runs until it is let go."""
+    """A job that runs until `open`."""
 
     def __init__(self) -> None:
-        self.begun = threading.Event()
+        self.has_begun = threading.Event()
         self._end = threading.Event()
 
     def __call__(self) -> str:
-        self.begun.set()
+        self.has_begun.set()
         assert self._end.wait(60)
         return "done"
 
@@ -61,7 +61,7 @@ async def test_so_many_at_once(pool: ThreadPoolExecutor) -> None:
     await settled()
     now = validator.statistics()
     assert (now["running"], now["running_bytes"], now["queued"]) == (VALIDATING_MAX, 40, 2)
-    assert not any(gate.begun.is_set() for gate in gates[VALIDATING_MAX:])
+    assert not any(gate.has_begun.is_set() for gate in gates[VALIDATING_MAX:])
     gates[0].open()
     assert await tasks[0] == "done"
     await settled()
@@ -104,8 +104,8 @@ async def test_cancelled_while_it_waits_and_while_it_runs(pool: ThreadPoolExecut
     with pytest.raises(asyncio.CancelledError):
         await tasks[0]
     await settled()
-    assert gates[-1].begun.wait(60), "it has the place of the one that was cancelled"
-    assert not gates[-2].begun.is_set()
+    assert gates[-1].has_begun.wait(60), "it has the place of the one that was cancelled"
+    assert not gates[-2].has_begun.is_set()
     for gate in gates:
         gate.open()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -171,7 +171,7 @@ def long_batch(key: bytes | None = b"k", **fields: int) -> memoryview:
 
 
 def waiting(partition: Partition, batch: memoryview, topic: Any = None) -> WaitingBatch:
-    """A batch that its partition could not take at once."""
+    """Produce a batch that its partition cannot append at once, and return it as a waiting batch."""
     from functools import partial
 
     topic = topic or SimpleNamespace(partition=lambda index: partition)
@@ -195,7 +195,7 @@ def test_nothing_changes(partition: Partition) -> None:
 
 
 def test_the_settings_change(partition: Partition) -> None:
-    """The batch is validated again, by the new rules."""
+    """Batches are validated again, by the new rules, when the topic's configs change."""
     times = []
 
     def compact() -> None:
@@ -211,11 +211,11 @@ def test_the_settings_change(partition: Partition) -> None:
 
 
 def test_the_partition_goes_away(partition: Partition) -> None:
-    def gone(index: int) -> Any:
+    def deleted(index: int) -> Any:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "deleted")
 
     with pytest.raises(KafkaError, match="deleted"):
-        append(waiting(partition, long_batch(), SimpleNamespace(partition=gone)))
+        append(waiting(partition, long_batch(), SimpleNamespace(partition=deleted)))
     assert partition.log_end_offset == 0
 
 
@@ -228,16 +228,16 @@ def test_the_partition_is_opened_again(partition: Partition) -> None:
 
 
 def test_another_batch_of_the_producer_is_appended(partition: Partition) -> None:
-    """The sequence is looked at when the batch is appended, not when it is validated."""
+    """Sequences are checked when the batch is appended, not when it is validated."""
     batch = long_batch(producer_id=5, producer_epoch=0, base_sequence=0)
-    held = waiting(partition, batch)
+    waiting_batch = waiting(partition, batch)
 
     def same_batch() -> None:
         if not partition.log_end_offset:
-            rules, header = held.reason.rules, held.reason.header  # type: ignore[union-attr]
+            rules, header = waiting_batch.reason.rules, waiting_batch.reason.header  # type: ignore[union-attr]
             validated: Validated = rules.validate(header, batch, NOW)
             partition.produce(batch, NOW, -1, validated=validated)
 
-    appended = append(held, same_batch)
+    appended = append(waiting_batch, same_batch)
     assert appended.duplicate and appended.base_offset == 0
     assert partition.log_end_offset == ROWS

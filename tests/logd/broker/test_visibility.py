@@ -1,6 +1,6 @@
-"""What may be read of a partition whose appends are owed a flush: nothing that a power loss could take back.
+"""Readable offsets of a partition whose appends wait for a flush: no record that a power loss could take.
 
-A real log, and a thread pool that works when it is told to.
+The log is real; the thread pool works when the test says so.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Bench:
         log = folder.create_log("t", 0, topic_id=bytes(16), config=config, now_ms=NOW)
         self.partition = Partition(log, folder, bytes(16), config, self.flusher)
         self.partition.waiters.add(self)
-        self.seen = 0, 0
+        self.last_bounds = 0, 0
         self._sequence = 0
 
     def on_append(self) -> None:
@@ -74,20 +74,20 @@ class Bench:
     def bounds(self) -> tuple[int, int]:
         """Last stable offset and high watermark, which never go back."""
         bounds = self.partition.last_stable_offset, self.partition.high_watermark
-        assert bounds >= self.seen and bounds[1] >= self.seen[1] and bounds[0] <= bounds[1]
-        self.seen = bounds
+        assert bounds >= self.last_bounds and bounds[1] >= self.last_bounds[1] and bounds[0] <= bounds[1]
+        self.last_bounds = bounds
         return bounds
 
     def offsets(self) -> list[int]:
-        """What a consumer reads."""
+        """Return the offsets that a consumer reads."""
         piece = self.partition.read(0, 1 << 20)
         data = b"" if piece is None else read_slice(piece)
-        found, position = [], 0
+        offsets, position = [], 0
         while position < len(data):
             batch = decode_records(data, position)
-            found += [record[0] for record in batch]
+            offsets += [record[0] for record in batch]
             position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
-        return found
+        return offsets
 
 
 async def turns() -> None:
@@ -171,7 +171,9 @@ def test_what_is_below_the_limit_is_read_at_once_unless_it_stands_behind_what_is
 
 
 def test_flushes_beside_each_other_let_go_of_what_each_has_taken_along(tmp_path: Path) -> None:
-    """One for an acknowledgement and one in the background, which may end in this order or the other."""
+    """Flushes at the same time release what each has synced: an acknowledgement's and the background's, in
+    either order.
+    """
 
     async def work() -> None:
         for first in (0, 1):

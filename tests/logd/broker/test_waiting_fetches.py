@@ -18,16 +18,19 @@ __all__ = ["bench"]
 WAITERS = 8
 
 
-def asking(topic: str = "t", **asked: int) -> FetchRequest:
-    partition = FetchPartition(**{"partition": 0, "partition_max_bytes": 1 << 20, **asked})
-    wanted = FetchTopic(topic=topic, partitions=[partition])
-    return FetchRequest(max_wait_ms=LONG, min_bytes=1, max_bytes=1 << 20, topics=[wanted])
+def asking(topic: str = "t", **overrides: int) -> FetchRequest:
+    partition = FetchPartition(**{"partition": 0, "partition_max_bytes": 1 << 20, **overrides})
+    topic_row = FetchTopic(topic=topic, partitions=[partition])
+    return FetchRequest(max_wait_ms=LONG, min_bytes=1, max_bytes=1 << 20, topics=[topic_row])
 
 
 def test_one_that_fails_does_not_keep_the_others_waiting(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A waiter's exception ended the round over all of them: the rest waited until their time was up."""
+    """Waits of other requests go on when one fails.
+
+    A waiter's exception ended the round over all of them: the rest waited until their time was up.
+    """
     bench.create("t")
     answers: list[list[Any]] = [[] for _ in range(WAITERS)]
     attempt = FetchRead.__call__
@@ -67,7 +70,7 @@ def test_waiting_goes_on_after_news_that_are_not_enough(bench: Bench) -> None:
         await turns()
 
     bench.runner.run(run())
-    assert {where: bool(told.records) for where, told in by_partition(answers[0]).items()} == {
+    assert {where: bool(row.records) for where, row in by_partition(answers[0]).items()} == {
         ("t", 0): True,
         ("t", 1): True,
     }, "the least bytes are of all partitions together"
@@ -116,7 +119,10 @@ def test_records_deleted_in_front_of_a_reader(bench: Bench) -> None:
 
 
 def test_a_session_that_goes_on_elsewhere_lets_its_waiting_request_go(bench: Bench) -> None:
-    """It waited for an append or its time, though no answer of it could be of any use."""
+    """Waiting requests end when their session goes on elsewhere.
+
+    The request waited for an append or its timeout, though nobody could use its response.
+    """
     bench.create("t")
     session, answers = Session(bench), list[Any]()
     session.fetch({("t", 0): 0})
@@ -156,22 +162,24 @@ def test_who_hangs_up_leaves_nothing_behind(bench: Bench) -> None:
         plain = bench.wait(asking(), answers)
         fetch.cancel()
         plain.cancel()
-        assert list(bench.partition("t").waiters) == [session.held.partitions["t", 0]]
+        assert list(bench.partition("t").waiters) == [session.of_broker.partitions["t", 0]]
         bench.append()
         await turns()
 
     bench.runner.run(run())
-    assert not answers and session.held.waiter is None
+    assert not answers and session.of_broker.waiter is None
 
 
 @pytest.mark.parametrize("in_session", [False, True])
 def test_whoever_waits_hears_at_once_that_another_broker_leads(bench: Bench, in_session: bool) -> None:
-    """As they say in which leader epoch they know it; who does not say reads what there is (KIP-392)."""
+    """Requests with a leader epoch are answered at once when another broker leads; others go on reading
+    (KIP-392).
+    """
     bench.create("t")
     session, answers, unaware = Session(bench), list[Any](), list[Any]()
     session.fetch({("t", 0): 0})
-    (held,) = session.held.partitions.values()
-    held.request = held.request._replace(current_leader_epoch=0)
+    (partition_of_session,) = session.of_broker.partitions.values()
+    partition_of_session.request = partition_of_session.request._replace(current_leader_epoch=0)
 
     async def run() -> None:
         knowing = asking(current_leader_epoch=0)
@@ -201,7 +209,7 @@ def test_followers_wait_for_the_log_end_and_consumers_for_the_high_watermark(
     )
     bench.broker.leading = leading
 
-    def asked(by: Session, offset: int, replica_id: int) -> FetchRequest:
+    def request_at(by: Session, offset: int, replica_id: int) -> FetchRequest:
         if in_session:
             return by.request({("t", 0): offset}, max_wait_ms=LONG, replica_id=replica_id)
         request = asking()
@@ -215,12 +223,12 @@ def test_followers_wait_for_the_log_end_and_consumers_for_the_high_watermark(
     read, copied = list[Any](), list[Any]()
 
     async def run() -> None:
-        bench.wait(asked(consumer, 0, -1), read)
-        bench.wait(asked(follower, 0, 2), copied)
+        bench.wait(request_at(consumer, 0, -1), read)
+        bench.wait(request_at(follower, 0, 2), copied)
         bench.append()
         await turns()
         assert (len(read), len(copied)) == (0, 1)
-        bench.wait(asked(follower, 1, 2), copied)
+        bench.wait(request_at(follower, 1, 2), copied)
         role.high_watermark = 1
         partition.advance_high_watermark()
         await turns()

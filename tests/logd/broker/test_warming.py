@@ -63,9 +63,9 @@ async def test_a_few_at_a_time_and_in_turn(pool: ThreadPoolExecutor) -> None:
     for number in range(3 * COLD_READS_MAX):
         cold_reads.start([gate], lambda error, number=number: done.append(number))  # type: ignore[misc]
     await until(lambda: gate.running == COLD_READS_MAX)
-    told = cold_reads.statistics()
-    assert told["running"] == told["running_max"] == COLD_READS_MAX
-    assert (told["queued"], told["warmed"]) == (2 * COLD_READS_MAX, 0)
+    statistics = cold_reads.statistics()
+    assert statistics["running"] == statistics["running_max"] == COLD_READS_MAX
+    assert (statistics["queued"], statistics["warmed"]) == (2 * COLD_READS_MAX, 0)
     gate.open.set()
     await until(lambda: len(done) == 3 * COLD_READS_MAX)
     assert gate.most == COLD_READS_MAX
@@ -75,9 +75,9 @@ async def test_a_few_at_a_time_and_in_turn(pool: ThreadPoolExecutor) -> None:
 async def test_what_nobody_waits_for_is_not_read(pool: ThreadPoolExecutor) -> None:
     cold_reads, gate, other = ColdReads(pool), Gate(), Gate()
     other.open.set()
-    begun = [cold_reads.start([gate], pytest.fail) for _ in range(COLD_READS_MAX)]
+    running = [cold_reads.start([gate], pytest.fail) for _ in range(COLD_READS_MAX)]
     queued = cold_reads.start([other], pytest.fail)
-    for warming in (*begun, queued):
+    for warming in (*running, queued):
         warming.cancel()
     gate.open.set()
     await until(lambda: cold_reads.statistics()["running"] == 0)
@@ -141,10 +141,10 @@ class NeedsColdRead:
         self.pages_in = True
 
     def fetch(self, *topics: str, max_wait_ms: int = 60_000, min_bytes: int = 1) -> Any:
-        wanted = [
+        rows = [
             FetchTopic(topic=name, partitions=[FetchPartition(partition_max_bytes=1000)]) for name in topics
         ]
-        request = FetchRequest(topics=wanted, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=10_000)
+        request = FetchRequest(topics=rows, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=10_000)
         frame = encode_request(request, 12, 7, "c")
         return serve(memoryview(frame), 4, len(frame), RequestContext(self.broker))
 

@@ -19,8 +19,8 @@ CONNECT = {"zookeeper.connect": "a:1,b:2/kafka"}
 PREVIEW = "millstream.cluster.preview"
 
 
-def settings(**given: str) -> ZooKeeperSettings:
-    keys = {"zookeeper." + key.replace("_", "."): value for key, value in given.items()}
+def settings(**overrides: str) -> ZooKeeperSettings:
+    keys = {"zookeeper." + key.replace("_", "."): value for key, value in overrides.items()}
     return zookeeper_settings(ZooKeeperConfig.of(CONNECT | keys))
 
 
@@ -32,13 +32,13 @@ def test_defaults_are_kafkas() -> None:
 
 
 def test_what_is_given() -> None:
-    given = CONNECT | {
+    properties = CONNECT | {
         "zookeeper.session.timeout.ms": "6000",
         "zookeeper.max.in.flight.requests": "50",
         "zookeeper.set.acl": "true",
         "millstream.zookeeper.digest": "u:p",
     }
-    assert zookeeper_settings(ZooKeeperConfig.of(given)) == ZooKeeperSettings.of(
+    assert zookeeper_settings(ZooKeeperConfig.of(properties)) == ZooKeeperSettings.of(
         "a:1,b:2/kafka", session_timeout_ms=6000, max_in_flight_requests=50, set_acl=True, digest="u:p"
     )
 
@@ -111,15 +111,17 @@ def test_the_old_key_of_a_preview_may_say_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "value", "remedy"),
+    ("properties", "value", "remedy"),
     [
         (CONNECT, "false", "take this key out, or zookeeper.connect for a broker by itself"),
         (CONNECT, "perhaps", "take this key out, or zookeeper.connect for a broker by itself"),
         ({}, "true", "give zookeeper.connect, or take this key out for a broker by itself"),
     ],
 )
-def test_the_old_key_of_a_preview_may_not_contradict(given: dict[str, str], value: str, remedy: str) -> None:
+def test_the_old_key_of_a_preview_may_not_contradict(
+    properties: dict[str, str], value: str, remedy: str
+) -> None:
     with pytest.raises(ConfigError) as raised:
-        from_properties(given | {PREVIEW: value})
+        from_properties(properties | {PREVIEW: value})
     assert str(raised.value).startswith(f"millstream.cluster.preview={value}: ")
     assert str(raised.value).endswith(remedy)
