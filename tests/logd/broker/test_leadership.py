@@ -1,7 +1,7 @@
 """A coordinator's partitions come and go with their leaders: updates in any order, and during loads.
 
-The tests use groups as the example of both coordinators. The log is replicated: records are committed when the test
-says so, or never.
+The tests use groups as the example of both coordinators. The log is replicated: records are committed when
+the test says so, or never.
 """
 
 from __future__ import annotations
