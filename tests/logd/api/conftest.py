@@ -1,4 +1,4 @@
-"""A raw client of the shared broker, and topics made through it."""
+"""Fixtures: a raw client of the shared broker, and topics that the client creates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def client(logd: LogdProcess) -> Iterator[RawClient]:
 
 @pytest.fixture
 def make_topic(client: RawClient, new_name: Callable[..., str]) -> Callable[..., str]:
-    """Creates a topic of one partition; settings as a dict of Kafka's keys. Gives its name."""
+    """Return a function that creates a topic of one partition, with Kafka's config keys, and returns its
+    name.
+    """
 
     def make(configs: dict[str, str] | None = None, partitions: int = 1) -> str:
         name = new_name()

@@ -192,7 +192,7 @@ def test_there_is_no_quorum(alone: LogdProcess, version: int) -> None:
 
 
 def test_the_message_of_a_coordinator_that_was_found(logd: LogdProcess) -> None:
-    """``NONE`` up to version 3, as Apache Kafka has it, and empty from then on."""
+    """Messages of found coordinators are ``NONE`` up to version 3, as in Kafka, and empty afterwards."""
     with RawClient(logd.port) as client:
         for version in range(1, 7):
             answer = client.request(FindCoordinatorRequest(key="g", coordinator_keys=["g"]), version)

@@ -27,7 +27,7 @@ DEADLINE_SECONDS = 100.0
 
 
 def messages(count: int) -> list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]]:
-    """Keys, values and headers, with nulls among them, and one large value."""
+    """Return messages with keys, values and headers, with nulls among them, and with one large value."""
     plain = [
         (
             None if number % 7 == 0 else b"key-%d" % number,

@@ -21,9 +21,11 @@ Make = Callable[..., str]
 COMMITTED = {"isolation_level": 1}
 LATEST, MAX_TIMESTAMP = -1, -3
 NOW = int(time.time() * 1000)
-"""Markers carry the broker's time: records of long ago beside them would roll segments."""
+"""Timestamp of the records: markers have the broker's time, and old records next to them would roll
+segments.
+"""
 TRANSACTIONS = 90
-"""With markers and what is in between more batches than a segment remembers the places of."""
+"""Count of transactions: with markers and records, more batches than a segment caches positions of."""
 
 
 @pytest.fixture

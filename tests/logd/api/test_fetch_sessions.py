@@ -1,4 +1,4 @@
-"""Fetch sessions on the wire: what is left unsaid, who is asked again, and whose turn it is."""
+"""Fetch sessions on the wire: omitted partitions, repeated requests, and the order of partitions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def topic_id(client: RawClient, name: str) -> bytes:
 
 
 class Session:
-    """A client's side of a session: partitions of one topic, asked for by name or id."""
+    """The client's side of a session: partitions of one topic, requested by name or id."""
 
     def __init__(self, client: RawClient, topic: str, version: int = NAMES, **limits: int) -> None:
         self.client = client
@@ -56,7 +56,7 @@ class Session:
         partition_bytes: int = 1 << 20,
         **changed: int,
     ) -> None:
-        """Ask for partitions from offsets, and the rest of the session."""
+        """Send a request that changes the offsets of some partitions."""
         partitions = [
             FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=partition_bytes)
             for index, offset in (positions or {}).items()
@@ -78,7 +78,7 @@ class Session:
     def fetch(
         self, positions: dict[int, int] | None = None, forget: list[int] | None = None, **more: int
     ) -> Any:
-        """Ask and wait: the partitions answered, by index."""
+        """Send a request, wait, and return the partitions of the response by index."""
         self.send(positions, forget, **more)
         response = self.receive()
         assert response.error_code == 0
@@ -89,7 +89,7 @@ class Session:
         }
 
     def error(self, **changed: int) -> int:
-        """Ask and be refused."""
+        """Send a request that is refused and return the error code."""
         self.send(**changed)
         response = self.client.receive(1, self.version)
         assert response.responses == []

@@ -200,7 +200,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
 
 
 class Outcome(NamedTuple):
-    """The error code; of what was appended the newest time in the header, the codec, and readable records."""
+    """The error code, and the stored batch's maximum timestamp, codec and readable records."""
 
     code: int
     max_timestamp: int = 0

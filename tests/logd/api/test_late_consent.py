@@ -18,7 +18,7 @@ from logd.broker.partition.admission import NotYetAdmitted
 
 
 class Topic:
-    """Led here for the first `times` that somebody looks."""
+    """A topic whose partition this broker leads for the first `times` look-ups."""
 
     def __init__(self, times: int) -> None:
         self.led: Any = SimpleNamespace(index=0)

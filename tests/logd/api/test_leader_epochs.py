@@ -140,7 +140,7 @@ def test_versions_that_do_not_know_of_it(client: RawClient) -> None:
 
 @deep
 def test_a_second_loss_of_all_that_the_new_epoch_had(tmp_path: Path) -> None:
-    """Epoch 1 must not come again, though nothing that was written in it is left."""
+    """Epoch 1 must not be used again, though no record of it is left."""
     with LogdProcess(tmp_path) as logd:
         create_topic(logd, "t", {"retention.ms": "-1"})
         with RawClient(logd.port) as client:
@@ -163,7 +163,7 @@ def test_a_second_loss_of_all_that_the_new_epoch_had(tmp_path: Path) -> None:
 
 @deep
 def test_a_topic_whose_folder_was_lost(tmp_path: Path) -> None:
-    """Nothing of it was ever forced to the disk: the broker makes it again, and uses all offsets again."""
+    """Topics whose folder was lost before any sync are created again, and their offsets used again."""
     with LogdProcess(tmp_path) as logd:
         create_topic(logd, "t", {"retention.ms": "-1"})
         for epoch in (0, 1, 2):

@@ -1,4 +1,4 @@
-"""Batches that take long to validate: a thread does it, and all that was promised of order still holds."""
+"""Batches that take long to validate: a thread validates them, and the order of requests still holds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def records(count: int, size: int = 100, first: int = 0) -> list[NewRecord]:
 
 
 LONG = records(LOOP_DECOMPRESSED_MAX // 50)
-"""More than the event loop decompresses."""
+"""Records that are too large for the event loop to decompress."""
 
 
 def long_batch(codec: Codec = Codec.ZSTD, **fields: int) -> bytes:
@@ -78,7 +78,7 @@ def test_random_bytes_that_are_long_as_they_came(client: RawClient, make_topic: 
 
 
 def test_the_order_of_a_connections_requests(client: RawClient, make_topic: Make) -> None:
-    """Long and short ones in turn, all sent at once, with sequences that would not fit in another order."""
+    """Long and short batches of one connection, sent at once, are appended in order of their sequences."""
     topic = make_topic()
     writer = {"producer_id": 700, "producer_epoch": 0}
     sequence, sent, expected = 0, [], []
@@ -208,7 +208,7 @@ BOMB_RECORDS = 1_500_000
 
 
 def bomb(codec: Codec, *, base_timestamp: int = NOW) -> bytes:
-    """Very many records of a few bytes, in few bytes together."""
+    """Return a small batch of very many records of a few bytes."""
     body = bytearray()
     for n in range(BOMB_RECORDS):
         delta = varint(n)
@@ -241,7 +241,9 @@ def offset_for(client: RawClient, topic: str, timestamp: int) -> tuple[int, int]
 
 @pytest.mark.parametrize("codec", COMPRESSING)
 def test_bombs(own_logd: LogdProcess, codec: Codec) -> None:
-    """Good ones are kept, searched for a time, refused where a record is broken: in the memory of a piece."""
+    """Large batches are stored, searched by time, and refused where a record is broken, in the memory of one
+    chunk.
+    """
     topic = create_topic(own_logd, f"bomb-{codec.name.lower()}")
     keyed = create_topic(own_logd, f"keyed-{codec.name.lower()}", {"cleanup.policy": "compact"})
     good, bad = bomb(codec), broken(bomb(codec))

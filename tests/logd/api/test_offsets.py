@@ -49,7 +49,7 @@ def delete_before(client: RawClient, name: str, offset: int) -> Any:
 
 @pytest.fixture
 def filled(client: RawClient, make_topic: Make) -> str:
-    """Six records in three batches, of times 100, 200; 500, 400; 300, 600."""
+    """Return a topic with six records in three batches, of times 100, 200; 500, 400; 300, 600."""
     name = make_topic(EVERYTHING)
     for first, second in ((100, 200), (500, 400), (300, 600)):
         client.produce(name, [(first, None, b"a", ()), (second, None, b"b", ())])

@@ -1,4 +1,4 @@
-"""Batches in, batches out, and everything that is refused on the way."""
+"""Produce and Fetch: batches come back as they were sent, and bad requests are refused."""
 
 from __future__ import annotations
 
@@ -300,7 +300,9 @@ def test_a_fetch_ends_when_its_time_is_up_or_its_topic_goes(
 def test_requests_sent_together_are_answered_in_order(
     client: RawClient, request_version: tuple[Message, int]
 ) -> None:
-    """More answers than are gathered for one send, of an API that awaits and of one that does not."""
+    """Responses come in the order of requests, for more responses than one send gathers and for APIs that
+    await.
+    """
     message, version = request_version
     count = 20_000
     frames = b"".join(encode_request(message, version, number, "raw") for number in range(count))

@@ -35,7 +35,7 @@ KEYLESS = "Compacted topic cannot accept message without key in topic partition 
 
 
 def six(*keyless: int, step_ms: int = 0) -> list[NewRecord]:
-    """Six records, some without a key, each `step_ms` later than the one before."""
+    """Return six records, each `step_ms` later than the one before, without a key at the given places."""
     return [(NOW + n * step_ms, None if n in keyless else b"k", b"v", ()) for n in range(6)]
 
 

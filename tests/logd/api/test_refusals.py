@@ -80,7 +80,7 @@ def created(client: RawClient, name: str, **configs: str) -> int:
 
 
 def topic_id(client: RawClient, name: str) -> bytes:
-    """Its id, once all is known; empty if there is no such topic."""
+    """Return a topic's id once the broker has it; empty if there is no such topic."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
     (topic,) = client.request(request, 12).topics
     is_known = topic.error_code == NONE and all(not each.error_code for each in topic.partitions)
@@ -162,7 +162,7 @@ def test_a_resource_named_twice_is_not_altered(client: RawClient, make_topic: Ma
 
 
 def test_a_resource_named_twice_is_not_replaced(logd: LogdProcess, new_name: Callable[..., str]) -> None:
-    """Apache Kafka 4.4 never answers AlterConfigs with a resource twice, and changes nothing."""
+    """AlterConfigs with a resource twice changes nothing; Apache Kafka 4.4 never answers it."""
     name = new_name()
     with RawClient(logd.port) as client:
         assert created(client, name) == NONE
@@ -311,7 +311,9 @@ def test_a_transactional_batch_needs_its_id_also_in_an_open_transaction(
 def test_nobody_reads_as_a_replica_who_is_none(
     client: RawClient, make_topic: Make, replica_id: int, version: int
 ) -> None:
-    """Nor in the further requests of its session: what it would read may not be committed."""
+    """Fetches with the id of a broker that is no replica are refused, also in later requests of their
+    session.
+    """
     name = make_topic()
     wait_for(lambda: client.produce(name, [(1, None, b"v", ())]).error_code == NONE)
 

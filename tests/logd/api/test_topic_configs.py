@@ -33,14 +33,14 @@ SETTINGS = {
 }
 OLD = int(time.time() * 1000) - 3_600_000
 DAYS = 500_000_000
-"""Milliseconds: fewer than the retention of a topic that asks for none."""
+"""A retention in ms, shorter than the default."""
 TEXT = b" ".join(b"%d: the quick brown fox jumps over %d lazy dogs" % (i * 7919, i % 13) for i in range(400))
 
 Check = Callable[[], bool]
 
 
 class World(NamedTuple):
-    """A broker to try settings on."""
+    """A broker to try configs on."""
 
     logd: LogdProcess
     client: RawClient
@@ -111,7 +111,7 @@ def packed_with(codec: Codec, level: int) -> Callable[[World, str], Check]:
 
 
 def rolls(*timestamps: int, size: int = 1000) -> Callable[[World, str], Check]:
-    """Records with these timestamps do not all go into one segment."""
+    """Return an effect: records with these timestamps go into more than one segment."""
 
     def effect(world: World, topic: str) -> Check:
         def is_so() -> bool:
@@ -137,7 +137,7 @@ def drops_old(world: World, topic: str) -> Check:
 
 
 def deletes_files(world: World, topic: str) -> Check:
-    """Segments that are over are not on the disk any more, under no name."""
+    """Return an effect: files of deleted segments are gone from the disk, under any name."""
     for _ in range(6):
         assert world.produce(topic, size=900, timestamp=OLD) == 0
     wait_for(lambda: world.start_offset(topic) == 6)
@@ -151,9 +151,9 @@ def allocates(world: World, topic: str) -> Check:
 
 
 class Case(NamedTuple):
-    """With `key` at `value` the effect is there, without it is not; `rest` is set either way.
+    """A config with its effect: it is there with `key` at `value` and not without; `rest` is set either way.
 
-    It is there as soon as the setting is acknowledged, unless it `comes_later`, by the clock.
+    The effect is there as soon as the config is acknowledged, unless it `comes_later`, by the clock.
     """
 
     key: str
@@ -163,7 +163,7 @@ class Case(NamedTuple):
     comes_later: bool = False
 
     def shows(self, world: World, topic: str) -> None:
-        """AssertionError unless the topic is under the effect."""
+        """Check that the topic shows the effect; raises AssertionError otherwise."""
         check = self.effect(world, topic)
         if self.comes_later:
             wait_for(check)
@@ -172,7 +172,7 @@ class Case(NamedTuple):
 
 
 def refuses_decompressed(world: World, topic: str) -> Check:
-    """Refuses records of 200 bytes that are compressed, as Kafka does, and no others."""
+    """Return an effect: compressed records of 200 bytes are refused, as in Kafka, and no others."""
 
     def is_so() -> bool:
         assert world.produce(topic, size=200) == 0
@@ -217,7 +217,7 @@ ELSEWHERE = {
     *("flush.messages", "flush.ms"),  # tests/logd/broker/test_durability.py
     *("delete.retention.ms", "max.compaction.lag.ms", "min.cleanable.dirty.ratio", "min.compaction.lag.ms"),
 }
-"""Tested with what they steer."""
+"""Configs whose tests are in other files."""
 ACCEPTED = {
     "min.insync.replicas": "2",
     "follower.replication.throttled.replicas": "*",
@@ -229,7 +229,7 @@ ACCEPTED = {
     "remote.log.delete.on.disable": "true",
     "remote.storage.enable": "false",
 }
-"""Taken, shown and without effect: one broker has no followers, and there is no tiered storage."""
+"""Configs that are accepted and shown without effect: one broker has no followers and no tiered storage."""
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ ALIVE = (broker_image(1), broker_image(2), broker_image(3, listeners=("INTERNAL"
 
 
 class Cluster:
-    """``broker`` is broker 1; ``loop`` is what it runs on while a test waits for it."""
+    """A broker of the cluster in this process: ``broker`` is broker 1, ``loop`` its event loop."""
 
     def __init__(self, path: Path) -> None:
         self.loop = asyncio.new_event_loop()
@@ -64,7 +64,7 @@ class Cluster:
         self.run(self.broker.start())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for something."""
+        """Run a coroutine in the broker's loop and return its result."""
         return self.loop.run_until_complete(work)
 
     def apply(self, *changes: Change) -> None:
@@ -90,7 +90,7 @@ class Cluster:
                 topic.partitions[index] = None
 
     def ask(self, message: Message, version: int, endpoint: Listener = EXTERNAL) -> Any:
-        """Send a request by a listener; its answer, decoded."""
+        """Send a request to a listener and return the decoded response."""
         frame = self.ask_raw(encode_request(message, version, 7, "client")[4:], endpoint)
         correlation_id, pos = decode_response_header(message.API_KEY, version, frame[4:])
         assert correlation_id == 7
@@ -112,14 +112,14 @@ class Cluster:
         )
 
     def stop(self) -> None:
-        """End the broker."""
+        """Stop the broker."""
         self.run(self.broker.stop())
         self.loop.close()
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Cluster]:
-    """A standalone broker."""
+    """Start a standalone broker."""
     started = Cluster(tmp_path)
     yield started
     started.stop()
@@ -127,7 +127,7 @@ def node(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(node: Cluster) -> Cluster:
-    """Broker 1 of the cluster."""
+    """Start broker 1 of the cluster."""
     node.join()
     return node
 

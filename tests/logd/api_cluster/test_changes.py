@@ -187,7 +187,7 @@ def test_topics_that_are_only_asked_about_are_placed(cluster: Cluster) -> None:
 
 
 class Store:
-    """Keeps changes in a list."""
+    """A metadata store that keeps changes in a list."""
 
     def __init__(self) -> None:
         self.written: list[Change] = []

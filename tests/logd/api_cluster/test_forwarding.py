@@ -47,7 +47,7 @@ FORWARDED = [pytest.param(api, id=api.module) for api in APIS.values() if api.by
 
 
 class Recording:
-    """The way to the controller; `answer` is what it answers."""
+    """A connection to the controller that records envelopes; `answer` makes their responses."""
 
     def __init__(self, answer: Callable[[EnvelopeRequest], EnvelopeResponse] | None = None) -> None:
         self.is_active = answer is None
@@ -70,7 +70,7 @@ def elsewhere(cluster: Cluster, answer: Callable[[EnvelopeRequest], EnvelopeResp
 
 
 def here(cluster: Cluster) -> None:
-    """Broker 1 is the controller."""
+    """Make broker 1 the controller."""
     cluster.broker.controller_link = Recording()
 
 
@@ -155,7 +155,7 @@ def test_the_envelope_is_not_for_clients(node: Cluster) -> None:
 
 
 def wrapped(cluster: Cluster, request: bytes, **changed: Any) -> Any:
-    """Serve a request that another broker has sent on; the envelope's answer."""
+    """Serve a request that another broker forwarded; return the envelope's response."""
     envelope = in_envelope(request, "User:alice", "10.1.2.3")
     for field, value in changed.items():
         setattr(envelope, field, value)
@@ -279,7 +279,7 @@ def test_a_topic_is_asked_for_once_at_a_time(cluster: Cluster) -> None:
 @deep
 @pytest.mark.parametrize("api", FORWARDED)
 def test_what_brokers_mangle_is_answered(cluster: Cluster, api: Api) -> None:
-    """Nothing in an envelope ends the broker's handler."""
+    """Broken envelopes get an error response and do not end the broker's handler."""
     here(cluster)
     rng = random.Random(api.key)
     for version in versions(api):

@@ -1,4 +1,4 @@
-"""A raw client of the shared broker, a topic, and a group made by hand."""
+"""Fixtures: a raw client of the shared broker, a topic, and a group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def client(logd: LogdProcess) -> Iterator[RawClient]:
 
 @pytest.fixture
 def topic(client: RawClient, new_name: Callable[..., str]) -> str:
-    """A topic of three partitions."""
+    """Create a topic of three partitions and return its name."""
     name = new_name()
     request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=3, replication_factor=1)])
     assert client.request(request, 7).topics[0].error_code == 0

@@ -1,4 +1,6 @@
-"""Consumer groups of confluent-kafka, aiokafka and kafka-python: rebalances, static members, kept offsets."""
+"""Consumer groups of confluent-kafka, aiokafka and kafka-python: rebalances, static members, committed
+offsets.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ PARTITIONS = 4
 
 @pytest.fixture
 def filled(logd: LogdProcess, new_name: Callable[..., str]) -> str:
-    """A topic of four partitions with twenty-five records each."""
+    """Return a topic of four partitions with 25 records each."""
     return fill(logd, new_name())
 
 
@@ -74,7 +76,7 @@ def consumer(logd: LogdProcess, group: str, **settings: Any) -> Consumer:
 
 
 def poll_until(consumers: list[Consumer], done: Callable[[], bool]) -> list[bytes]:
-    """Poll them in turn; the values read."""
+    """Poll the consumers in turn until the condition holds; return the values."""
     values: list[bytes] = []
     deadline = time.monotonic() + WAIT_SECONDS
     while not done():
@@ -143,7 +145,7 @@ def test_confluent_static_member_comes_back_without_a_rebalance(
 
 
 def stable_assignments(logd: LogdProcess, group: str) -> dict[str, list[tuple[str, int]]]:
-    """Assignments by instance id: what a rebalance would have changed, or emptied meanwhile."""
+    """Return the assignments of a stable group by instance id, which a rebalance would change or empty."""
     admin = AdminClient({"bootstrap.servers": logd.bootstrap})
     description = admin.describe_consumer_groups([group])[group].result()
     assert description.state is ConsumerGroupState.STABLE

@@ -24,7 +24,7 @@ LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def join(client: RawClient, group: str, version: int = 9, **facts: Any) -> Any:
-    """Join, twice where a member id is given first."""
+    """Send JoinGroup, twice where the first response only gives a member id."""
     request = JoinGroupRequest(
         group_id=group,
         session_timeout_ms=30_000,

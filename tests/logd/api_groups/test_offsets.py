@@ -32,7 +32,7 @@ NOWHERE = b"no such topic id"
 def commit(
     client: RawClient, group: str, name: str, offsets: dict[int, int], version: int = 9, **facts: Any
 ) -> list[int]:
-    """Commit without membership; error codes by partition."""
+    """Commit offsets without membership; return the error codes in order of partitions."""
     partitions = [
         OffsetCommitRequestPartition(
             partition_index=index,
@@ -48,7 +48,7 @@ def commit(
 
 
 def fetch_old(client: RawClient, group: str, name: str | None, version: int) -> dict[tuple[str, int], int]:
-    """Offsets by OffsetFetch 1 to 7; all of the group without a name."""
+    """Return the offsets by OffsetFetch 1 to 7; without a topic name, all offsets of the group."""
     topics = None if name is None else [OffsetFetchRequestTopic(name=name, partition_indexes=[0, 1, 2])]
     response = client.request(OffsetFetchRequest(group_id=group, topics=topics), version)
     assert response.error_code == 0

@@ -1,4 +1,4 @@
-"""The shell around the coordinator core, with a broker made of paper: loading, clocks, closing."""
+"""The shell around the group coordinator's core, with a stand-in for the broker: loading, clocks, closing."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from tests.support.waiting import until
 
 COUNT = 3
 MARKER = Appended(0, 0, -1, 0)
-"""Where a marker went, which is committed."""
+"""The offset at which a marker was appended, which is committed."""
 
 
 class PaperPartition:
-    """Batches in a list, read back in chunks of one; `guard` and `flushing` are the tests' to set."""
+    """A partition with its batches in a list, read back one by one; tests set `guard` and `flushing`."""
 
     topic = GROUP_OFFSETS
     index = 0

@@ -1,4 +1,4 @@
-"""A raw client of the shared broker, topics, and transactional producers made by hand."""
+"""Fixtures: a raw client of the shared broker, topics, and raw transactional producers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def client(logd: LogdProcess) -> Iterator[RawClient]:
 
 @pytest.fixture
 def topic(client: RawClient, new_name: Callable[..., str]) -> str:
-    """A topic of three partitions."""
+    """Create a topic of three partitions and return its name."""
     return make_topic(client, new_name(), 3)
 
 

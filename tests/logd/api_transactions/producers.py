@@ -35,7 +35,9 @@ END_BEFORE = 4
 
 
 class RawProducer:
-    """`version` is its transaction version, 0 or 2; its identity is what it was last told."""
+    """A transactional producer of transaction version `version` (0 or 2), with the identity of its last
+    response.
+    """
 
     def __init__(self, client: RawClient, transactional_id: str, *, version: int = 2) -> None:
         self.client = client
@@ -76,7 +78,7 @@ class RawProducer:
             self.sequences.clear()
 
     def add(self, *partitions: tuple[str, int], version: int = 3) -> dict[tuple[str, int], int]:
-        """AddPartitionsToTxn up to version 3; the codes."""
+        """Send AddPartitionsToTxn, up to version 3, and return the error codes."""
         answer = self.client.request(
             AddPartitionsToTxnRequest(
                 v3_and_below_transactional_id=self.transactional_id,
@@ -91,7 +93,7 @@ class RawProducer:
     def add_as_broker(
         self, *partitions: tuple[str, int], verify_only: bool = False
     ) -> dict[tuple[str, int], int]:
-        """AddPartitionsToTxn from version 4 on."""
+        """Send AddPartitionsToTxn as a broker does, from version 4 on."""
         transaction = AddPartitionsToTxnTransaction(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,
@@ -160,7 +162,7 @@ class RawProducer:
         return code
 
     def end(self, commit: bool, *, version: int | None = None, lost: bool = False) -> Any:
-        """EndTxn; the answer. With `lost` the producer does not learn its next identity."""
+        """Send EndTxn and return the response. With `lost` the producer does not learn its next identity."""
         if version is None:
             version = END_BUMPING if self.version >= 2 else END_BEFORE
         answer = self.client.request(

@@ -50,7 +50,7 @@ def write(producer: Producer, topic: str, *values: str) -> None:
 
 
 def committed(logd: LogdProcess, topic: str) -> list[str]:
-    """Everything read_committed gives, sorted."""
+    """Return all values that a consumer with `read_committed` gets, sorted."""
     consumer = Consumer(
         {
             "bootstrap.servers": logd.bootstrap,

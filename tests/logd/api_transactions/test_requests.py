@@ -184,7 +184,9 @@ def test_a_partition_that_was_not_added_is_refused(
 
 
 def test_what_comes_after_the_end_is_refused(client: RawClient, transactional_id: str, topic: str) -> None:
-    """KIP-890's hanging transaction: a delayed write would open a transaction that nobody ends."""
+    """Writes after a transaction's end are refused: a delayed write would open a hanging transaction
+    (KIP-890).
+    """
     producer = RawProducer(client, transactional_id, version=0)
     assert producer.init() == 0
     assert producer.produce(topic, "a") == 0
@@ -222,7 +224,10 @@ def test_a_topic_may_be_deleted_meanwhile(
 
 
 def test_an_operator_ends_what_hangs(client: RawClient, bumping: RawProducer, topic: str) -> None:
-    """Admin.abortTransaction, `kafka-transactions.sh abort`, `millstream txn abort`."""
+    """Operators can end a hanging transaction.
+
+    The request is that of Admin.abortTransaction, `kafka-transactions.sh abort` and `millstream txn abort`.
+    """
     assert bumping.produce(topic, "a") == 0
     for version in (1, 2):
         marker = WritableTxnMarker(

@@ -64,7 +64,7 @@ def now_ms() -> int:
 
 
 class Broker(NamedTuple):
-    """A broker that runs, and a client of it. The methods' names are what is looked at."""
+    """A running broker with a client. Each public method measures one effect, after which it is named."""
 
     logd: LogdProcess
     client: RawClient
@@ -122,7 +122,7 @@ class Broker(NamedTuple):
         return value
 
     def _coordinate(self) -> None:
-        """Have both topics of coordinators made."""
+        """Have both coordinators' topics created."""
         for key_type in (0, 1):
             request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["any"])
             self.client.request(request, 6)
@@ -329,7 +329,7 @@ class Broker(NamedTuple):
         return b"dead" in self._keys(topic)
 
     def rounds_for_many_keys(self, keys: int = 9_000) -> int:
-        """Rounds of compaction that so many thousands of keys take."""
+        """Return the rounds of compaction for a log with so many thousands of keys."""
         topic = self.topic({**COMPACTED, "cleanup.policy": "delete", "min.compaction.lag.ms": "0"})
         for start in range(0, keys + 1_000, 1_000):
             records: list[Any] = [(now_ms(), b"%d" % key, b"v", ()) for key in range(start, start + 1_000)]
@@ -350,7 +350,7 @@ class Broker(NamedTuple):
         return self.rounds(topic) > 0
 
     def is_compacted_when_hardly_dirty(self) -> bool:
-        """Wait until a log a third of which is dirty is compacted."""
+        """Wait until a log is compacted of which a third is dirty."""
         topic = self.topic({key: COMPACTED[key] for key in COMPACTED if key != "min.cleanable.dirty.ratio"})
         self.fill(topic, 40)
         wait_for(lambda: self.rounds(topic) > 0)
@@ -359,7 +359,7 @@ class Broker(NamedTuple):
         return True
 
     def is_compacted_in_time(self) -> bool:
-        """Wait until a log that is not dirty enough is compacted for the age of its records."""
+        """Wait until a log that is not dirty enough is compacted because of its records' age."""
         topic = self.topic(COMPACTED)
         self.fill(topic, 40, timestamp=now_ms() - HOUR_MS)
         wait_for(lambda: self.rounds(topic) > 0)
@@ -373,7 +373,7 @@ class Broker(NamedTuple):
         return int(offsets[-1]) if offsets else 0
 
     def cleaner_writes(self) -> int:
-        """Writes by which 400 KB are compacted."""
+        """Return the number of writes for the compaction of 400 KB."""
         topic = self.topic({**COMPACTED, "segment.bytes": "400000", "cleanup.policy": "delete"})
         self.fill(topic, 500)
         before = sum(_writes(pid) for pid in self.cleaners())
@@ -382,7 +382,7 @@ class Broker(NamedTuple):
         return sum(_writes(pid) for pid in self.cleaners()) - before
 
     def cleaners_at_once(self) -> int:
-        """Cleaner processes that there are when two logs have been compacted."""
+        """Return the number of cleaner processes after the compaction of two logs."""
         topics = [self.topic({**COMPACTED, "cleanup.policy": "delete"}) for _ in range(2)]
         for topic in topics:
             self.fill(topic, 100)
@@ -401,7 +401,7 @@ class Broker(NamedTuple):
         return time.monotonic() - began
 
     def _compact(self, topic: str, end: int) -> None:
-        """Have a log that ends there compacted once it can be as a whole: what is not flushed yet cannot."""
+        """Compact a log to its end; records that are not flushed yet are not compacted."""
         checkpoint = self.folder(topic).parent / "recovery-point-offset-checkpoint"
         wait_for(lambda: checkpoint.exists() and f"{topic} 0 {end}\n" in checkpoint.read_text())
         alter(self.client, TOPIC, topic, ("cleanup.policy", Operation.SET, "compact"))
@@ -463,7 +463,7 @@ def _small_socket(port: int) -> socket.socket:
 
 
 def _send_queue(port: int, peer_port: int) -> int:
-    """Bytes the kernel holds for sending from one port of this machine to another."""
+    """Return the bytes in the kernel's send queue from one local port to another."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         _, local, remote, _, queues, *_ = line.split()
         if (int(local[-4:], 16), int(remote[-4:], 16)) == (port, peer_port):

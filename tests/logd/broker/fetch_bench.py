@@ -1,4 +1,4 @@
-"""Fetches served by a broker in this process, without a connection: what they look at can be counted."""
+"""Fetches served by a broker in this process, without a connection, so that their reads can be counted."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from logd.storage.disk import read_slice
 VERSION = 12
 LONG = 60_000
 HEAD = 9
-"""Length, correlation id and the header's tagged fields."""
+"""Bytes before the response's body: length, correlation id and the header's tagged fields."""
 
 
 class Bench:
-    """A broker whose loop runs only within `run`."""
+    """A broker whose event loop runs only within `run`."""
 
     def __init__(self, runner: asyncio.Runner, broker: Broker) -> None:
         self.runner = runner
@@ -84,7 +84,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 async def turns(count: int = 3) -> None:
-    """Let the loop go round."""
+    """Let the event loop run a few turns."""
     for _ in range(count):
         await asyncio.sleep(0)
 

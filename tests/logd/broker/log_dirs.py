@@ -1,4 +1,4 @@
-"""A broker with several log directories, and what its clients see of them."""
+"""A broker with several log directories, and their clients' view."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def home(tmp_path: Path, partition: str) -> str:
 
 
 def state(client: RawClient, topic: str) -> list[tuple[int, int]]:
-    """(error code, leader) of each partition, from Metadata."""
+    """Return (error code, leader) of each partition, from Metadata."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
     (topic_row,) = client.request(request, 12).topics
     return [(partition.error_code, partition.leader_id) for partition in topic_row.partitions]
@@ -80,7 +80,7 @@ def alter(client: RawClient, path: Path | str, topic: str, *partitions: int, ver
 
 
 def described(client: RawClient, topics: Any = None, *, version: int = 4) -> dict[str, Any]:
-    """DescribeLogDirs' answer by folder name."""
+    """Return the results of DescribeLogDirs by the folder's name."""
     answer = client.request(DescribeLogDirsRequest(topics=topics), version)
     return {Path(result.log_dir).name: result for result in answer.results}
 
@@ -97,5 +97,5 @@ def places(client: RawClient, topic: str, partition: int = 0) -> dict[str, bool]
 
 
 def wait_until_in(client: RawClient, folder: str, topic: str, partition: int = 0) -> None:
-    """Wait for a move to end there."""
+    """Wait until a partition's move to a log directory has ended."""
     wait_for(lambda: places(client, topic, partition) == {folder: False})

@@ -52,7 +52,7 @@ class FakeRole:
 
 
 class Waiter:
-    """Waits again and again; `woken` says how often it was told."""
+    """A waiter that goes on waiting; `woken` counts its calls."""
 
     def __init__(self, partition: Partition, *, follower: bool) -> None:
         self.woken = 0
@@ -103,7 +103,7 @@ class Bench:
         job()
 
     async def release(self) -> None:
-        """Have the pool do what it was given first."""
+        """Run the first job in the pool."""
         self.started.pop(0).set()
         await turns()
 

@@ -60,7 +60,7 @@ class Case(NamedTuple):
 
 
 def equals(value: object) -> Check:
-    return lambda look: bool(look == value)
+    return lambda measured: bool(measured == value)
 
 
 def before_max(broker: Broker) -> int:
@@ -202,7 +202,7 @@ CASES = (
 
 
 class Brokers:
-    """Started when first asked for."""
+    """The brokers of the tests, each started at its first use."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder = folder
@@ -371,7 +371,7 @@ TESTED_IN = {
     ],
     "millstream/testing/test_broker.py::test_settings_hold": ["auto.create.topics.enable"],
 }
-"""Settings by the test that fails where they do not do what they say: those that have no case here."""
+"""Settings without a case here, by the test that fails if they have no effect."""
 
 
 def test_no_setting_is_without_a_test() -> None:

@@ -60,7 +60,7 @@ async def replace(broker: SimulatedBroker, name: str) -> int:
 
 
 async def delete(broker: SimulatedBroker, name: str) -> int:
-    """DeleteTopics."""
+    """Send DeleteTopics and return the error code."""
     answer = await Client(broker).request(DeleteTopicsRequest(topic_names=[name]), 5)
     return answer.responses[0].error_code  # type: ignore[no-any-return]
 

@@ -21,7 +21,7 @@ T0 = TopicPartition("t", 0)
 
 
 class NoReplicas:
-    """Nothing is held here; what becomes of topics is noted."""
+    """A catalog's replicas: none is hosted, and changes of topics are recorded."""
 
     def __init__(self) -> None:
         self.lost: set[TopicPartition] = set()

@@ -84,7 +84,7 @@ def fill_plainly(client: RawClient, number: int) -> None:
 
 
 def left_open(client: RawClient) -> list[Writer]:
-    """Transactions begun, with offsets waiting for their ends."""
+    """Return transactions that are open, with pending offsets."""
     writers = [Writer.begin(client, tid) for tid in IDS[:2]]
     for index, writer in enumerate(writers):
         writer.add_partition("t", index)
@@ -140,7 +140,7 @@ def partitions() -> list[str]:
 
 
 def wait_until_compacted(logd: LogdProcess) -> None:
-    """Until the cleaner has taken all but the segments still written to."""
+    """Wait until the cleaner has compacted all but the active segments."""
     for name in partitions():
         folder = logd.folder / "data" / name
 

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -113,7 +112,7 @@ class Writer:
         self.check()
 
     def check(self) -> None:
-        """Raise what ended the writer before its time."""
+        """Raise the error that ended the writer, if any."""
         if self._error is not None:
             raise self._error
 
@@ -161,11 +160,14 @@ def cleaner_pid(logd: LogdProcess) -> int | None:
 
 def running_cleaner(logd: LogdProcess) -> int:
     """Wait for the cleaner process and return its id."""
-    deadline = time.monotonic() + SECONDS
-    while (pid := cleaner_pid(logd)) is None:
-        assert time.monotonic() < deadline, "no cleaner"
-        time.sleep(0.005)
-    return pid
+    pids: list[int] = []
+
+    def is_running() -> bool:
+        pids.extend(pid for pid in [cleaner_pid(logd)] if pid is not None)
+        return bool(pids)
+
+    wait_for(is_running)
+    return pids[0]
 
 
 def is_alive(pid: int) -> bool:
@@ -181,7 +183,7 @@ def rounds(logd: LogdProcess, topic: str) -> int:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., LogdProcess]]:
-    """Starts a broker that compacts at once."""
+    """Return a function that starts a broker which compacts at once."""
     started: list[LogdProcess] = []
 
     def begin(**overrides: str) -> LogdProcess:

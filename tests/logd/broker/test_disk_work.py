@@ -1,4 +1,4 @@
-"""Work for the disk behind answers: one piece for a topic at a time, and not for too many topics."""
+"""Disk work after responses: one job for a topic at a time, and a bound on topics."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ async def test_it_tells_of_topics_until_their_work_has_ended() -> None:
 
 
 def test_a_client_faster_than_the_disk_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Topics used to be made as fast as they were asked for, however far behind their files were."""
+    """Clients faster than the disk have to wait.
+
+    Topics used to be created as fast as requested, however many of their files were missing.
+    """
     monkeypatch.setattr(disk_work.DiskWork.__init__, "__defaults__", (3,))
 
     async def work(broker: Broker) -> None:

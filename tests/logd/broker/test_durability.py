@@ -64,7 +64,7 @@ class Disk:
 
 
 class Running:
-    """A broker in a thread."""
+    """A broker that runs in a thread."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self.port = 0
@@ -140,7 +140,7 @@ def answer(client: RawClient) -> Any:
 
 
 def test_flush_messages_1_syncs_before_every_acknowledgement(logd: Running, disk: Disk) -> None:
-    """Nothing else does: a topic without it is acknowledged meanwhile, unsynced."""
+    """Topics with flush.messages=1 sync before every acknowledgement; others are acknowledged unsynced."""
     with RawClient(logd.port) as client:
         make(client, "durable", flush_messages="1")
         make(client, "plain")

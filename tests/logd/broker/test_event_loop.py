@@ -73,7 +73,7 @@ PRODUCERS = 3
 
 
 class Life:
-    """A broker in a thread, from start to end; `client` is connected to it, `epochs` are for producers."""
+    """A broker in a thread, from start to end; `client` is connected to it, `epochs` are producer epochs."""
 
     def __init__(self, folder: Path, disk: WatchedDisk, epochs: Iterator[int]) -> None:
         self.folder = folder
@@ -86,7 +86,7 @@ class Life:
         self._ready = threading.Event()
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Have something done in the loop."""
+        """Run a coroutine in the broker's event loop."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
     async def _live(self) -> None:
@@ -131,7 +131,7 @@ def create(life: Life, *names: str) -> None:
 
 
 def produce(life: Life, topic: str, count: int = 20) -> None:
-    """Enough for several segments, with keys for the cleaner."""
+    """Produce enough records for several segments, with keys for the cleaner."""
     for number in range(count):
         record = (int(time.time() * 1000), b"k%d" % (number % 3), b"v" * 300, ())
         assert life.client.produce(topic, [record]).error_code == 0
@@ -201,7 +201,7 @@ def delete_records(life: Life) -> None:
 
 
 def delete_and_create_again(life: Life) -> None:
-    """Under the same name, with a checkpoint that still knows of the old one."""
+    """Delete a topic and create it again under the same name, while a checkpoint still has the old one."""
     produce(life, "again")
     life.run(life.broker.housekeeping.flush_all())
     for _ in range(2):
@@ -250,7 +250,7 @@ def keep_house(life: Life) -> None:
 
 
 def retain(life: Life) -> None:
-    """By size, by time, and of the segment that is being written."""
+    """Run retention by size, by time, and of the active segment."""
     for value in ("4000", "-1"):
         configure(life, TOPIC_CONFIG, "again", "retention.bytes", value)
         produce(life, "again")

@@ -1,4 +1,6 @@
-"""Who gets a fetch session, who has to give way, and what a session remembers; the clock is a number here."""
+"""The cache of fetch sessions: who gets one, which is evicted, and what a session stores. Time is a number
+here.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def request(
 
 
 class Cache(FetchSessions):
-    """Ids from 1 on, and shorter calls."""
+    """A session cache with ids from 1 on, and shorter calls."""
 
     def __init__(self, slots: int) -> None:
         super().__init__(slots, itertools.count(1).__next__)
@@ -42,7 +44,7 @@ class Cache(FetchSessions):
         return session.id if session is not None else 0
 
     def used(self, session_id: int, now_ms: float) -> FetchSession:
-        """Another request of a session, which changes nothing."""
+        """Make another request of a session, which changes nothing; return the session."""
         epoch = self._sessions[session_id].epoch
         session = self.next(request(session_id, epoch), by_topic_ids=False, now_ms=now_ms)
         assert session is not None
@@ -50,7 +52,7 @@ class Cache(FetchSessions):
 
     @property
     def ids(self) -> set[int]:
-        """Who is there."""
+        """The ids of all sessions."""
         return set(self._sessions)
 
 

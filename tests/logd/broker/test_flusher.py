@@ -1,5 +1,6 @@
-"""Flushing in the background and before acknowledgements, with logs made of paper and a thread pool that is
-told when to work."""
+"""Flushes in the background and before acknowledgements, with fake logs and a thread pool under the tests'
+control.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from logd.broker.background.flusher import FLUSHES_AT_ONCE, SYNCS_AT_ONCE, Flush
 
 
 class PaperLog:
-    """A log whose last offset is `end`; the flush is its number."""
+    """A fake log whose end offset is `end`; a flush is the offset up to which it syncs."""
 
     def __init__(self) -> None:
         self.end = 1
@@ -25,7 +26,7 @@ class PaperLog:
 
     @property
     def flusher(self) -> PaperLog:
-        """The part that is flushed; of a log on paper there is nothing else."""
+        """The part of a log that the flusher uses, which is the fake log itself."""
         return self
 
     @property
@@ -103,7 +104,7 @@ class Pool:
 
 
 async def no_rest(seconds: float) -> None:
-    """Everything goes on at once."""
+    """Return at once, in place of the pause between flushes."""
 
 
 def flusher_of(
@@ -272,7 +273,7 @@ async def test_who_waits_for_an_offset_waits_for_no_more_syncs_than_it_takes() -
     await second
     assert partition.log.started == [1, 3] and partition.flushes_ended == 2
     await turns()
-    assert not flusher._rounds
+    assert flusher.statistics()["syncing"] == 0
 
 
 async def test_no_sync_begins_while_a_log_is_held_whatever_it_waited_for_before() -> None:

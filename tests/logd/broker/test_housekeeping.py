@@ -29,7 +29,7 @@ from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import make
-from tests.support.waiting import SECONDS, wait_for
+from tests.support.waiting import SECONDS, until, wait_for
 
 QUICK = {
     "log.retention.check.interval.ms": "50",
@@ -97,7 +97,10 @@ def checkpointed(folder: Path, topic: str) -> int:
 
 @deep
 def test_after_a_kill_only_what_came_after_the_last_flush_is_read_again(tmp_path: Path) -> None:
-    """Nothing asks for a flush but the background. A byte flipped before its end goes unseen by recovery."""
+    """Recovery after a kill reads only records after the last flush, which the background made.
+
+    Recovery does not notice a byte changed before that flush.
+    """
     settings = {"millstream.flush.interval.ms": "50"}
     logd = LogdProcess(tmp_path, settings)
     with logd:
@@ -184,9 +187,7 @@ def test_files_are_deleted_after_their_delay_or_by_the_next_start(tmp_path: Path
             broker = Housekeeping(BrokerConfig.of({}), {}, [], pool, lambda: 0)
             for path, delay_ms in zip(paths, (0, 0, 3_600_000), strict=True):
                 broker.discard([Deletion(PosixDisk(), [path], delay_ms)])
-            async with asyncio.timeout(SECONDS):
-                while paths[0].exists() or paths[1].exists():  # noqa: ASYNC110
-                    await asyncio.sleep(0)
+            await until(lambda: not (paths[0].exists() or paths[1].exists()))
             await broker.stop()
             assert paths[2].exists()
 
@@ -209,9 +210,7 @@ def test_deletions_that_wait_are_told_and_bounded(tmp_path: Path, monkeypatch: p
             assert broker.deletions() == {"deletions": 1, "deletions_max": 2, "files": 2}
             broker.discard([Deletion(PosixDisk(), [path], 3_600_000) for path in paths[2:]])
             assert broker.deletions() == {"deletions": 2, "deletions_max": 2, "files": 2}
-            async with asyncio.timeout(SECONDS):
-                while any(path.exists() for path in paths[:3]):  # noqa: ASYNC110
-                    await asyncio.sleep(0)
+            await until(lambda: not any(path.exists() for path in paths[:3]))
             await broker.stop()
             assert all(path.exists() for path in paths[3:])
             assert broker.deletions()["deletions"] == 0

@@ -110,7 +110,7 @@ def test_folders_of_a_cluster_without_its_journal_are_left_alone(tmp_path: Path)
 
 @deep
 def test_a_folder_that_may_hold_the_journal_is_waited_for(tmp_path: Path) -> None:
-    """Its disk is not there, and the one beside it is new."""
+    """Starts without the log directory that may have the journal are refused: another one is new."""
     logd = logd_in(tmp_path, "a")
     with logd:
         with RawClient(logd.port) as client:
@@ -171,7 +171,10 @@ def test_of_two_journals_none_is_chosen(tmp_path: Path) -> None:
 
 @deep
 def test_folders_of_apache_kafka_are_taken_in_at_once_and_for_good(tmp_path: Path) -> None:
-    """Their topics were not journalled: one deleted while a folder was away came back with it."""
+    """Folders of Apache Kafka are adopted at the first start and for good.
+
+    Their topics were not in the journal: one deleted while a folder was away came back with it.
+    """
     logd = logd_in(tmp_path, "a", "b")
     with logd:
         with RawClient(logd.port) as client:
@@ -200,7 +203,10 @@ def test_folders_of_apache_kafka_are_taken_in_at_once_and_for_good(tmp_path: Pat
 
 @deep
 def test_a_topic_taken_in_while_a_folder_was_away_grows_when_it_is_back(tmp_path: Path) -> None:
-    """Its last partition was in a folder, and served nowhere."""
+    """Topics adopted while a folder was away get its partitions when it is back.
+
+    A topic's last partition was in that folder, and was not served.
+    """
     logd = logd_in(tmp_path, "a", "b")
     with logd:
         with RawClient(logd.port) as client:

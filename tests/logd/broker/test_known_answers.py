@@ -1,4 +1,4 @@
-"""Metadata answers that are kept: how often one is built, and that none outlives what it tells."""
+"""The cache of Metadata responses: how often one is encoded, and that no response is outdated."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_versions_and_listeners_have_their_own(bench: Bench, built: list[str]) -
 def test_a_change_is_told_at_once(
     bench: Bench, change: Callable[[Bench], None], expected: dict[str, list[int]]
 ) -> None:
-    """Error codes by topic and partition; 5 is LEADER_NOT_AVAILABLE."""
+    """Changes show at once. `expected` has error codes by topic and partition; 5 is LEADER_NOT_AVAILABLE."""
     bench.create("t", 2)
     assert len(ask(bench).topics) == 1
     before = ask(bench, "t", "u")

@@ -36,9 +36,10 @@ from tests.support import depth
 
 
 class Stage:
-    """Groups over one such partition. `reading`: what a load waits for before it reads.
+    """Groups over one such partition.
 
-    `rebalance_delay_ms`: for how long a new group waits for further members, in the loop's time.
+    A load waits for `reading` before it reads. A new group waits `rebalance_delay_ms` for further members, in
+    the loop's time.
     """
 
     def __init__(self, rebalance_delay_ms: int = 0) -> None:
@@ -67,7 +68,7 @@ class Stage:
         self.groups.elected(0, epoch)
 
     def store(self, *values: int) -> None:
-        """Offsets of `g` that an earlier coordinator committed."""
+        """Store offsets of `g`, as an earlier coordinator's commits."""
         for value in values:
             self.partition.append(build_batch([(0, *encode_record(offset(value)), ())]), 0)
 
@@ -151,7 +152,10 @@ def test_a_broker_of_a_cluster_leads_only_what_it_was_elected_for() -> None:
 
 
 def test_a_load_under_way_when_it_resigns_ends_without_effect() -> None:
-    """Its end said that the partition was loaded, whatever had become of it meanwhile."""
+    """Loads under way at a resignation end without effect.
+
+    The load's end marked the partition as loaded, although it had been resigned meanwhile.
+    """
 
     async def story(stage: Stage) -> None:
         stage.store(7)
@@ -188,7 +192,7 @@ def test_an_election_that_is_not_new_changes_nothing() -> None:
 
 
 def test_a_newer_election_reloads() -> None:
-    """Between the two another broker may have led the partition."""
+    """Elections in a newer epoch load the partition again: another broker may have led it in between."""
 
     async def story(stage: Stage) -> None:
         stage.elected(1)
@@ -407,7 +411,9 @@ Step = st.one_of(
 @settings(max_examples=depth.times(150), deadline=None)
 @given(st.lists(Step, max_size=30))
 def test_histories_of_elections(steps: list[tuple[Any, ...]]) -> None:
-    """Nobody waits for ever, nothing is appended by who does not lead, and what was acknowledged is kept."""
+    """Random histories of elections: no request waits for ever, only leaders append, acknowledged offsets
+    are kept.
+    """
 
     async def story(stage: Stage) -> None:
         stage.groups.only_elected()

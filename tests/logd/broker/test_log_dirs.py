@@ -58,7 +58,7 @@ def away(folder: Path) -> Iterator[None]:
 
 
 def fill_up(logd: LogdProcess, client: RawClient, topic: str, partition: int = 0) -> None:
-    """Break the folder a partition is in."""
+    """Break the log directory that a partition is in."""
     hard = resource.prlimit(logd.pid, resource.RLIMIT_FSIZE)[1]
     resource.prlimit(logd.pid, resource.RLIMIT_FSIZE, (FULL_AT, hard))
     answer = client.produce(topic, [(1, None, bytes(FULL_AT), ())], partition=partition)
@@ -69,7 +69,7 @@ def fill_up(logd: LogdProcess, client: RawClient, topic: str, partition: int = 0
 def elected(
     client: RawClient, election_type: int, partitions: dict[str, list[int]] | None
 ) -> list[tuple[str, int, int]]:
-    """(topic, partition, error code) of ElectLeaders' answer; None asks for all partitions."""
+    """Return (topic, partition, error code) of ElectLeaders' response; None asks for all partitions."""
     topics = partitions and [TopicPartitions(topic=name, partitions=p) for name, p in partitions.items()]
     answer = client.request(ElectLeadersRequest(election_type=election_type, topic_partitions=topics), 2)
     return [

@@ -1,5 +1,5 @@
-"""Log directories on file systems that are really read-only, or really full. Mounting takes a privileged
-user.
+"""Log directories on file systems that are really read-only, or really full. Only a privileged user can
+mount them.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
 
 SLOWLY = {"replica.alter.log.dirs.io.max.bytes.per.second": 1}
-"""A move that never ends; its first step is taken at once."""
+"""Settings for a move that never ends; its first chunk is copied at once."""
 
 
 @deep

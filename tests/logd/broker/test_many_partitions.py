@@ -1,4 +1,4 @@
-"""A process with many partitions: few descriptors, and flushes that come early when much was written."""
+"""A process with many partitions: few file descriptors, and early flushes after many writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tests.support.waiting import wait_for
 PARTITIONS = 150
 OPEN_MAX = 20
 OTHERS = 40
-"""Descriptors of the process besides segments' files: sockets, the loop's, standard streams, the lock."""
+"""Number of the process's descriptors besides segment files: sockets, the loop's, standard streams, the
+lock.
+"""
 
 
 def make(client: RawClient, partitions: int, name: str = "t") -> None:

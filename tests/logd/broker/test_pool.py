@@ -1,4 +1,4 @@
-"""The pool for what may block changes its size while jobs run."""
+"""The thread pool for blocking jobs changes its size while jobs run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of producer ids from a cluster's controller: one ahead, none twice, and nobody waits for ever."""
+"""Blocks of producer ids from a cluster's controller: one in advance, no id twice, no endless waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = 10
 
 
 class PaperController:
-    """`failures` come before blocks, and blocks once the `gate` is open."""
+    """A controller that raises `failures` first and gives blocks once the `gate` is open."""
 
     def __init__(self) -> None:
         self.blocks = 0
@@ -61,7 +61,7 @@ def test_the_next_block_is_there_before_the_last_one_is_used_up() -> None:
 
 
 def test_ids_found_in_logs_are_of_no_interest() -> None:
-    """Other brokers' producers write here too; their ids are in nobody else's block."""
+    """Ids found in logs do not matter: producers of other brokers write here too, with other blocks."""
 
     async def story(controller: PaperController, ids: ProducerIds) -> None:
         assert await ids.take() == 0
@@ -87,7 +87,7 @@ def test_a_controller_that_is_away_is_asked_again(
 
 
 def test_who_cannot_have_one_is_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the block that was asked for meanwhile is for the next one."""
+    """Requests without an id have to be sent again; the next one gets the block that came meanwhile."""
     monkeypatch.setattr(producer_id_blocks, "WAIT_S", 0.001)
 
     async def story(controller: PaperController, ids: ProducerIds) -> None:

@@ -35,7 +35,7 @@ from tests.support.waiting import wait_for
 
 TRANSACTION = 1
 COUNT_POSITION = 57
-"""Where a record batch says how many records it has, which nobody looks at before they are decoded."""
+"""Position of a record batch's record count, which is read only when its records are decoded."""
 
 
 def new_id(client: RawClient, transactional_id: str | None = None) -> int:
@@ -124,7 +124,7 @@ def test_ids_of_transactional_ids_that_wrote_nothing_are_not_given_again(tmp_pat
 
 @deep
 def test_ids_in_a_folder_that_comes_later_are_not_given_again(tmp_path: Path) -> None:
-    """From elsewhere: its ids are beyond those that the journal here has given."""
+    """Ids in a log directory that is added later are not given again, also those above the journal's."""
     here, there = logd_in(tmp_path, "a"), logd_in(tmp_path, "b")
     with here:
         with RawClient(here.port) as client:

@@ -19,10 +19,10 @@ from tests.support.topics import create_topic
 RATE = 10_000_000
 RATES = ("leader.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second")
 BROKER = 4
-"""The type of the resource."""
+"""Resource type of a broker."""
 
 CHANGED = 2
-"""The source of a value set while this broker runs."""
+"""Config source of a value that was set while this broker ran."""
 
 
 def reassign(logd: LogdProcess, *arguments: str) -> list[str]:

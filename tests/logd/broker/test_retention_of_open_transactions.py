@@ -36,7 +36,7 @@ QUICK = {
 NOW = 1_700_000_000_000
 COMMITTED = 1
 SEGMENT = 1 << 20
-"""The smallest there is in Apache Kafka."""
+"""The smallest segment size of Apache Kafka."""
 RECORDS = 6
 END = RECORDS + 1
 
@@ -83,7 +83,7 @@ def filled(client: RawClient, topic: str) -> Writer:
 
 
 def wait_until_coordinated(client: RawClient) -> None:
-    """Apache Kafka makes the coordinator's topic first, and loads it."""
+    """Wait until the transaction coordinator's topic is created and loaded."""
     find = FindCoordinatorRequest(key_type=1, coordinator_keys=["any"])
     wait_for(lambda: client.request(find, 6).coordinators[0].error_code == 0)
     begin = InitProducerIdRequest(transactional_id="any", transaction_timeout_ms=60_000)
@@ -91,7 +91,7 @@ def wait_until_coordinated(client: RawClient) -> None:
 
 
 def check(broker: LogdProcess | ApacheKafka, again: Callable[[], None] = lambda: None) -> None:
-    """`again` is called where the broker may be started again."""
+    """Run the checks; `again` is called where the broker may be started again."""
     for commit in (True, False):
         check_ending(broker, f"t-{commit}".lower(), again, commit=commit)
 

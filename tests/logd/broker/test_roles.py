@@ -1,4 +1,4 @@
-"""A partition of several replicas: what its role and the disk let be read, who is told and acknowledged."""
+"""Roles of a replicated partition: what its role and the disk allow to read, and which waiters are woken."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_whoever_waits_is_told_of_another_role(tmp_path: Path) -> None:
 
 
 def test_a_follower(tmp_path: Path) -> None:
-    """Its high watermark is what the leader says, as far as it has the records, and as its disk has them."""
+    """Followers take the leader's high watermark as far as their disk has the records."""
 
     async def work() -> None:
         role = FakeRole()

@@ -60,7 +60,7 @@ class Once:
 
 
 class Paper:
-    """Whatever a test says it is."""
+    """An object with the given attributes."""
 
     def __init__(self, **facts: Any) -> None:
         self.__dict__.update(facts)
@@ -395,7 +395,7 @@ def test_transactions_go_on_to_time_out(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_transaction_that_was_decided_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its readers were held back for good."""
+    """Decided transactions are finished after an error; their readers were blocked for good."""
     from kafka_client.topic_partition import TopicPartition
     from logd.broker.transactions.markers import Markers
     from logd.broker.transactions.partition import TxnPartition

@@ -24,7 +24,7 @@ PRODUCER = 7
 
 @pytest.fixture
 def visits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The partitions that were looked up, one after the other."""
+    """Return the list of partitions that fetches look up, in order."""
     looked_up: list[int] = []
     find = Topic.readable
 
@@ -65,7 +65,7 @@ def test_a_poll_costs_what_is_active(bench: Bench, visits: list[int]) -> None:
 
 
 class Twins:
-    """Two sessions that ask the same; the second looks at all its partitions each time."""
+    """Two sessions with the same requests; the second looks at all its partitions each time."""
 
     def __init__(self, bench: Bench, seed: int) -> None:
         self.bench = bench
@@ -80,7 +80,7 @@ class Twins:
         return self.random.choice("abc"), self.random.randrange(5)
 
     def step(self) -> None:
-        """Something happens to the topics."""
+        """Change something about the topics."""
         actions: list[Callable[[], None]] = [self.append] * 8
         actions += [
             self.begin,
@@ -193,7 +193,11 @@ def summary(answer: Any) -> list[tuple[Any, ...]]:
 @deep
 @pytest.mark.parametrize("seed", range(5))
 def test_the_answer_is_as_if_all_had_been_looked_at(tmp_path: Path, seed: int) -> None:
-    """Marks that move, transactions that end, topics that go and come, limits that leave partitions out."""
+    """Responses are as if the session had read all its partitions.
+
+    The steps move watermarks, end transactions, delete and create topics, and set limits that leave
+    partitions out.
+    """
     with running(tmp_path / "data") as bench:
         for name in "abc":
             bench.create(name, 2)

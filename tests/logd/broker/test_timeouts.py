@@ -12,7 +12,7 @@ from logd.broker.work.timeouts import Timeouts
 
 
 class Waiting:
-    """A request that notes when it expires."""
+    """A request that records when it expires."""
 
     def __init__(self, name: str, ended: list[str]) -> None:
         self.name = name
@@ -29,7 +29,7 @@ class Failing(Waiting):
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """An event loop whose clock a test puts forward."""
+    """An event loop whose clock the test sets forward."""
 
     ahead = 0.0
 
@@ -48,7 +48,7 @@ def played(story: Callable[[Loop], Awaitable[None]]) -> None:
 
 
 async def later(loop: Loop, seconds: float) -> None:
-    """Let so many seconds go by."""
+    """Let so many seconds pass on the loop's clock."""
     loop.ahead += seconds
     for _ in range(3):
         await asyncio.sleep(0)

@@ -115,7 +115,9 @@ def test_files_are_made_and_taken_away_by_threads(tmp_path: Path, monkeypatch: p
 def test_a_record_that_comes_before_the_files_makes_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the threads that come to it later leave it as it is."""
+    """Records that come before a partition's files create them; threads that come later leave them as they
+    are.
+    """
     may_place = threading.Event()
     carry_out = Placement.carry_out
 
@@ -150,7 +152,7 @@ def test_a_record_that_comes_before_the_files_makes_them(
 def test_a_topic_deleted_and_made_again_before_its_files_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the deletion takes the new topic's files, or the old one's come into them."""
+    """Topics deleted and created again before their files exist share no files with the old topic."""
     may_place = threading.Event()
     carry_out = Placement.carry_out
 

@@ -23,7 +23,7 @@ PID = 77
 
 
 class Guard:
-    """Notes what it is asked, and refuses with `code` if there is one."""
+    """A guard that records its calls, and refuses with `code` if that is set."""
 
     def __init__(self) -> None:
         self.admissions: list[tuple[Any, ...]] = []
@@ -88,7 +88,10 @@ def test_the_guard_is_asked_once_a_transaction(partition: Partition, guard: Guar
 
 
 def test_another_epoch_is_another_transaction_to_the_guard(partition: Partition, guard: Guard) -> None:
-    """KIP-890: a transaction left open by the last instance does not admit the next one."""
+    """Guards are asked again for another producer epoch.
+
+    A transaction left open by the last instance does not admit the next instance (KIP-890).
+    """
     partition.produce(transactional(0), NOW, -1, transactional_id="id")
     guard.code = ErrorCode.INVALID_TXN_STATE
     assert refusal(partition, transactional(0, epoch=1)) is ErrorCode.INVALID_TXN_STATE
@@ -142,7 +145,7 @@ def test_a_refused_batch_that_another_leader_took_is_not_missing(partition: Part
 def test_nothing_is_written_while_another_broker_is_asked(
     partition: Partition, guard: Guard, acks: int
 ) -> None:
-    """And its refusal, which comes when the batch does again, keeps out what was sent behind it."""
+    """Batches wait while another broker is asked; its refusal also refuses the batches sent after them."""
     guard.asks_elsewhere = True
     with pytest.raises(NotYetAdmitted):
         partition.produce(transactional(40), NOW, acks, transactional_id="id")

@@ -41,7 +41,7 @@ COMPACTED = {
 
 
 class Gate:
-    """Lets a method run only once it is opened; `reached` says that somebody waits in front of it."""
+    """A gate that lets a method run only once it is open; `reached` is set when a thread waits at it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: type, method: str) -> None:
         self.reached, self._opened = threading.Event(), threading.Event()
@@ -74,7 +74,7 @@ async def running(path: Path, disk: FaultyDisk | None = None, **settings: str) -
 
 
 def fill(partition: Partition, count: int, *, key: bytes = b"k", first: int = 0) -> None:
-    """Records in batches of one, which say where they stand."""
+    """Append records in batches of one, with their numbers as values."""
     for number in range(first, first + count):
         value = b"%d:".ljust(200, b"x") % number
         partition.append(build_batch([(NOW + number, key, value, ())]), NOW + number)

@@ -1,4 +1,4 @@
-"""The queue of batches that are validated in threads, and what may change while one is."""
+"""The queue of batches that threads validate, and changes during a validation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 async def settled() -> None:
-    """Whatever can go on without a job's end has."""
+    """Let the event loop run all that needs no job's end."""
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -139,7 +139,7 @@ async def test_an_error_is_the_jobs(pool: ThreadPoolExecutor, monkeypatch: pytes
 
 
 class AtOnce(Executor):
-    """Runs a job when it is submitted, after `before`."""
+    """A pool that runs a job when it is submitted, after `before`."""
 
     def __init__(self, before: Any) -> None:
         self._before = before

@@ -26,7 +26,7 @@ PRODUCER = 9
 
 
 class Bench:
-    """A partition, `woken` how often its waiters were told, `started` the jobs that wait."""
+    """A partition; `woken` counts how often its waiters were woken, `started` are the jobs that wait."""
 
     def __init__(self, folder: LogDirectory, disk: FaultyDisk, **configs: str) -> None:
         self.disk = disk
@@ -52,7 +52,7 @@ class Bench:
         job()
 
     async def release(self, index: int = 0) -> None:
-        """Have the pool do what it was given first."""
+        """Run the first job in the pool."""
         self.started.pop(index).set()
         await turns()
 
@@ -72,7 +72,7 @@ class Bench:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Last stable offset and high watermark, which never go back."""
+        """Return last stable offset and high watermark, and check that they never go back."""
         bounds = self.partition.last_stable_offset, self.partition.high_watermark
         assert bounds >= self.last_bounds and bounds[1] >= self.last_bounds[1] and bounds[0] <= bounds[1]
         self.last_bounds = bounds

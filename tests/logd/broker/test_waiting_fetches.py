@@ -1,4 +1,4 @@
-"""Fetches that wait: what they are woken by, and that what goes wrong for one is not the others' affair."""
+"""Fetches that wait: what wakes them, and that one's error does not concern the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads that would wait for the disk: in threads, a few at a time, and nobody else waits for them."""
+"""Reads that would wait for the disk run in threads, a few at a time, and no other request waits for them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 class Gate:
-    """A job that waits until it is let through, and notes how many of its kind run."""
+    """A job that waits until the gate is open, and counts the jobs of its kind that run."""
 
     def __init__(self) -> None:
         self.open = threading.Event()
@@ -120,7 +120,7 @@ async def test_reading_ends_where_it_is_of_no_use(pool: ThreadPoolExecutor) -> N
 
 
 class NeedsColdRead:
-    """A broker in this process, of whose topics "cold" is not in memory until ``gate`` lets its pages in."""
+    """A broker in this process; its topic "cold" is not in memory until ``gate`` lets its pages be read."""
 
     def __init__(self, runner: asyncio.Runner, broker: Broker) -> None:
         self.runner = runner
@@ -150,7 +150,7 @@ class NeedsColdRead:
 
 
 def answered(answer: Any) -> list[tuple[str, int, int]]:
-    """(topic, error, bytes of records) of an answer."""
+    """Return (topic, error, bytes of records) of a response."""
     frame = b"".join(part if isinstance(part, bytes) else read_slice(part) for part in answer)
     return [
         (topic.topic, partition.error_code, len(partition.records))
@@ -226,7 +226,7 @@ def test_pages_that_cannot_be_read(cold: NeedsColdRead) -> None:
 
 
 def test_indexes_that_are_not_in_memory(cold: NeedsColdRead, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows then how much there is: read in first, and wait after, if it is too little."""
+    """Fetches read the indexes first if they are not in memory, and then wait if there is too little."""
     read = LogReader.read
     loaded = False
 

@@ -1,4 +1,4 @@
-"""The `zookeeper.*` keys of a broker: read, checked, and with their key stores."""
+"""The `zookeeper.*` keys of a broker are read and checked, with their key stores."""
 
 from __future__ import annotations
 

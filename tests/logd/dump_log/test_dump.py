@@ -28,13 +28,13 @@ FIRST = "00000000000000000000"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the golden folder, to be damaged."""
+    """Return a copy of the golden folder, which tests damage."""
     return Path(shutil.copytree(FOLDER, tmp_path / "kafka"))
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
-    """Run the command in a folder: exit status, output, errors."""
+    """Return a function that runs the command in a folder and returns exit status, output and errors."""
 
     def run(folder: Path, *arguments: str) -> tuple[int, str, str]:
         monkeypatch.chdir(folder)
@@ -53,7 +53,7 @@ def test_as_kafka_prints_it(run: Callable[..., tuple[int, str, str]], name: str)
 
 
 def test_a_reader_that_has_enough_is_no_fault_of_the_file() -> None:
-    """`dump-log … | head` used to say of the file: Broken pipe."""
+    """Readers that close the pipe early, as in `dump-log … | head`, are no fault of the file."""
 
     class FirstLine(io.StringIO):
         def write(self, text: str) -> int:
@@ -94,7 +94,7 @@ def test_beside_kafkas_tool(run: Callable[..., tuple[int, str, str]], options: l
 
 
 def test_nothing_is_changed(folder: Path, run: Callable[..., tuple[int, str, str]]) -> None:
-    """Not even the access rights are needed."""
+    """Dumps change nothing and need no write access."""
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     for path in before:
         path.chmod(0o400)
@@ -104,7 +104,7 @@ def test_nothing_is_changed(folder: Path, run: Callable[..., tuple[int, str, str
 
 
 class TestDamage:
-    """Where and why, and exit status 1."""
+    """Damaged files: errors say where and why, and the exit status is 1."""
 
     def test_flipped_bit(self, folder: Path, run: Callable[..., tuple[int, str, str]]) -> None:
         path = folder / "compacted-0" / f"{FIRST}.log"

@@ -70,7 +70,7 @@ Options = dict[str, str]
 
 
 class ListLog:
-    """A log in memory; the next append fails with `failure` if there is one."""
+    """A log in memory; the next append fails with `failure` if that is set."""
 
     def __init__(self) -> None:
         self.entries: list[LogEntry] = []
@@ -103,7 +103,7 @@ class Person:
 
 
 class Script:
-    """Carries out commands against one shard and says what came out."""
+    """A runner of commands against one shard, which prints their results."""
 
     def __init__(self) -> None:
         self.settings = {"group_initial_rebalance_delay_ms": 0}
@@ -141,7 +141,7 @@ class Script:
         self.log.failure = ErrorCode[plain[0]]
 
     def do_wait(self, plain: list[str], options: Options) -> None:
-        """Let time pass, stopping wherever the shard wants to be woken."""
+        """Let time pass, with a stop wherever the shard wants to be woken."""
         until = self.now_ms + milliseconds(plain[0])
         while (next_ms := self.shard.next_deadline_ms) is not None and next_ms <= until:
             self.now_ms = max(self.now_ms, next_ms)

@@ -62,7 +62,7 @@ OF_A_RESTART = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
 
 
 class FailingLog:
-    """Records in memory; appends fail while `failures` lasts."""
+    """A log in memory whose appends fail while `failures` lasts."""
 
     def __init__(self) -> None:
         self.entries: list[LogEntry] = []
@@ -203,7 +203,7 @@ class GroupHistories(RuleBasedStateMachine):
     # Answers
 
     def settle(self) -> None:
-        """Everybody reads its mail; the well behaved act on it at once."""
+        """Deliver all responses; diligent clients act on them at once."""
         while self.mailbox:
             client, what, response = self.mailbox.popleft()
             self.hear(client, what, response)
@@ -418,7 +418,7 @@ class GroupHistories(RuleBasedStateMachine):
             assert self.offsets(self.recovered()) == self.offsets(self.shard)
 
     def teardown(self) -> None:
-        """Left alone, those who behave settle in one generation."""
+        """Check that diligent clients settle in one generation when nothing disturbs them."""
         if not hasattr(self, "shard"):
             return
         self.log.failures = []

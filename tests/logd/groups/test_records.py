@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets`, against bytes of Apache Kafka 4.1's own classes and of its broker."""
+"""Records of `__consumer_offsets` equal the bytes of Apache Kafka 4.1's own classes and of its broker."""
 
 from __future__ import annotations
 

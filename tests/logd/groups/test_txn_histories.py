@@ -58,7 +58,7 @@ producers = st.integers(1, 3)
 
 
 class ModelLog:
-    """Entries in memory, their positions those in the list."""
+    """A log in memory, whose positions are those in the list."""
 
     def __init__(self) -> None:
         self.entries: list[LogEntry] = []
@@ -80,7 +80,7 @@ class ModelLog:
 
 
 def model(entries: Sequence[LogEntry]) -> tuple[dict[Where, int], set[Where]]:
-    """Committed and pending offsets, from the log alone."""
+    """Return committed and pending offsets, from the log alone."""
     committed: dict[Where, int] = {}
     pending: set[Where] = set()
     for at, entry in enumerate(entries):

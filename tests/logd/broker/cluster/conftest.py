@@ -26,5 +26,5 @@ def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
 
 @pytest.fixture
 def zookeeper(ensemble: Ensemble) -> str:
-    """For `zookeeper.connect`."""
+    """Return the test's chroot as a value of `zookeeper.connect`."""
     return f"{ensemble.connect_string}/cluster-{next(_numbers)}"

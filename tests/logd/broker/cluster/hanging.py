@@ -1,4 +1,4 @@
-"""A broker that goes on to take requests and answers none of them, as one that is stopped or cut off."""
+"""A broker that accepts requests and answers none, like one that is stopped or cut off."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEY = struct.Struct(">h")
 
 
 class Hanging:
-    """`unanswered` are the API keys of what it was asked."""
+    """A broker's state while it hangs; `unanswered` are the API keys of its requests."""
 
     def __init__(self) -> None:
         self.is_over = False

@@ -170,7 +170,7 @@ class Nodes:
         topic = TopicImage(name=TOPIC, topic_id=TOPIC_ID, partitions=1, configs=configs or {})
         replicas = tuple(self.nodes)
         state = PartitionImage(replicas=replicas, isr=replicas, leader=replicas[0])
-        self._apply([topic.as_change(), state.as_change(TP)])
+        self.apply([topic.as_change(), state.as_change(TP)])
 
     @property
     def state(self) -> PartitionImage:
@@ -181,12 +181,12 @@ class Nodes:
         return self.nodes[self.state.leader]
 
     def decide(self, decide: Callable[[Controller], Decision[Any]]) -> Any:
-        """Have the controller decide, and all nodes hear of it."""
+        """Let the controller decide, and send the changes to all nodes."""
         decision = decide(self.controller)
-        self._apply(decision.changes)
+        self.apply(decision.changes)
         return decision.answer
 
-    def _apply(self, changes: list[Change]) -> None:
+    def apply(self, changes: list[Change]) -> None:
         for update in [[change] for change in changes] if self.tells_one_by_one else [changes]:
             self._take(update)
 

@@ -26,11 +26,13 @@ RECORDS = 5
 
 
 class Killed(BaseException):
-    """The command is dead; nothing may catch this."""
+    """The end of the killed command; no code may catch it."""
 
 
 class Steps:
-    """Counts what a move writes, to ZooKeeper and to the disk, and kills it before one of these steps."""
+    """A counter of what a move writes to ZooKeeper and to the disk, which kills the move before one of these
+    steps.
+    """
 
     def __init__(self, kill_at: int | None = None) -> None:
         self.kill_at = kill_at
@@ -44,7 +46,7 @@ class Steps:
 
 
 class CountedDisk(FaultyDisk):
-    """Every operation that changes something is a step."""
+    """A disk whose operations count as steps if they change something."""
 
     def __init__(self, steps: Steps) -> None:
         super().__init__()
@@ -103,7 +105,9 @@ def _config(folder: Path, **more: str) -> BrokerConfig:
 
 
 async def fill(folder: Path) -> None:
-    """Topics with settings and records, one that was deleted, changed settings of brokers, producer ids."""
+    """Fill a standalone broker: topics with configs and records, a deleted topic, changed configs, producer
+    ids.
+    """
     broker = standalone(folder)
     await broker.start()
     await broker.create_topic("t", 3, {"retention.ms": "-1"})
@@ -127,7 +131,9 @@ def copied(folder: Path, target: Path) -> Path:
 
 
 async def moved(folder: Path, zookeeper: str, steps: Steps | None = None) -> Standing:
-    """Move it; Killed where `steps` say so. The session ends in any case, as it does after a kill."""
+    """Move the node to ZooKeeper. Raises Killed at the step of `steps`. The session ends in any case, as
+    after a kill.
+    """
     session = await opened(zookeeper, steps)
     try:
         with single(folder, CountedDisk(steps) if steps is not None else None) as node:

@@ -29,12 +29,12 @@ Attempt = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Refused(NamedTuple):
-    """`prepare` gets the cluster, which is of broker 1 alone, and where a folder may be."""
+    """A mistake and its error. `prepare` gets the cluster, of broker 1 alone, and a path for a folder."""
 
     prepare: Callable[[Brokers, Path], Attempt]
     error: type[MillstreamError]
     says: str
-    """With {port} of broker 1, {folder}, {zookeeper} and {cluster}, the cluster's id."""
+    """The error's text, with {port} of broker 1, {folder}, {zookeeper} and {cluster}, the cluster's id."""
 
 
 def _folder_of(folder: Path, *, node: int = 2, cluster: str = OTHER_CLUSTER, zookeeper: str = "") -> str:

@@ -175,7 +175,10 @@ async def test_other_clients(zookeeper: str, tmp_path: Path, read: Callable[[str
 
 
 async def test_followers_hear_at_once_how_far_is_committed(zookeeper: str, tmp_path: Path) -> None:
-    """Their fetches waited for the next record or replica.fetch.wait.max.ms, and consumers with them."""
+    """Followers learn of a new high watermark at once.
+
+    Their fetches waited for the next record or replica.fetch.wait.max.ms, and consumers with them.
+    """
     settings = {"replica_fetch_wait_max_ms": "3600000", "replica_lag_time_max_ms": "7200000"}
     async with racks(zookeeper, tmp_path, **settings) as brokers:
         for n in range(3):
@@ -215,5 +218,5 @@ async def test_what_a_follower_answers(zookeeper: str, tmp_path: Path) -> None:
 
 
 def hidden(partition: Partition) -> None:
-    """Nothing of it is known to be committed."""
+    """Set the high watermark to 0, as if no record were known to be committed."""
     partition.high_watermark = 0

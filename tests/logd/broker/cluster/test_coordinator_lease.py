@@ -50,7 +50,7 @@ from tests.logd.broker.cluster.test_lease import TP, Clock, _create
 GROUP, TRANSACTION = 0, 1
 PROTOCOLS = [JoinGroupRequestProtocol(name="range", metadata=b"")]
 STATIC = "static"
-"""A member that needs no second JoinGroup to become one."""
+"""A JoinGroup version with which one request is enough to become a member."""
 
 
 def _join(member_id: str = "", instance: str | None = STATIC) -> JoinGroupRequest:
@@ -80,7 +80,7 @@ def _find(kind: int) -> FindCoordinatorRequest:
 
 
 class Asking:
-    """The lone broker of a cluster, a member of its group g and the producer of its transactional id x."""
+    """The only broker of a cluster, a member of its group g and the producer of its transactional id x."""
 
     def __init__(self, brokers: Brokers) -> None:
         self.brokers = brokers
@@ -91,7 +91,7 @@ class Asking:
         return await self.brokers.member(1).peers.request(1, message, lane=lane, timeout_ms=60_000)
 
     async def begin(self) -> None:
-        """Have a group with a member, a committed offset, and a transactional id."""
+        """Create a group with a member and a committed offset, and a transactional id."""
         await _create(self.brokers, 1)
         for kind in (GROUP, TRANSACTION):
             await self.answered(_find(kind), lambda answer: answer.coordinators[0].error_code)
@@ -105,7 +105,7 @@ class Asking:
         self.producer_id, self.epoch = producer.producer_id, producer.producer_epoch
 
     async def answered(self, message: Any, code: Callable[[Any], int]) -> Any:
-        """Ask until there is no error any more: topics and coordinators come about."""
+        """Send a request until it has no error, while topics and coordinators are being created."""
         async with asyncio.timeout(60):
             while code(answer := await self.request(message)):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)

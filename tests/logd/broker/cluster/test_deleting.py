@@ -68,7 +68,7 @@ async def test_one_that_does_not_fetch_is_waited_for_until_the_time_is_up_or_it_
         await filled(nodes)
         await delete(nodes.leader, 1)
         silent = nodes.nodes[3]
-        silent.assignment._fetchers.unfollow(TP)
+        silent.assignment.fetchers.unfollow(TP)
         assert code_and_offset(await delete(nodes.leader, 3, timeout_ms=100)) == (
             ErrorCode.REQUEST_TIMED_OUT,
             1,
@@ -84,7 +84,7 @@ async def test_another_leader_is_told(tmp_path: Path) -> None:
     async with Nodes(tmp_path) as nodes:
         await filled(nodes)
         for other in (2, 3):
-            nodes.nodes[other].assignment._fetchers.unfollow(TP)
+            nodes.nodes[other].assignment.fetchers.unfollow(TP)
         before = nodes.leader
         await delete(before, 1, timeout_ms=100)  # what was asked already is answered
         waiting = asyncio.ensure_future(delete(before, 2))

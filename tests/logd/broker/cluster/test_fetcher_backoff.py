@@ -1,4 +1,4 @@
-"""How long a follower leaves a partition alone whose leader cannot be fetched from."""
+"""Backoff of a follower from a partition whose leader cannot be fetched from."""
 
 from __future__ import annotations
 

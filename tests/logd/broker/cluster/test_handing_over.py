@@ -1,4 +1,4 @@
-"""How long a broker that stops tries to hand over."""
+"""Time limits of a controlled shutdown."""
 
 from __future__ import annotations
 

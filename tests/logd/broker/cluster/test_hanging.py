@@ -1,4 +1,4 @@
-"""Nobody waits for a broker that hangs once it is known that another one is to be asked."""
+"""Requests to a hanging broker end once another broker is known to be responsible."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from logd.metadata.image import BrokerImage, Endpoint
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.logd.broker.cluster.hanging import hanging
 from tests.support.depth import deep
+from tests.support.waiting import until
 
 ENDLESS_MS = 3_600_000
-"""A patience that no test has."""
+"""A request timeout, in ms, longer than any test."""
 
 
 @pytest.fixture(autouse=True)
@@ -102,8 +103,7 @@ async def test_connections_are_to_one_registration(tmp_path: Path) -> None:
     try:
         with hanging(broker) as hangs:
             asking = asyncio.create_task(peers.request(7, ListOffsetsRequest()))
-            while not hangs.unanswered:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await until(lambda: hangs.unanswered)
             first = await peers.connection(7)
             brokers[7] = BrokerImage(id=7, epoch=2, endpoints=endpoints)
             second = await peers.connection(7)

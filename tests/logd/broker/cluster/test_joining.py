@@ -1,4 +1,4 @@
-"""A broker that has not been told yet what there is, and a controller that has not loaded it."""
+"""A broker that has not received the metadata yet, and a controller that has not loaded it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ask(port: int, message: Message, version: int) -> Any:
 
 
 async def versions(port: int) -> Any:
-    """ApiVersions of a broker, as soon as it listens."""
+    """Return a broker's ApiVersions as soon as it listens."""
     async with asyncio.timeout(60):
         while True:
             try:

@@ -160,7 +160,7 @@ async def test_nothing_is_accepted_without_a_lease(zookeeper: str, tmp_path: Pat
 
 @deep
 async def test_nothing_else_is_acknowledged_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
-    """Markers, deleted records, consent to a transaction's batch, and what a controller need not change."""
+    """Markers, deleted records, consent to a transaction's batch and unchanged metadata need a lease too."""
     brokers = Brokers(zookeeper, tmp_path, count=1, transaction_state_log_num_partitions="1")
     brokers.clock = clock = Clock()
     async with brokers:

@@ -20,7 +20,7 @@ def topic(name: str) -> Change:
 
 
 class Brokers:
-    """All there are, each with what it was told. `answer` may be replaced by what has one fail."""
+    """All brokers, each with the image that it received. Tests replace `answer` to let one fail."""
 
     def __init__(self, *ids: int) -> None:
         self.images = {id_: ClusterImage() for id_ in ids}

@@ -75,7 +75,7 @@ def has_markers(node: Node) -> bool:
 
 
 async def settle(nodes: Nodes, *, keys: tuple[bytes, ...] = (b"gone",)) -> None:
-    """Have the leader's log grow until all that is deleted, or aborted, is compacted away."""
+    """Let the leader's log grow until compaction has removed all deleted and aborted records."""
     async with asyncio.timeout(20):
         while has_markers(nodes.leader) or any(key in keys for key, _ in records(nodes.leader)):
             put(nodes.leader, b"tick", b"." * 200)
@@ -87,7 +87,7 @@ async def in_sync(nodes: Nodes, count: int) -> None:
 
 
 async def ends(nodes: Nodes, *ids: int) -> None:
-    """Wait until these have all that the leader has."""
+    """Wait until these nodes have the leader's whole log."""
     await nodes.until(
         lambda: all(
             nodes.nodes[id_].partition.high_watermark == nodes.leader.partition.log_end_offset for id_ in ids
@@ -132,7 +132,10 @@ async def test_a_transaction_that_was_ended_is_not_open_again(tmp_path: Path) ->
 
 
 async def test_whoever_copied_such_a_log_tells_the_next_one(tmp_path: Path) -> None:
-    """Its own cleaner has never seen the deletion; nor has a restart made it forget."""
+    """Replicas tell the next replica about removals in a log that they copied.
+
+    The replica's own cleaner has never seen the deletion, and a restart did not make it forget.
+    """
     async with made(tmp_path) as nodes:
         await nodes.create_topic(COMPACTED)
         put(nodes.leader, b"gone", b"deleted later")
@@ -157,7 +160,9 @@ async def test_whoever_copied_such_a_log_tells_the_next_one(tmp_path: Path) -> N
 def test_the_offset_is_on_the_disk_before_what_it_is_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before a segment without the deletions is, and before a replica copies from a log without them."""
+    """Removal offsets are on the disk before a segment without the tombstones, and before a replica copies
+    one.
+    """
     prepare, copy = Swap.prepare, Partition.copy
     steps: list[str] = []
 
@@ -312,14 +317,14 @@ async def test_nothing_is_removed_above_a_replica_that_copies(tmp_path: Path) ->
         await grow(lambda: leader.partition.log_end_offset > end + 30)
         assert (b"gone", None) in records(leader)
         nodes.nodes[2].hears = True
-        nodes._apply([nodes.state.as_change(TP)])  # followed again
+        nodes.apply([nodes.state.as_change(TP)])  # followed again
         await in_sync(nodes, 3)
         await settle(nodes)
         assert state(nodes.nodes[2]) == {b"stays": b"1"}
 
 
 async def test_a_log_that_is_deleted_and_compacted_begins_later(tmp_path: Path) -> None:
-    """Its start has moved past the replica's end: that replica begins there, and knows what it lacks."""
+    """Replicas whose end is before the log's new start begin at that start, and know what they lack."""
     async with made(tmp_path) as nodes:
         await nodes.create_topic({**COMPACTED, "cleanup.policy": "compact,delete"})
         put(nodes.leader, b"gone", b"deleted later")

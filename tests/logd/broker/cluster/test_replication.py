@@ -23,7 +23,7 @@ from tests.support.depth import deep
 from tests.support.raw_client import RawClient
 
 LAG_MS = 1000
-"""Longer than a busy disk holds up all of them, which share a thread."""
+"""Seconds longer than a busy disk delays all nodes, which share a thread."""
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
@@ -35,7 +35,7 @@ def batch(text: str, count: int = 1) -> memoryview:
 
 
 async def acknowledged(node: Node, text: str, count: int = 1) -> None:
-    """Append with acks=all."""
+    """Append a record with acks=all."""
     partition = node.partition
     appended = partition.produce(batch(text, count), 1000, -1)
     waiting = partition.flushed(appended)
@@ -57,14 +57,14 @@ async def test_without_all_in_sync_replicas_nothing_is_acknowledged(tmp_path: Pa
     async with Nodes(tmp_path) as nodes:
         await nodes.create_topic()
         await acknowledged(nodes.leader, "first")
-        fetcher = nodes.nodes[3].assignment._fetchers
+        fetcher = nodes.nodes[3].assignment.fetchers
         fetcher.unfollow(nodes.nodes[3].partition.tp)
         # What it asked for before is answered with this one.
         nodes.leader.partition.produce(batch("perhaps"), 1000, -1)
         waiting = asyncio.ensure_future(acknowledged(nodes.leader, "second"))
         await nodes.until(lambda: nodes.nodes[2].partition.log_end_offset == 3)
         assert not waiting.done()
-        nodes._apply([nodes.state.as_change(nodes.leader.partition.tp)])  # followed again
+        nodes.apply([nodes.state.as_change(nodes.leader.partition.tp)])  # followed again
         await waiting
 
 
@@ -72,7 +72,7 @@ async def test_a_client_waits_for_the_others_as_long_as_it_says(tmp_path: Path) 
     async with Nodes(tmp_path) as nodes:
         await nodes.create_topic()
         for other in (2, 3):
-            nodes.nodes[other].assignment._fetchers.unfollow(nodes.leader.partition.tp)
+            nodes.nodes[other].assignment.fetchers.unfollow(nodes.leader.partition.tp)
         nodes.leader.partition.produce(batch("fetched by what is asked already"), 1000, 1)
         request = ProduceRequest(
             acks=-1,
@@ -115,12 +115,12 @@ async def test_one_that_stays_behind_leaves_and_comes_back(tmp_path: Path) -> No
     async with Nodes(tmp_path, lag_ms=LAG_MS) as nodes:
         await nodes.create_topic()
         await acknowledged(nodes.leader, "first")
-        nodes.nodes[3].assignment._fetchers.unfollow(nodes.nodes[3].partition.tp)
+        nodes.nodes[3].assignment.fetchers.unfollow(nodes.nodes[3].partition.tp)
         nodes.leader.partition.produce(batch("perhaps"), 1000, -1)
         await acknowledged(nodes.leader, "second")  # once it has left
         assert nodes.state.isr == (1, 2)
         assert nodes.leader.partition.in_sync_replicas == 2
-        nodes._apply([nodes.state.as_change(nodes.leader.partition.tp)])
+        nodes.apply([nodes.state.as_change(nodes.leader.partition.tp)])
         await nodes.until(lambda: set(nodes.state.isr) == {1, 2, 3})
         await nodes.until(nodes.are_equal)
 
@@ -139,7 +139,7 @@ async def test_min_insync_replicas(tmp_path: Path) -> None:
 async def test_a_partition_with_fewer_replicas_than_min_insync_replicas_needs_all_of_them(
     tmp_path: Path,
 ) -> None:
-    """KAFKA-15583."""
+    """Partitions with fewer replicas than min.insync.replicas need all of them in sync (KAFKA-15583)."""
     async with Nodes(tmp_path) as nodes:
         await nodes.create_topic({"min.insync.replicas": "7"})
         await acknowledged(nodes.leader, "all three are in sync")
@@ -159,7 +159,7 @@ async def test_one_that_fetches_before_it_is_heard_of_joins_all_the_same(tmp_pat
         for other in (nodes.nodes[2], nodes.nodes[3]):
             await other.stop()
         await nodes.nodes[2].start(registered=False)
-        nodes._apply([nodes.state.as_change(TP)])
+        nodes.apply([nodes.state.as_change(TP)])
         core = nodes.leader.leading.led[TP].core
         await nodes.until(lambda: core._followers[2].broker_epoch == nodes.nodes[2].epoch)
         assert nodes.state.isr == (1,)
@@ -169,7 +169,10 @@ async def test_one_that_fetches_before_it_is_heard_of_joins_all_the_same(tmp_pat
 
 
 async def test_one_that_is_registered_anew_joins_without_a_record(tmp_path: Path) -> None:
-    """Its session had ended, its process and its connections had not: nothing changes but its epoch."""
+    """Brokers that register again join the ISR without a new record.
+
+    The session had ended, the process and its connections had not: only the broker epoch changes.
+    """
     async with Nodes(tmp_path) as nodes:
         await nodes.create_topic()
         await acknowledged(nodes.leader, "all there is")
@@ -187,7 +190,7 @@ async def test_a_leader_that_comes_back_gives_up_what_nobody_else_had(tmp_path: 
         await acknowledged(nodes.leader, "kept", count=5)
         first = nodes.leader
         for other in (2, 3):
-            nodes.nodes[other].assignment._fetchers.unfollow(first.partition.tp)
+            nodes.nodes[other].assignment.fetchers.unfollow(first.partition.tp)
         await asyncio.sleep(0.1)
         for n in range(4):
             first.partition.produce(batch(f"lost-{n}"), 1000, 1)
@@ -242,7 +245,7 @@ async def test_a_leader_that_hears_of_it_last_counts_those_whom_it_has_refused(t
         await nodes.create_topic()
         await acknowledged(nodes.leader, "first")
         await nodes.until(nodes.are_equal)
-        nodes.nodes[4].assignment._fetchers.unfollow(TP)
+        nodes.nodes[4].assignment.fetchers.unfollow(TP)
         nodes.leader.partition.produce(batch("fetched by what is asked already"), 1000, 1)
         nodes.leader.partition.produce(batch("not committed"), 1000, 1)
         one, two, three = nodes.nodes[1], nodes.nodes[2], nodes.nodes[3]
@@ -251,12 +254,12 @@ async def test_a_leader_that_hears_of_it_last_counts_those_whom_it_has_refused(t
         await one.stop()
         await nodes.nodes[4].stop()
         assert nodes.leader is two
-        following = three.assignment._fetchers.following(TP)
+        following = three.assignment.fetchers.following(TP)
         assert following is not None
         await nodes.until(lambda: following.not_before > 0)  # it is refused
         assert two.partition.high_watermark < 3
         two.hears = True
-        nodes._apply([nodes.state.as_change(TP)])
+        nodes.apply([nodes.state.as_change(TP)])
         await nodes.until(lambda: two.partition.high_watermark == 3, seconds=20)
 
 
@@ -290,7 +293,10 @@ async def test_a_client_produces_through_elections(tmp_path: Path) -> None:
 
 
 async def test_the_latest_offset_is_not_told_before_it_is_known_again(tmp_path: Path) -> None:
-    """Behind an election: a new leader told consumers less than others had read already (KIP-207)."""
+    """Leaders answer no latest offset after an election before they know it.
+
+    A new leader told consumers less than others had read already (KIP-207).
+    """
 
     def ask(port: int, timestamp: int, version: int, replica_id: int = -1) -> tuple[int, int]:
         partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
@@ -305,7 +311,7 @@ async def test_the_latest_offset_is_not_told_before_it_is_known_again(tmp_path: 
         leader = nodes.leader
         await acknowledged(leader, "committed")
         for other in (2, 3):
-            nodes.nodes[other].assignment._fetchers.unfollow(TP)
+            nodes.nodes[other].assignment.fetchers.unfollow(TP)
         for value in (b"fetched by what is asked already", b"not fetched"):
             leader.partition.produce(memoryview(build_batch([(2000, None, value, ())])), 2000, 1)
         elected = dataclasses.replace(nodes.state, leader_epoch=1, partition_epoch=1)

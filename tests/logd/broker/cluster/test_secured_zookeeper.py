@@ -1,4 +1,4 @@
-"""Brokers that keep others out of ZooKeeper: by a password (digest), and by certificates through TLS."""
+"""Brokers that protect their znodes: by a password (digest), and by certificates through TLS."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.logd.metadata.zookeeper.sessions import SECONDS, opened
 from tests.support.depth import deep
 
 TICK_MS = 500
-"""Sessions last from 1 to 10 s."""
+"""ZooKeeper's tick, which limits session timeouts to 1 to 10 s."""
 TP = TopicPartition("t", 0)
 DIGEST = "logd:secret"
 _numbers = itertools.count(1)
@@ -59,7 +59,7 @@ class Door:
 
     @property
     def server(self) -> str:
-        """The address where nothing is asked for."""
+        """The address that needs no identity."""
         return self.plain.partition("/")[0]
 
 
@@ -100,14 +100,14 @@ def by_tls(secured: Secured) -> Door:
 
 
 async def write(brokers: Brokers, count: int) -> None:
-    """So many records, each of which all that are in sync have."""
+    """Write so many records to all in-sync replicas."""
     async with Client(brokers.bootstrap) as client, BatchProducer(client, acks=-1) as producer:
         for n in range(count):
             await (await producer.send(TP.topic, TP.partition, [(1000, None, b"%d" % n, ())]))
 
 
 async def all_have(brokers: Brokers, count: int) -> None:
-    """Wait until all are in sync, and have so many records."""
+    """Wait until all replicas are in sync and have so many records."""
 
     def holds() -> bool:
         state, replicas = brokers.state(TP), brokers.replicas(TP)
@@ -118,7 +118,7 @@ async def all_have(brokers: Brokers, count: int) -> None:
 
 
 async def controller(brokers: Brokers) -> int:
-    """Wait until one is."""
+    """Wait for a controller and return it."""
     await brokers.until(
         lambda: sum(each.broker.catalog.controller is not None for each in brokers.up.values()) == 1
     )
@@ -126,7 +126,7 @@ async def controller(brokers: Brokers) -> int:
 
 
 async def end_session(brokers: Brokers, id_: int, server: str) -> None:
-    """Have ZooKeeper end a broker's session, which has said nothing of it, and wait for the next one."""
+    """Let ZooKeeper end a broker's session without the broker's doing, and wait for its next session."""
     member = brokers.member(id_)
     session: Any = member.session
     ended, epoch = session.session_id, member.epoch
@@ -173,7 +173,7 @@ def assert_closed(door: Door) -> None:
 
 
 async def assert_kept_out(door: Door, *znodes: str) -> None:
-    """Strangers change none of these, add nothing, and read no secrets."""
+    """Check that strangers can change none of these znodes, create none, and read no secrets."""
     for stranger in door.strangers:
         async with opened(**stranger) as session:
             for path in znodes:
@@ -192,7 +192,7 @@ async def assert_kept_out(door: Door, *znodes: str) -> None:
 
 
 async def test_brokers_go_on_and_strangers_stay_out(door: Door, tmp_path: Path) -> None:
-    """Through another controller's election, and through the end of a session."""
+    """Brokers go on, and strangers stay out, after another controller's election and a session's end."""
     async with Brokers(door.zookeeper, tmp_path, **door.settings, min_insync_replicas="2") as brokers:
         async with Client(brokers.bootstrap) as client:
             await Admin(client).create_topics([NewTopic("t", 1, 3)])

@@ -1,4 +1,4 @@
-"""Brokers that stop hand over what they lead."""
+"""Controlled shutdown: brokers that stop hand over their leadership."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_a_rolling_restart_costs_a_producer_retries_only(zookeeper: str, t
 
 
 async def _stop_after_handing_over(brokers: Brokers, id_: int) -> None:
-    """Nothing may be led by the broker when its connections close."""
+    """Stop a broker and check that it led nothing when its connections closed."""
     assert await _led_at_its_end(brokers, id_) == []
 
 

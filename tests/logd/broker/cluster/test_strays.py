@@ -70,7 +70,7 @@ def copies(brokers: Brokers, name: str) -> dict[int, bytes]:
 
 
 async def in_sync(brokers: Brokers, name: str) -> None:
-    """Wait until all are."""
+    """Wait until all replicas are in sync."""
 
     def holds() -> bool:
         state = brokers.state(TopicPartition(name, 0))

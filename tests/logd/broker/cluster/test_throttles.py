@@ -1,4 +1,6 @@
-"""Replication of a reassignment that is throttled (KIP-73). Clocks of quotas stand: what has passed stays."""
+"""Throttled replication of a reassignment (KIP-73). The quotas' clocks stand still, so that no quota
+recovers.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ TP = TopicPartition("t", 0)
 LEADER, NEW = 1, 2
 COUNT = 40
 FETCHES = 5
-"""So many more of a follower say that it is held back."""
+"""The number of further fetches of a follower that shows that it is throttled."""
 
 
 def test_the_rate_is_over_the_last_seconds() -> None:

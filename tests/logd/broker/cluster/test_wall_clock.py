@@ -1,4 +1,4 @@
-"""Somebody sets the clock of a broker's machine: nobody is late by that."""
+"""The wall clock of a broker's machine leaps: no broker or replica becomes late by that."""
 
 from __future__ import annotations
 

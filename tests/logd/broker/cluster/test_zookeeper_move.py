@@ -155,7 +155,10 @@ async def test_topics_that_were_found_on_disk_are_moved(zookeeper: str, folder: 
 def test_a_killed_move_is_gone_on_with(
     zookeeper: str, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before each step in turn. Until it is done the journal is as it was, and no broker starts in there."""
+    """Moves killed before any step can be finished.
+
+    Until the move is done the journal is as it was, and no broker starts with the chroot.
+    """
     monkeypatch.setattr(batches, "BATCH_OPERATIONS_MAX", 3)
 
     async def test() -> None:
@@ -331,7 +334,7 @@ async def test_a_broker_of_a_cluster_does_not_start_by_itself(zookeeper: str, tm
 
 
 async def test_a_broker_by_itself_joins_no_cluster_before_it_is_moved(zookeeper: str, folder: Path) -> None:
-    """Nor does its start make the chroot another cluster's."""
+    """Standalone brokers join no cluster before their move, and do not make the chroot another cluster's."""
     with pytest.raises(StorageError, match="millstream cluster move-to-zookeeper"):
         await clustered(folder, zookeeper).start()
     assert await moved(folder, zookeeper) is Standing.EMPTY
