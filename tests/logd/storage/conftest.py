@@ -18,7 +18,7 @@ TOPIC_ID = bytes(range(16))
 
 
 class Store:
-    """One log directory in a temporary place; `log` is partition 0 of topic `t`."""
+    """A log directory in a temporary place; `log` is partition 0 of topic `t`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -86,24 +86,24 @@ class Store:
 
     def records(self, start: int | None = None) -> list[Record]:
         """Everything that can be read."""
-        found: list[Record] = []
+        records: list[Record] = []
         for chunk in self.log.reader.batches(self.log.log_start_offset if start is None else start):
             for position, _ in iter_batches(chunk):
-                found += decode_records(chunk, position)
-        return found
+                records += decode_records(chunk, position)
+        return records
 
     def values(self) -> list[str]:
         return [(record[3] or b"").decode() for record in self.records()]
 
     def offsets_in(self, offset: int, max_bytes: int, **facts: Any) -> list[int]:
-        """The base offsets of the batches one read returns."""
+        """Return the base offsets of the batches that one read returns."""
         piece = self.log.reader.read(offset, max_bytes, **facts)
         if piece is None:
             return []
         data = read_slice(piece)
-        found = list(iter_batches(data))
-        assert sum(header.size for _, header in found) == len(data), "a batch is cut"
-        return [header.base_offset for _, header in found]
+        batches = list(iter_batches(data))
+        assert sum(header.size for _, header in batches) == len(data), "a batch is cut"
+        return [header.base_offset for _, header in batches]
 
     def files(self) -> set[str]:
         return {path.name for path in self.log_path.iterdir()}

@@ -1,4 +1,6 @@
-"""What a follower writes of a leader's answers, and what it refuses: the bytes, the offsets, the segments."""
+"""Tests of what a follower writes of a leader's fetched batches (bytes, offsets, segments), and of what it
+refuses.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def content(store: Any) -> bytes:
 
 
 def state(store: Any) -> tuple[Any, ...]:
-    """All that a refused run must leave as it was."""
+    """Return all state of the log that a refused run must leave unchanged."""
     log = store.log
     return (
         log.log_end_offset,
@@ -148,7 +150,7 @@ def test_a_gap_wider_than_a_segment(store: Any) -> None:
 
 
 def test_the_first_batch_of_an_empty_log_may_begin_before_it(store: Any) -> None:
-    """The story: DeleteRecords has moved the leader's start into a batch, and a new follower begins there."""
+    """New followers may begin in the middle of a batch, where DeleteRecords has moved the leader's start."""
     store.log.shortening.truncate_fully_and_start_at(5, store.now)
     run = build_batch([(1_700_000_000_000, None, b"v", ())] * 4, base_offset=3, leader_epoch=EPOCH)
     run += run_of("b", base=7)
@@ -189,7 +191,9 @@ def test_markers_that_are_none_are_refused(store: Any) -> None:
 
 
 def test_producers_are_entered_and_not_checked(store: Any) -> None:
-    """A gap in the sequence is the leader's business: it has forgotten the producer, or compaction came."""
+    """Followers enter producers without checking their sequences. A gap is the leader's business: the leader
+    forgot the producer, or compaction removed batches.
+    """
     run = run_of("a", producer_id=7, producer_epoch=1, base_sequence=5)
     run += run_of("b", base=1, producer_id=7, producer_epoch=1, base_sequence=90, transactional=True)
     run += run_of("c", base=2, producer_id=8, producer_epoch=0, base_sequence=0, transactional=True)
@@ -197,9 +201,9 @@ def test_producers_are_entered_and_not_checked(store: Any) -> None:
         0, timestamp_ms=1, producer_id=7, producer_epoch=2, coordinator_epoch=4, base_offset=3, leader_epoch=3
     )
     store.log.copier.append(run, EPOCH, store.now)
-    known = store.log.producers.producers
-    assert (known[7].epoch, known[7].coordinator_epoch, known[7].txn_first_offset) == (2, 4, -1)
-    assert (known[8].next_sequence, known[8].txn_first_offset) == (1, 2)
+    producers = store.log.producers.producers
+    assert (producers[7].epoch, producers[7].coordinator_epoch, producers[7].txn_first_offset) == (2, 4, -1)
+    assert (producers[8].next_sequence, producers[8].txn_first_offset) == (1, 2)
     assert store.log.reader.aborted(0, 4) == [(7, 1, 3, 2)]
     assert store.log.first_unstable_offset == 1, "until the high watermark has passed the marker"
     store.log.replicated_to(4)
@@ -221,8 +225,8 @@ def test_a_disk_that_fills_up_takes_the_folder_offline(new_store: Any, room: int
     new_store.kill()
     new_store.disk = None
     new_store.open()
-    held = content(new_store)
-    assert run.startswith(held) and len(held) <= room
+    written = content(new_store)
+    assert run.startswith(written) and len(written) <= room
 
 
 def test_lengths_that_lie_allocate_nothing() -> None:
@@ -307,18 +311,18 @@ def test_mutated_runs(
         if copied is None:
             assert error == ErrorCode.CORRUPT_MESSAGE and state(store) == before
             return
-        held = b""
-        while (piece := store.log.reader.read(_end(held), 1 << 20)) is not None:
-            held += read_slice(piece)
-        assert held == mutated[: copied.size]
+        written = b""
+        while (piece := store.log.reader.read(_end(written), 1 << 20)) is not None:
+            written += read_slice(piece)
+        assert written == mutated[: copied.size]
         if not crc_is_mended:
-            for _, header in iter_batches(held):
+            for _, header in iter_batches(written):
                 assert header.partition_leader_epoch == EPOCH
         end = store.log.log_end_offset
         store.log.flusher.flush()
         store.folder.start_checkpoint()()
         store.reopen(clean=False)
-        assert store.log.log_end_offset == end and store.log.size == len(held)
+        assert store.log.log_end_offset == end and store.log.size == len(written)
     finally:
         store.kill()
 

@@ -33,7 +33,7 @@ def faulty(new_store: Any, disk: FaultyDisk) -> Any:
 
 
 def assert_offline(store: Any) -> None:
-    """Every operation says so."""
+    """Assert that every operation raises KAFKA_STORAGE_ERROR and names the log directory."""
     attempts: tuple[Callable[[], object], ...] = (
         lambda: store.append("x"),
         lambda: store.log.reader.read(0, 100),
@@ -80,7 +80,9 @@ def test_a_full_disk_takes_the_folder_offline(
 
 @pytest.mark.parametrize("suffix", [".snapshot", ".log"])
 def test_an_error_while_rolling(faulty: Any, disk: FaultyDisk, suffix: str) -> None:
-    """The snapshot that goes with it is written by the next flush."""
+    """Failures to open either file take the log directory offline. The producer snapshot of a roll is written
+    by the next flush.
+    """
     faulty.configure(segment_bytes=300, index_interval_bytes=0)
     faulty.append("x" * 100)
     if suffix == ".snapshot":
@@ -97,7 +99,9 @@ def test_an_error_while_rolling(faulty: Any, disk: FaultyDisk, suffix: str) -> N
 
 
 def test_a_failed_fsync_is_the_end_of_trust(faulty: Any, disk: FaultyDisk) -> None:
-    """The story: the kernel drops dirty pages it cannot write, and the next fsync succeeds all the same."""
+    """Failed fsyncs take the log directory offline: the kernel drops dirty pages that it cannot write, and
+    the next fsync succeeds all the same.
+    """
     flush = faulty.log.flusher.start_flush()
     disk.failing = {"sync"}
     with pytest.raises(KafkaError) as caught:

@@ -1,4 +1,6 @@
-"""What a flush forces to the disk, what a start after a crash then reads, and reads that wait for no disk."""
+"""Tests of flushing: what is synced to the disk, what a start after a crash reads, and reads that never wait
+for the disk.
+"""
 
 from __future__ import annotations
 
@@ -159,9 +161,9 @@ def test_a_flush_takes_a_producer_snapshot_when_much_was_written(store: Any) -> 
     store.log.flusher.flush()
     write(store, 20, 6)
     store.log.flusher.flush()
-    kept, beginnings = set(snapshots(store)), set(bases(store))
-    assert len(beginnings) > 2 and beginnings - {0} <= kept
-    assert kept - beginnings <= {max(kept)}
+    offsets, beginnings = set(snapshots(store)), set(bases(store))
+    assert len(beginnings) > 2 and beginnings - {0} <= offsets
+    assert offsets - beginnings <= {max(offsets)}
 
 
 def snapshots(store: Any) -> list[int]:
@@ -173,7 +175,9 @@ def bases(store: Any) -> list[int]:
 
 
 def test_a_start_after_a_crash_reads_what_came_since_the_flush(faulty: Any, disk: FaultyDisk) -> None:
-    """The story: producers were found again by walking every header of a segment of 1 GB."""
+    """Starts after a crash read only what was written since the flush. They used to walk every header of a
+    segment of 1 GB to find the producers again.
+    """
     write(faulty, 0, 3_000, size=1_000)
     faulty.log.flusher.flush()
     faulty.folder.start_checkpoint()()
@@ -188,7 +192,9 @@ def test_a_start_after_a_crash_reads_what_came_since_the_flush(faulty: Any, disk
 
 
 def test_timestamps_that_do_not_grow_cost_a_recovery_nothing(faulty: Any, disk: FaultyDisk) -> None:
-    """The story: the largest timestamp was sought in all batches behind its first occurrence."""
+    """Equal timestamps cost a recovery no further reads. The largest timestamp was sought in all batches
+    after its first occurrence.
+    """
     for _ in range(3_000):
         faulty.append("x" * 1_000)
     faulty.log.flusher.flush()

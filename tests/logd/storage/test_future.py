@@ -62,7 +62,7 @@ class Two:
             assert self.log.writer.append(batch, 0, NOW).base_offset == number
 
     def steps(self) -> Iterator[str]:
-        """The move, stopping before each step; the log grows between them."""
+        """Run the move, and yield the name of each step before it runs; the log grows between the steps."""
         future = self.future
         yield "create"
         future.create()
@@ -191,7 +191,7 @@ def test_too_much_is_left_for_another_round(two: Two, monkeypatch: pytest.Monkey
 
 
 def reopened(two: Two) -> Log:
-    """As a broker's start does with what a crash left."""
+    """Start again as a broker does after a crash, and return the one log that is there then."""
     two.kill()
     two.open()
     for path in two.target.futures.get(("t", 0), []):
@@ -221,7 +221,7 @@ def test_a_crash_before_any_step(tmp_path: Path, last: int) -> None:
 
 
 def operations(tmp_path: Path) -> list[tuple[int, str]]:
-    """The disk operations of a whole move."""
+    """Return the disk operations of a whole move, each with its disk's index."""
     two = Two(tmp_path)
     for disk in two.disks:
         disk.done.clear()

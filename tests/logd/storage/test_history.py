@@ -52,9 +52,9 @@ def play(store: Any, steps: list[tuple[str, int, int]]) -> None:
             end += number
         elif step == "read":
             offset = store.log.log_start_offset + number % (end - store.log.log_start_offset + 1)
-            wanted = [base for base, values in batches if base + len(values) > offset]
-            found = store.offsets_in(offset, size)
-            assert found == wanted[: len(found)] and bool(found) == (offset < end)
+            expected = [base for base, values in batches if base + len(values) > offset]
+            bases = store.offsets_in(offset, size)
+            assert bases == expected[: len(bases)] and bool(bases) == (offset < end)
         elif step == "truncate":
             offset = store.log.log_start_offset + number % (end - store.log.log_start_offset + 1)
             batches = [batch for batch in batches if batch[0] + len(batch[1]) <= offset]

@@ -38,7 +38,7 @@ def test_the_offset_index_is_kafkas(offsets: OffsetIndex) -> None:
 
 
 def test_the_time_index_is_kafkas(times: TimeIndex) -> None:
-    """Only a larger timestamp makes an entry."""
+    """Time indexes are laid out as Kafka's; only a larger timestamp makes an entry."""
     times.save().close()
     assert times.path.read_bytes() == bytes.fromhex("00000000000003e8 00000009  00000000000007d0 00000014")
 
@@ -48,8 +48,8 @@ def test_an_offset_lookup_never_goes_too_far(offsets: OffsetIndex, unloaded: boo
     if unloaded:
         offsets.save().close()
         offsets.unload()
-    found = [offsets.lookup(BASE + relative) for relative in (0, 9, 10, 19, 20, 21, 500)]
-    assert found == [0, 0, 0, 0, 4200, 9000, 9000]
+    positions = [offsets.lookup(BASE + relative) for relative in (0, 9, 10, 19, 20, 21, 500)]
+    assert positions == [0, 0, 0, 0, 4200, 9000, 9000]
     assert [offsets.boundary_before(size) for size in (0, 4199, 4200, 10**6)] == [0, 0, 4200, 9000]
     assert offsets.last_position() == 9000
 
@@ -60,8 +60,8 @@ def test_a_time_lookup_never_goes_too_far(times: TimeIndex, unloaded: bool) -> N
         times.save().close()
         times.unload()
     assert times.last_entry() == (2000, BASE + 20)
-    found = [times.lookup(timestamp) - BASE for timestamp in (0, 1000, 1001, 2000, 2001)]
-    assert found == [0, 0, 9, 9, 20]
+    offsets = [times.lookup(timestamp) - BASE for timestamp in (0, 1000, 1001, 2000, 2001)]
+    assert offsets == [0, 0, 9, 9, 20]
 
 
 def test_entries_saved_in_parts_read_back_whole(offsets: OffsetIndex, times: TimeIndex) -> None:
@@ -101,8 +101,8 @@ def test_a_partial_entry_at_the_end_is_not_read(offsets: OffsetIndex) -> None:
 
 
 def test_appending_reads_nothing(tmp_path: Path) -> None:
-    """The index of the segment being written is dropped from memory when it was idle; an append that then
-    read it whole would have the event loop wait for the disk.
+    """Appends read no index, not even an unloaded one. The active segment's index is dropped from memory when
+    idle; reading it whole would block the event loop on the disk.
     """
     disk = FaultyDisk()
     offsets = OffsetIndex(disk, tmp_path, "x.index", BASE)

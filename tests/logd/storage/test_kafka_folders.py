@@ -23,7 +23,7 @@ NOW = 1_800_000_000_000
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What this Apache Kafka writes today."""
+    """The log directory that the Apache Kafka at hand writes, filled by `fill`."""
     kafka = ApacheKafka(tmp_path_factory.mktemp("kafka"), SETTINGS)
     with kafka:
         fill(kafka)
@@ -67,17 +67,17 @@ def test_all_records_are_read(kafka_data: Path, end: str) -> None:
             path.unlink()
     folder = open_folder(kafka_data)
     log = folder.logs["all", 0]
-    found = list(records_of(log))
+    rows = list(records_of(log))
     expected = []
     for codec in CODECS:
         committed = [value for value in COMMITTED if value.startswith(f"{codec} ")]
         aborted = [value for value in ABORTED if value.startswith(f"{codec} ")]
         expected += [*committed[:5], *aborted, *committed[5:]]
     expected += [*PLAIN[:2], None, PLAIN[2], *OPEN]
-    values = [record[3] for is_control, record in found if not is_control]
+    values = [record[3] for is_control, record in rows if not is_control]
     assert [value and value.decode() for value in values] == expected
-    assert [record[0] for _, record in found] == list(range(log.log_end_offset))
-    assert sum(is_control for is_control, _ in found) == 3 * len(CODECS)
+    assert [record[0] for _, record in rows] == list(range(log.log_end_offset))
+    assert sum(is_control for is_control, _ in rows) == 3 * len(CODECS)
     assert log.latest_epoch > log.epoch_of(0)
     compacted = [record[2] for _, record in records_of(folder.logs["compacted", 0])]
     assert sorted(compacted) == sorted([b"key %d" % number for number in range(10)] + [b"last"])
@@ -98,7 +98,7 @@ def test_transactions(kafka_data: Path, end: str) -> None:
     values = {(record[3] or b"").decode(): record[0] for _, record in records_of(log)}
     aborted = log.reader.aborted(0, log.log_end_offset)
     spans = [(values[f"{codec} abort 0 größe"], values[f"{codec} abort 9 größe"] + 1) for codec in CODECS]
-    assert [(gone.first_offset, gone.last_offset) for gone in aborted] == spans
+    assert [(entry.first_offset, entry.last_offset) for entry in aborted] == spans
     log.producers.replicated_to(log.log_end_offset)
     assert log.first_unstable_offset == values[OPEN[0]]
     sequences = {

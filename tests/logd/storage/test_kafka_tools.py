@@ -1,4 +1,4 @@
-"""What Apache Kafka's own tools say of our files. KAFKA_LIBS names the folder of Kafka's jars."""
+"""Tests that Apache Kafka's own tools read our files. KAFKA_LIBS names the folder of Kafka's jars."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def fill_with_transactions(store: Any, batch: Any) -> None:
 
 
 def test_both_tools_say_the_same_of_our_transactions(store: Any, batch: Any) -> None:
-    """Both tools say the same of every file, and nothing is wrong with any."""
+    """Kafka's tool and ours print the same for every file, and neither reports an error."""
     fill_with_transactions(store, batch)
     suffixes = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
     files = sorted(path for path in store.log_path.iterdir() if path.suffix in suffixes)

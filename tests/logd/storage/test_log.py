@@ -1,4 +1,4 @@
-"""One log: appending, reading, rolling, timestamps, epochs, shortening."""
+"""Tests of one log: appending, reading, rolling, timestamps, epochs, shortening."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_an_append_gets_the_next_offsets_and_the_epoch(store: Any, batch: Any) -
 
 def test_the_callers_bytes_are_not_changed(store: Any, batch: Any) -> None:
     data = bytearray(batch("a"))
-    kept = bytes(data)
+    before = bytes(data)
     store.append("before")
     store.log.writer.append(memoryview(data), 7, store.now)
     store.configure(message_timestamp_type="LogAppendTime")
     store.log.writer.append(data, 7, store.now)
-    assert data == kept
+    assert data == before
 
 
 def test_several_batches_in_one_append(store: Any, batch: Any) -> None:
@@ -294,8 +294,9 @@ def test_truncation_forgets_timestamps_epochs_and_producers(store: Any, batch: A
 
 
 def test_a_slice_outlives_its_segment(store: Any) -> None:
-    """The story: a consumer is slow, retention takes the segment it is being sent from, and the number of its
-    descriptor goes to another file."""
+    """Slices can be read after retention deletes their segment. A slow consumer is still sent from the
+    segment when the number of its file descriptor could go to another file.
+    """
     store.configure(segment_bytes=300)
     store.append("kept" * 20)
     store.append("x" * 100)

@@ -205,7 +205,9 @@ def test_idle_logs_hold_no_descriptors(store: Any, batch: Any) -> None:
 
 
 def test_of_two_checkpoints_the_later_one_stays(store: Any) -> None:
-    """The story: one waits in the thread pool while a topic is deleted and made again under its name."""
+    """Checkpoints do not overwrite later ones. One may wait in the thread pool while a topic is deleted and
+    created again under the same name.
+    """
     for _ in range(3):
         store.append("x")
     store.log.flusher.flush()
@@ -229,22 +231,26 @@ def test_checkpoints_may_be_written_from_several_threads(store: Any) -> None:
 
 
 def test_a_deleted_log_waits_for_no_garbage_collection(store: Any) -> None:
-    """Its parts referred back to it: what it held stayed in memory until the collector came by."""
+    """Deleted logs are freed without the garbage collector. Their parts referred back to the log, so the log
+    stayed in memory until a collection.
+    """
     store.append("x")
-    kept = store.folder.create_log("kept", 0, topic_id=None, config=store.config, now_ms=store.now)
+    other = store.folder.create_log("kept", 0, topic_id=None, config=store.config, now_ms=store.now)
     gc.collect()
     gc.disable()
     try:
         store.folder.delete_log("t", 0).run()
-        folders = {held.directory for held in gc.get_objects() if type(held) in (Log, LogState)}
+        folders = {part.directory for part in gc.get_objects() if type(part) in (Log, LogState)}
     finally:
         gc.enable()
-    assert kept.directory in folders
+    assert other.directory in folders
     assert store.log_path not in folders
 
 
 def test_a_log_deleted_in_the_middle_of_a_flush_is_not_flushing_any_more(store: Any) -> None:
-    """The story: a move waits for the log's flush to end, and that of a deleted log never did."""
+    """Flushes of deleted logs end. A move waits for the log's flush, and that of a
+    deleted log never ended.
+    """
     store.append("x")
     deleted = store.log
     flush = deleted.flusher.start_flush()
@@ -257,7 +263,9 @@ def test_a_log_deleted_in_the_middle_of_a_flush_is_not_flushing_any_more(store: 
 
 
 def test_a_deleted_log_touches_nothing_any_more(store: Any, batch: Any) -> None:
-    """The story: retention met a log deleted a moment before, found no file, and the folder went offline."""
+    """Deleted logs refuse every operation and leave the log directory online. Retention met a log deleted a
+    moment before, found no file, and the directory went offline.
+    """
     store.configure(segment_bytes=200, retention_ms=0)
     for _ in range(3):
         store.append("x")

@@ -174,8 +174,8 @@ def test_snapshots_go_with_their_segments(send: Any, store: Any) -> None:
 
 
 def test_a_kill_before_the_flush_forgets_no_producer(send: Any, store: Any) -> None:
-    """The story: a segment is rolled and retention takes it, before a flush has written the snapshot that
-    says what it said of the producers; the broker is killed.
+    """Producers are known after a kill although retention deleted their only segment. The segment was rolled,
+    and no flush had written its producer snapshot yet.
     """
     store.configure(segment_bytes=100)
     send(0, pid=1)
@@ -242,7 +242,9 @@ def test_a_producer_in_a_transaction_does_not_expire(send: Any, store: Any) -> N
 
 
 def test_the_snapshot_is_kafkas_byte_for_byte() -> None:
-    """A snapshot an Apache Kafka 4.1 broker wrote, with two producers of 428 records a batch."""
+    """Producer snapshots are decoded and encoded as Kafka does. An Apache Kafka 4.1 broker wrote this one,
+    with two producers of 428 records a batch.
+    """
     data = bytes.fromhex(
         "0001 d5a2db3a 00000002"
         # id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, no transaction

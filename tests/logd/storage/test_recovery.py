@@ -1,4 +1,4 @@
-"""What is left after a stop that was not clean, byte by byte."""
+"""Tests of what remains of a log after an unclean stop, byte by byte."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_kill_loses_nothing_the_kernel_has(store: Any) -> None:
 
 
 def test_a_torn_tail_is_cut_at_every_byte(store: Any, tmp_path: Path) -> None:
-    """The story: the power went while the last batch was being written; any part of it may be there."""
+    """Recovery cuts a torn batch at every byte: the power failed while the last batch was being written."""
     store.append("first", "second")
     whole = store.log.size
     store.append("torn", "away")
@@ -35,11 +35,11 @@ def test_a_torn_tail_is_cut_at_every_byte(store: Any, tmp_path: Path) -> None:
     for size in range(whole, end + 1):
         (store.log_path / LOG).write_bytes(data[:size])
         store.open()
-        kept = ["first", "second"] if size < end else ["first", "second", "torn", "away"]
-        assert store.values() == kept
-        assert store.log.log_end_offset == len(kept)
+        expected = ["first", "second"] if size < end else ["first", "second", "torn", "away"]
+        assert store.values() == expected
+        assert store.log.log_end_offset == len(expected)
         assert (store.log_path / LOG).stat().st_size == (whole if size < end else end)
-        assert store.append("next") == len(kept)
+        assert store.append("next") == len(expected)
         store.kill()
 
 
@@ -71,7 +71,9 @@ def test_a_length_that_lies_is_not_believed(store: Any) -> None:
 
 
 def test_zeros_at_the_end_are_cut(store: Any) -> None:
-    """The story: when the power went, the file system had noted the file's new length but not its data."""
+    """Recovery cuts zeros at the end: the file system had noted the file's new length, but not its data, when
+    the power failed.
+    """
     store.append("a")
     size = store.log.size
     store.kill()
@@ -101,7 +103,9 @@ def test_segments_behind_a_damaged_one_go(store: Any) -> None:
 
 
 def test_what_is_behind_the_recovery_point_is_not_read_again(store: Any) -> None:
-    """A byte flipped in a flushed segment is the disk's fault, found when it is read, not by recovery."""
+    """Recovery reads nothing below the recovery point. A byte flipped in a flushed segment is the disk's
+    fault, and is found when it is read.
+    """
     store.configure(segment_bytes=300)
     for number in range(4):
         store.append(f"{number:0100d}")
@@ -125,15 +129,15 @@ def test_a_lost_index_is_built_again(store: Any, clean: bool, name: str) -> None
     for number in range(20):
         store.append(f"{number:0120d}", timestamps=[number])
     store.close() if clean else store.kill()
-    kept = {path.name: path.read_bytes() for path in store.log_path.glob("*index")}
+    indexes = {path.name: path.read_bytes() for path in store.log_path.glob("*index")}
     (store.log_path / name).unlink(missing_ok=True)
     store.open()
     assert [store.offsets_in(number, 1) for number in range(20)] == [[number] for number in range(20)]
     assert [store.log.reader.offset_for_timestamp(number)[1] for number in range(20)] == list(range(20))
     store.close()
     for path in store.log_path.glob("*index"):
-        if kept.get(path.name):
-            assert path.read_bytes() == kept[path.name]
+        if indexes.get(path.name):
+            assert path.read_bytes() == indexes[path.name]
 
 
 @pytest.mark.parametrize("content", [b"\xff" * 16, b"\x00\x00\x00\x00\x00\x00\x00\x07", bytes(4096)])
@@ -220,8 +224,9 @@ def test_epochs_newer_than_the_checkpoint_are_learned(store: Any, batch: Any) ->
 def test_an_epoch_that_was_begun_in_vain_is_not_taken_for_that_of_the_batch(
     store: Any, batch: Any, older: int
 ) -> None:
-    """The story: a leader begins epoch 5, and has it written; the next one sends what the one before it had
-    appended in an older epoch. The machine dies when the batch is on the disk, and the epochs are not.
+    """Batches keep their own epoch if a later one was begun before it. A leader begins epoch 5 and writes
+    that down. The next leader sends a batch that its predecessor appended in an older epoch. The machine dies
+    when the batch is on the disk and the epochs are not.
     """
     store.log.writer.append(batch("a"), 1, store.now)
     store.log.begin_epoch(5)
@@ -239,7 +244,9 @@ def test_an_epoch_that_was_begun_in_vain_is_not_taken_for_that_of_the_batch(
 
 
 def test_a_stale_recovery_point_of_a_deleted_log_is_not_used(store: Any) -> None:
-    """The story: a topic with a high recovery point is deleted and made anew; recovery reads all of it."""
+    """Recovery points of a deleted topic are not used for a new one of the same name: recovery reads all of
+    the new log.
+    """
     store.configure(segment_bytes=300)
     for _ in range(10):
         store.append("x" * 100)
@@ -266,7 +273,9 @@ def test_a_recovered_tail_is_read_by_position(store: Any) -> None:
 
 
 def test_a_log_with_old_damage_opens(store: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Without its snapshots a log's headers are read for their producers, and one of them is damaged."""
+    """Logs with a damaged batch open, and the damage is logged. The snapshots are missing, so the headers are
+    read to find the producers.
+    """
     store.configure(segment_bytes=200)
     for _ in range(6):
         store.append("x")
@@ -309,7 +318,7 @@ def fill_flush_and_append(store: Any) -> None:
 def test_in_a_segment_recovery_reads_on_from_the_last_flush(
     store: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A byte flipped before the recovery point goes unseen, since nothing there is read again."""
+    """Recovery reads a segment from the last flush on: damage before the recovery point goes unseen."""
     caplog.set_level("INFO")
     fill_flush_and_append(store)
     size = store.log.size // 15
@@ -337,7 +346,9 @@ def test_the_index_of_a_recovered_segment_is_the_one_it_would_have_had(store: An
 
 @pytest.mark.parametrize("tail", [bytes(48), b"\x7f" * 48, b"\xff" * 50, b"\x00\x00\x00\x03" * 12])
 def test_what_a_crash_left_behind_the_flushed_index_is_not_believed(store: Any, tail: bytes) -> None:
-    """The story: the power went while entries were being written out; the file is longer, not fuller."""
+    """Index entries after the flushed ones are not used: the power failed while they were being written, so
+    the file is longer but holds no more entries.
+    """
     fill_flush_and_append(store)
     store.kill()
     for name in (INDEX, TIME_INDEX):

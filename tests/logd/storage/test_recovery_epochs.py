@@ -23,7 +23,7 @@ CHECKPOINT = "recovery-leader-epoch-checkpoint"
 
 
 def lose(store: Any, batches: int) -> None:
-    """A power loss that takes the last batches."""
+    """Kill the broker and cut off the last batches, as a power loss does."""
     store.kill()
     path = store.log_path / f"{0:020d}.log"
     size = path.stat().st_size
@@ -100,7 +100,9 @@ def test_a_new_log_begins_at_epoch_0(store: Any) -> None:
 
 
 def test_a_crash_in_the_middle_of_recovery_announces_nothing(store: Any) -> None:
-    """The number is on the disk before a log is in the epoch, whatever operation the machine dies at."""
+    """Logs begin an epoch only after the epoch's number is on the disk, whatever operation the machine dies
+    at.
+    """
     fill(store, 4)
     store.kill()
     disk = store.disk = FaultyDisk()
@@ -119,7 +121,9 @@ def test_a_crash_in_the_middle_of_recovery_announces_nothing(store: Any) -> None
 
 
 def test_epochs_of_apache_kafka_go_on(store: Any) -> None:
-    """A folder may come from a cluster whose controller had come to epoch 40; one of its logs is idle."""
+    """Epochs go on from the largest that Apache Kafka wrote. The controller had reached epoch 40, and one of
+    the logs is idle.
+    """
     idle = store.folder.create_log("idle", 0, topic_id=bytes(16), config=store.config, now_ms=store.now)
     store.log.writer.append(store.batch("a"), 7, store.now)
     idle.writer.append(store.batch("b"), 3, store.now)
@@ -163,7 +167,9 @@ def test_the_epoch_is_found_again_after_a_flush(store: Any) -> None:
 
 
 def test_a_log_that_had_moved_begins_one(store: Any, tmp_path: Path) -> None:
-    """A crash between the two renames of a move: the copy is put in place, with the epochs it had."""
+    """Logs that a crash left between the two renames of their move begin a new epoch when they are put in
+    place. The copy has the epochs of the original.
+    """
     store.log.writer.append(store.batch("a"), 6, store.now)
     store.log.flusher.flush()
     store.kill()
@@ -200,7 +206,9 @@ def test_one_file_is_forced_to_the_disk_however_many_logs_there_are(store: Any) 
 
 
 def test_logs_that_are_made_again_share_one_number(store: Any) -> None:
-    """A power loss may take a topic's folders whole; whoever keeps the topics makes its logs again."""
+    """Logs that are created again all begin the same new epoch, with no further sync. A power loss may remove
+    all folders of a topic, and a broker that knows the topic creates its logs again.
+    """
     store.reopen(clean=False)
     announced = store.log.latest_epoch
     store.kill()

@@ -13,7 +13,7 @@ from logd.storage.timestamp_search import NotSearched
 
 
 def searched(reader: Any, timestamp: int, limit: int) -> tuple[list[int], Any]:
-    """The base offsets of batches that a thread has to search, and what is found in the end."""
+    """Return the base offsets of the batches that a thread has to search, and the final result."""
     start, batches = 0, []
     while True:
         try:
@@ -21,9 +21,9 @@ def searched(reader: Any, timestamp: int, limit: int) -> tuple[list[int], Any]:
         except NotSearched as long:
             search = long.search
         batches.append(search.header.base_offset)
-        found = search.run()
-        if found is not None:
-            return batches, found
+        result = search.run()
+        if result is not None:
+            return batches, result
         start = search.header.next_offset
 
 

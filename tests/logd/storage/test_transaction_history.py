@@ -1,8 +1,9 @@
-"""Random histories of producers and their transactions in one log, against a list of what was written.
+"""Tests of random histories of producers and their transactions in one log, against a list of what was
+written.
 
-Faults: a kill leaves the files as they are. A power loss takes bytes from the end of the last segment,
-entries of transaction indexes and snapshots, wholly or in part, but nothing below the recovery point on the
-disk.
+Faults: a kill leaves the files as they are. A power loss removes bytes from the end of the last segment, and
+all or part of the entries of transaction indexes and snapshots. Nothing below the recovery point on the disk
+is lost.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ STEPS = st.one_of(
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One batch: a marker if `ends` says whether it commits."""
+    """A batch that was written: a marker if `ends` says whether it commits."""
 
     base: int
     count: int
@@ -52,7 +53,7 @@ class Written:
 
 @dataclass(slots=True)
 class Model:
-    """What the log should hold, and what follows from it."""
+    """A model of the log: the batches it should hold, and what follows from them."""
 
     written: list[Written] = field(default_factory=list)
 
@@ -62,25 +63,25 @@ class Model:
 
     def open_transactions(self) -> dict[int, int]:
         """First offset of each producer's open transaction."""
-        found: dict[int, int] = {}
+        first_offsets: dict[int, int] = {}
         for batch in self.written:
             if batch.ends is not None:
-                found.pop(batch.pid, None)
+                first_offsets.pop(batch.pid, None)
             elif batch.transactional:
-                found.setdefault(batch.pid, batch.base)
-        return found
+                first_offsets.setdefault(batch.pid, batch.base)
+        return first_offsets
 
     def aborted(self) -> list[AbortedTransaction]:
-        """All aborted transactions, in the order of their markers."""
-        found, open_now = [], {}
+        """Return all aborted transactions, in the order of their markers."""
+        aborted, open_now = [], {}
         for batch in self.written:
             if batch.ends is None:
                 if batch.transactional:
                     open_now.setdefault(batch.pid, batch.base)
             elif (first := open_now.pop(batch.pid, None)) is not None and not batch.ends:
                 stable = min(open_now.values(), default=batch.base + 1)
-                found.append(AbortedTransaction(batch.pid, first, batch.base, stable))
-        return found
+                aborted.append(AbortedTransaction(batch.pid, first, batch.base, stable))
+        return aborted
 
     def visible(self, start: int, end: int) -> list[int]:
         """Offsets of the records a reader of committed records sees."""
@@ -113,7 +114,9 @@ class Model:
 
 
 def read_committed(store: Any, start: int, end: int) -> list[int]:
-    """What a client shows, that has fetched [start, end) with its list of aborted transactions."""
+    """Return the offsets that a client shows after fetching [start, end) with its list of aborted
+    transactions.
+    """
     aborted = store.log.reader.aborted(start, end)
     assert aborted == sorted(aborted, key=lambda entry: entry.first_offset)
     active: set[int] = set()
@@ -215,7 +218,7 @@ class History:
         self.store.reopen(clean=False)
 
     def power(self, step: str, number: int, count: int) -> None:
-        """What was not flushed goes, wholly or in part."""
+        """Cut the power: all or part of what was not flushed is lost."""
         dice = random.Random(number)
         safe = self.store.log.recovery_point
         self.store.folder.start_checkpoint()()
@@ -223,10 +226,10 @@ class History:
         path = sorted(self.store.log_path.glob("*.log"))[-1]
         base, size = int(path.stem), path.stat().st_size
         here = [batch for batch in self.model.written if batch.base >= base]
-        kept = dice.randint(sum(batch.size for batch in here if batch.base < safe), size)
-        path.write_bytes(path.read_bytes()[:kept])
+        size_left = dice.randint(sum(batch.size for batch in here if batch.base < safe), size)
+        path.write_bytes(path.read_bytes()[:size_left])
         for batch in reversed(here):
-            if sum(other.size for other in here) <= kept:
+            if sum(other.size for other in here) <= size_left:
                 break
             here.remove(batch)
             self.model.written.remove(batch)

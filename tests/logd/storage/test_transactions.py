@@ -70,8 +70,8 @@ def refusal(action: Callable[..., Any], *arguments: Any, **facts: Any) -> ErrorC
 
 
 def producer(store: Any, pid: int = PID) -> Producer:
-    found: Producer = store.log.producers.producers[pid]
-    return found
+    state: Producer = store.log.producers.producers[pid]
+    return state
 
 
 # Markers
@@ -157,7 +157,9 @@ def test_a_marker_that_comes_again_is_not_written(send: Send, end: Send, store: 
 
 @pytest.mark.parametrize("facts", [{"coordinator": 1, "transaction_number": 2}, {}])
 def test_a_marker_is_written_whose_number_says_nothing(facts: dict[str, int], send: Send, end: Send) -> None:
-    """Of another coordinator's term, whose log may be another one; of a coordinator that says none."""
+    """Markers are written whose transaction number says nothing: they come from another coordinator's term,
+    whose log may differ, or their coordinator sends none.
+    """
     send()
     end(False, transaction_number=7)
     send()
@@ -172,7 +174,7 @@ def test_a_truncation_forgets_the_marker_that_it_takes(send: Send, end: Send, st
 
 
 def test_markers_may_come_as_batches(send: Send, store: Any) -> None:
-    """As a follower or a copy of the log gets them."""
+    """Logs take markers as batches, as a follower or a copy of the log gets them."""
     send(2)
     marker = build_end_marker(ABORT, timestamp_ms=1, producer_id=PID, producer_epoch=0, coordinator_epoch=9)
     assert store.log.writer.append(marker, 0, store.now).base_offset == 2
@@ -284,7 +286,9 @@ def test_deleted_records_take_the_first_unstable_offset_along(send: Send, end: S
 
 
 def test_retention_passes_an_open_transaction(send: Send, end: Send, store: Any) -> None:
-    """As in Apache Kafka: one that hangs must not fill the disk."""
+    """Retention deletes records of an open transaction, as in Apache Kafka: a hanging transaction must not
+    fill the disk.
+    """
     store.configure(segment_bytes=100, retention_ms=1000)
     store.append("old")
     send()
@@ -403,7 +407,7 @@ def test_a_restart_remembers_transactions(
 
 @pytest.mark.parametrize("torn", [0, 1, 33, 34, 40, 67])
 def test_a_torn_transaction_index_is_made_again(send: Send, end: Send, store: Any, torn: int) -> None:
-    """A power loss took entries that no flush had forced to the disk, and left part of one."""
+    """Recovery completes a transaction index that a power loss cut, between entries or in one."""
     send()
     end(False)
     store.log.flusher.flush()
@@ -422,7 +426,9 @@ def test_a_torn_transaction_index_is_made_again(send: Send, end: Send, store: An
 
 
 def test_a_log_cut_in_a_transaction_has_it_open_again(send: Send, end: Send, store: Any) -> None:
-    """The marker did not reach the disk, its index entry did."""
+    """Transactions whose marker was lost are open again, although the marker's index entry had reached the
+    disk.
+    """
     send(2)
     end(False)
     store.kill()

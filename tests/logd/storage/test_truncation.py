@@ -48,7 +48,7 @@ def test_what_is_left(six: Any, offset: int, end: int) -> None:
 
 
 def test_before_the_log_start(six: Any) -> None:
-    """Whoever goes back behind its own beginning begins there."""
+    """Truncation to before a log's start empties the log, which then begins at that offset."""
     for deletion in six.log.shortening.delete_records_before(9):
         deletion.run()
     assert bases(six) == [8]
@@ -156,7 +156,9 @@ def test_a_disk_that_fails(new_store: Any, operation: str) -> None:
 
 
 def test_high_watermarks_of_the_checkpoint(store: Any) -> None:
-    """Each folder's own; a log deleted since does not leave its own to another of its name."""
+    """High watermarks are kept by log directory. Those of a deleted log do not go to a
+    new one of its name.
+    """
     store.append("a", "b")
     tp = store.log.tp
     store.folder.start_checkpoint({tp: 1, ("other", 3): 9})()

@@ -63,9 +63,9 @@ def test_there_is_no_file_without_an_entry(path: Path) -> None:
 def test_a_search_stops_where_nothing_later_can_matter(
     index: TransactionIndex, start: int, end: int, expected: list[AbortedTransaction], is_complete: bool
 ) -> None:
-    found: list[AbortedTransaction] = []
-    assert index.collect(start, end, found) == is_complete
-    assert found == expected
+    aborted: list[AbortedTransaction] = []
+    assert index.collect(start, end, aborted) == is_complete
+    assert aborted == expected
 
 
 @pytest.mark.parametrize(("end", "count"), [(200, 3), (131, 3), (130, 2), (111, 1), (110, 0), (0, 0)])

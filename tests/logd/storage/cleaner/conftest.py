@@ -83,7 +83,7 @@ class Keyed:
         return self.open()
 
     def append(self, *puts: Put, codec: Codec = Codec.NONE, **facts: Any) -> int:
-        """One batch; its base offset."""
+        """Append one batch of these puts and return its base offset."""
         records = [
             (
                 self.now + index,
@@ -96,7 +96,9 @@ class Keyed:
         return self.log.writer.append(build_batch(records, codec=codec, **facts), 0, self.now).base_offset
 
     def roll(self) -> None:
-        """What was appended so far may be cleaned: the active segment holds one filler record."""
+        """Seal what was appended so far, so that the cleaner may clean it. The active segment then holds one
+        filler record.
+        """
         if self.log.segments.active.size:
             roll(self.log, self.log.flusher, self.now)
         self.append(("filler", "x"))
@@ -108,20 +110,20 @@ class Keyed:
         self.log.replicated_to(self.log.log_end_offset)
         self.folder.start_checkpoint()()  # as the broker does: below the recovery point gaps are fine
         stable = self.log.first_unstable_offset
-        found = self.log.compaction.cleanable(
+        cleanable = self.log.compaction.cleanable(
             self.first_dirty,
             upper_bound=self.log.log_end_offset if stable is None else stable,
             now_ms=self.now,
         )
         compaction = self.log.compaction.start_compaction(
-            found, self.limits, self.now, removable_to=self.removable_to
+            cleanable, self.limits, self.now, removable_to=self.removable_to
         )
         groups: list[Cleaned] = []
         done = Cleaning(compaction.task, self.disk, groups.append).run()
         return groups, done, compaction
 
     def compact(self) -> Done:
-        """A whole round, every group swapped in."""
+        """Clean a whole round, swap every group in, and return the cleaner's report."""
         groups, done, compaction = self.round()
         for cleaned in groups:
             swap = self.log.compaction.start_swap(compaction, cleaned)
@@ -141,11 +143,11 @@ class Keyed:
             self.compact()
 
     def batches(self) -> list[tuple[BatchHeader, list[Record]]]:
-        found = []
+        batches = []
         for chunk in self.log.reader.batches(self.log.log_start_offset):
             for position, header in iter_batches(chunk):
-                found.append((header, decode_records(chunk, position)))
-        return found
+                batches.append((header, decode_records(chunk, position)))
+        return batches
 
     def records(self) -> list[tuple[int, str | None, str | None]]:
         """Offset, key and value of all data records but the fillers."""
@@ -181,7 +183,7 @@ def make_keyed() -> Callable[[Path], Keyed]:
 
 @pytest.fixture(autouse=True, scope="package")
 def _no_waiting_for_the_disk() -> Iterator[None]:
-    """These tests make thousands of logs and lose no power."""
+    """Turn off syncing: these tests make thousands of logs and test no power loss."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda fd: None)
         patch.setattr(os, "fdatasync", lambda fd: None)

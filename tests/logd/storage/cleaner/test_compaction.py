@@ -1,4 +1,4 @@
-"""What compaction leaves of a log."""
+"""Tests of which records, batches and segments of a log remain after compaction."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def test_a_deletion_stays_for_delete_retention_after_it_was_first_cleaned(keyed:
 
 
 def test_a_deletions_time_begins_when_its_key_is_cleaned(keyed: Any) -> None:
-    """The map was full in the middle of a batch, and the time of all its deletions began to run."""
+    """Retention time of a deletion begins when its own key is cleaned. It began for every deletion of a batch
+    if the map was full in the middle of that batch.
+    """
     keyed.append(("b", "1"))
     keyed.append(("a", None), ("b", None))
     keyed.roll()
@@ -125,8 +127,8 @@ def test_segments_become_one_and_their_indexes_lead_to_the_records(keyed: Any) -
         for offset, *_ in expected:
             data = read_slice(keyed.log.reader.read(offset, 1))
             assert int.from_bytes(data[:8], "big") <= offset < int.from_bytes(data[:8], "big") + 2
-        found = keyed.log.reader.offset_for_timestamp(keyed.now - 20)
-        assert found is not None and found.timestamp == keyed.now - 20
+        position = keyed.log.reader.offset_for_timestamp(keyed.now - 20)
+        assert position is not None and position.timestamp == keyed.now - 20
         assert keyed.log.segments.row[0].largest_timestamp == keyed.now - 9
 
 
@@ -156,28 +158,28 @@ def test_the_active_segment_and_what_is_not_flushed_stay(keyed: Any) -> None:
 
 
 def test_lags_and_the_dirty_ratio_say_when(keyed: Any) -> None:
-    def found() -> Any:
+    def cleanable() -> Any:
         return keyed.log.compaction.cleanable(
             keyed.first_dirty, upper_bound=keyed.log.log_end_offset, now_ms=keyed.now
         )
 
     keyed.append(("a", "1"))
-    assert not found().is_due(keyed.config)
+    assert not cleanable().is_due(keyed.config)
     keyed.roll()
-    assert found().is_due(keyed.config)
-    assert found().dirty_ratio == 1.0
+    assert cleanable().is_due(keyed.config)
+    assert cleanable().dirty_ratio == 1.0
     keyed.compact()
-    assert not found().is_due(keyed.config)
+    assert not cleanable().is_due(keyed.config)
     keyed.configure(min_compaction_lag_ms=500)
     keyed.append(("a", "2"))
     keyed.roll()
-    assert found().dirty_bytes == 0
+    assert cleanable().dirty_bytes == 0
     keyed.now += 501
-    assert 0.5 < found().dirty_ratio < 1
+    assert 0.5 < cleanable().dirty_ratio < 1
     keyed.configure(min_cleanable_dirty_ratio=0.9)
-    assert not found().is_due(keyed.config)
+    assert not cleanable().is_due(keyed.config)
     keyed.configure(max_compaction_lag_ms=400)
-    assert found().is_due(keyed.config)
+    assert cleanable().is_due(keyed.config)
 
 
 def test_a_lone_segment_of_which_all_stays_is_left_alone(keyed: Any) -> None:
@@ -248,7 +250,9 @@ def test_an_active_producers_last_sequence_outlives_its_records(keyed: Any) -> N
 
 
 def test_no_batch_is_kept_for_nothing(keyed: Any) -> None:
-    """Every segment the cleaner wrote ended with a batch without records: consumers got nothing else."""
+    """Cleaning keeps no batch without records that nothing needs. Every segment it wrote used to end with
+    one, and consumers got nothing else.
+    """
     keyed.configure(segment_bytes=1500)
     for number in range(20):
         keyed.append(("a", f"{number}".ljust(1000)))
@@ -259,7 +263,9 @@ def test_no_batch_is_kept_for_nothing(keyed: Any) -> None:
 
 
 def test_what_ends_the_readable_log_is_kept_while_nothing_follows(keyed: Any) -> None:
-    """A reader that wants to come to the log's end found no batch to lead it there (KAFKA-17076)."""
+    """Batches emptied at the last stable offset stay until records follow. Without them a reader found
+    nothing to lead it to the log's end (KAFKA-17076).
+    """
     keyed.append(("a", "1"))
     keyed.append((None, "no key, so it goes"))
     roll(keyed.log, keyed.log.flusher, keyed.now)
@@ -303,7 +309,7 @@ def test_a_segment_that_compaction_left_short_is_no_damage(keyed: Any, recovery_
 
 
 def test_the_number_of_segments_does_not_grow(keyed: Any) -> None:
-    """Of each round's segments a few bytes stay; they join those of the rounds before."""
+    """Segments of which a few bytes remain after a round join those of earlier rounds."""
     keyed.configure(segment_bytes=1500)
     for turn in range(12):
         for number in range(10):
@@ -317,7 +323,9 @@ def test_the_number_of_segments_does_not_grow(keyed: Any) -> None:
 
 
 def test_segments_far_apart_that_became_empty_go(keyed: Any) -> None:
-    """A segment's batches lie within 2^31 offsets: of each so many an empty one stayed (KAFKA-12889)."""
+    """Empty segments are deleted although their neighbours are more than 2^31 offsets away. A segment spans
+    at most 2^31 offsets, so an empty segment remained for each such span (KAFKA-12889).
+    """
     for number in range(5):
         keyed.append(("a", str(number)))
         keyed.roll()
@@ -331,8 +339,8 @@ def test_segments_far_apart_that_became_empty_go(keyed: Any) -> None:
 
 
 def test_the_cleaner_keeps_to_its_memory(keyed: Any) -> None:
-    """What was to be written was held as a view of all that was read with it: a segment of which one batch in
-    each chunk stays was in memory as a whole.
+    """Memory of the cleaner does not grow with the segment. Deferred batches were views of whole chunks: one
+    remaining batch per chunk kept the whole segment in memory.
     """
     keyed.configure(segment_bytes=50_000_000)
     for number in range(60):
@@ -428,8 +436,8 @@ def test_snapshots_of_segments_that_are_no_more_go_too(keyed: Any) -> None:
 
 
 def test_a_copy_put_in_place_after_a_crash_keeps_its_short_segments(keyed: Any) -> None:
-    """A move to another folder that a crash cuts off between its renames is ended by the next start, which
-    checks the whole copy: of a compacted log it threw away all behind the first gap.
+    """Starts that finish a move between log directories keep all records of a compacted log. A start checks
+    the whole copy, and used to cut the copy off at the first gap in the offsets.
     """
     keyed.configure(segment_bytes=1500)
     keyed.append(("a", "1".ljust(1000)))

@@ -1,4 +1,4 @@
-"""What Apache Kafka's own tool says of cleaned segments. KAFKA_LIBS names the folder of Kafka's jars."""
+"""Tests that Apache Kafka's own tool reads cleaned segments. KAFKA_LIBS names the folder of Kafka's jars."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_kafka_reads_what_was_cleaned(keyed: Any) -> None:
     keyed.reopen(clean=True)
     logs = sorted(keyed.log_path.glob("*.log"))
     text = dump("--deep-iteration", "--print-data-log", files=logs)
-    found = re.findall(r"^\| offset: (\d+) .*? key: (\S*)", text, re.MULTILINE)
-    keys = [(int(offset), key) for offset, key in found if key not in ("filler", "") and "endTxn" not in key]
+    rows = re.findall(r"^\| offset: (\d+) .*? key: (\S*)", text, re.MULTILINE)
+    keys = [(int(offset), key) for offset, key in rows if key not in ("filler", "") and "endTxn" not in key]
     assert [(offset, key) for offset, key in keys if "," not in key] == [row[:2] for row in expected]
     assert "isvalid: false" not in text
     assert re.search(r"deleteHorizonMs: (OptionalLong\[)?\d+", text)

@@ -41,7 +41,7 @@ class Noted(NamedTuple):
 
 
 class Model:
-    """What was written, beside the log it was written to."""
+    """A log under test and a list of what was written to it."""
 
     def __init__(self, keyed: Any) -> None:
         self.keyed = keyed
@@ -121,11 +121,11 @@ class Model:
         self.check()
         producers = self.keyed.log.producers.producers
         for producer, sequence in self.sequences.items():
-            known = producers.get(producer)
+            state = producers.get(producer)
             # One whose records were all deleted may be forgotten.
-            assert known is None or known.next_sequence in (sequence, 0)
+            assert state is None or state.next_sequence in (sequence, 0)
             if self.start == 0:
-                assert known is not None and known.next_sequence == sequence
+                assert state is not None and state.next_sequence == sequence
 
     def trim(self, count: int) -> None:
         stable = self.keyed.log.first_unstable_offset
@@ -137,10 +137,10 @@ class Model:
     # What has to hold
 
     def check(self) -> None:
-        found = [row for row in self.keyed.records() if row[0] >= self.start]
-        offsets = [offset for offset, *_ in found]
+        rows = [row for row in self.keyed.records() if row[0] >= self.start]
+        offsets = [offset for offset, *_ in rows]
         assert offsets == sorted(set(offsets))
-        for offset, key, value in found:
+        for offset, key, value in rows:
             assert (key, value) == self.written[offset][:2], f"offset {offset}"
         self._check_committed(set(offsets))
 
@@ -165,7 +165,7 @@ class Model:
         self._check_aborted(there)
 
     def _check_aborted(self, there: set[int]) -> None:
-        """Readers of committed records are told of every aborted record that is still there."""
+        """Check that readers of committed records get every aborted transaction of which a record remains."""
         listed = self.keyed.log.reader.aborted(self.start, self.keyed.log.log_end_offset)
         for header, records in self.keyed.batches():
             for offset, *_ in records:
@@ -180,7 +180,9 @@ class Model:
                 assert is_listed == (noted.transaction in self.aborted), f"offset {offset}"
 
     def finish(self) -> None:
-        """All transactions ended, all clean, all deletions over: one record of each key is left."""
+        """End all transactions, clean everything and let all deletions expire. Check that one record of each
+        key remains.
+        """
         for producer in tuple(self.open):
             self.end(producer, True)
         self.roll()
@@ -192,9 +194,9 @@ class Model:
                 self.first_cleaned.setdefault(offset, self.keyed.now)
             self.check()
             self.keyed.now += RETENTION_MS
-        found = [row for row in self.keyed.records() if row[0] >= self.start]
-        assert len({key for _, key, _ in found}) == len(found)
-        assert all(value is not None for *_, value in found)
+        rows = [row for row in self.keyed.records() if row[0] >= self.start]
+        assert len({key for _, key, _ in rows}) == len(rows)
+        assert all(value is not None for *_, value in rows)
 
 
 @settings(max_examples=depth.times(60), suppress_health_check=[HealthCheck.too_slow], phases=PHASES)

@@ -100,7 +100,7 @@ def test_records_counted_from_another_base_keep_all_but_their_times(records: lis
 
 
 def group(tmp_path: Path, **limits: int) -> Group:
-    """With one segment of 50 bytes in it."""
+    """Return a group that holds one segment of 50 bytes."""
     facts = {"segment_bytes": 100, "segment_index_bytes": 10_000, "index_interval_bytes": 10, **limits}
     written = CleanedSegment(PosixDisk(), tmp_path, 0, index_interval=10, buffer_bytes=100)
     written.size = 50
@@ -124,17 +124,17 @@ def test_segments_are_grouped_within_their_limits(tmp_path: Path) -> None:
 
 
 def test_what_stays_of_a_segment_decides_whether_it_joins(tmp_path: Path) -> None:
-    def held(size: int, last_offset: int = 19, **limits: int) -> bool:
+    def fits(size: int, last_offset: int = 19, **limits: int) -> bool:
         deferred = DeferredBatches(limits.pop("held_bytes", 100))
         header = read_header(build_batch([(0, b"k", b"v", ())], base_offset=last_offset))
         deferred.append(header, 0, bytes(size))
         return group(tmp_path, **limits).takes(deferred)
 
     assert group(tmp_path).takes(DeferredBatches(100)), "nothing stays"
-    assert held(50)
-    assert not held(51)
-    assert not held(50, held_bytes=49)
-    assert not held(1, 2**31)
+    assert fits(50)
+    assert not fits(51)
+    assert not fits(50, held_bytes=49)
+    assert not fits(1, 2**31)
 
 
 # Transactions
@@ -205,8 +205,8 @@ def test_the_rate_is_kept() -> None:
 
 def test_the_process_speaks_frames_and_ends_with_its_stdin(tmp_path: Any) -> None:
     task = msgspec.structs.replace(TASK, directory=str(tmp_path))
-    gone = msgspec.structs.replace(task, sources=[Source(0, 100, 10)], first_dirty=0)
-    sent = b"".join(map(frame, (task, Cancel(), gone)))
+    vanished = msgspec.structs.replace(task, sources=[Source(0, 100, 10)], first_dirty=0)
+    sent = b"".join(map(frame, (task, Cancel(), vanished)))
     with subprocess.Popen(
         [sys.executable, "-m", "logd.storage.cleaner"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:

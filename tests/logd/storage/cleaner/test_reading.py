@@ -1,7 +1,7 @@
-"""What a consumer is given of a log of which compaction took records away.
+"""Tests of consuming a log from which compaction has removed records.
 
-The story: of many producers that had each written a little, batches without records were left, one behind the
-other. A consumer was answered with nothing else, and librdkafka took that for a record too large to be sent.
+Many producers that had each written one record left a row of batches without records. A consumer was answered
+with empty batches only, which librdkafka took for a record too large to send.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MANY = LOOK_BYTES // HEADER_SIZE * 2
 
 
 def producers(keyed: Any, numbers: range) -> None:
-    """Each writes the same key once; its batch has to stay, without the record."""
+    """Append the same key once for each producer. Their batches have to stay, without the record."""
     for number in numbers:
         keyed.append(("same", "x"), producer_id=number, producer_epoch=0, base_sequence=0)
 
@@ -37,7 +37,9 @@ def read(keyed: Any, offset: int, max_bytes: int = 1, **facts: Any) -> list[Batc
 
 
 def read_on_the_loop(keyed: Any, offset: int, jobs_max: int, **facts: Any) -> list[BatchHeader]:
-    """As the broker does: what would hold up the loop is a thread's."""
+    """Return the headers of a read as the broker does it: reads that would block the event loop run as jobs.
+    AssertionError after more than `jobs_max` jobs.
+    """
     for _ in range(jobs_max + 1):
         try:
             with CACHED_ONLY:
@@ -103,8 +105,8 @@ def test_a_log_without_a_record_leads_to_its_end(keyed: Any) -> None:
     roll(keyed.log, keyed.log.flusher, keyed.now)
     keyed.log.flusher.flush()
     keyed.configure(delete_retention_ms=0)
-    found = keyed.log.compaction.cleanable(-1, upper_bound=keyed.log.log_end_offset, now_ms=keyed.now)
-    assert found.end == 0, "the end of the log is the active segment's"
+    cleanable = keyed.log.compaction.cleanable(-1, upper_bound=keyed.log.log_end_offset, now_ms=keyed.now)
+    assert cleanable.end == 0, "the end of the log is the active segment's"
     keyed.roll()
     for _ in range(2):
         keyed.first_dirty = -1
@@ -137,7 +139,9 @@ def test_the_loop_looks_over_a_part_and_a_thread_the_rest(keyed: Any) -> None:
 
 
 def test_a_run_looked_over_up_to_the_high_watermark_goes_on_behind_it(keyed: Any) -> None:
-    """What a thread had found ended where records could be read then: it was taken for the end of the run."""
+    """Searches by a thread for the end of a run stop at the high watermark. The read after it goes on from
+    there: that stop was taken for the end of the run.
+    """
     producers(keyed, range(MANY))
     keyed.append(("same", "y"))
     keyed.roll()
@@ -149,7 +153,9 @@ def test_a_run_looked_over_up_to_the_high_watermark_goes_on_behind_it(keyed: Any
 
 
 def test_one_read_passes_over_so_many_segments(keyed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is a few reads of the file; the answer then moves the reader on, without a record."""
+    """Reads pass over at most EMPTY_SEGMENTS_MAX empty segments. Passing over a segment costs a few reads of
+    the file, so the answer moves the reader on without a record.
+    """
     monkeypatch.setattr(segments_module, "EMPTY_SEGMENTS_MAX", 2)
     keyed.configure(segment_bytes=1000)
     producers(keyed, range(80))
@@ -157,11 +163,11 @@ def test_one_read_passes_over_so_many_segments(keyed: Any, monkeypatch: pytest.M
     keyed.roll()
     keyed.compact()
     position, answers = 0, 0
-    while (found := read(keyed, position)) and not found[0].count:
-        (header,) = found
+    while (headers := read(keyed, position)) and not headers[0].count:
+        (header,) = headers
         assert header.next_offset > position
         position, answers = header.next_offset, answers + 1
-    assert found[0].base_offset == 80
+    assert headers[0].base_offset == 80
     assert 1 <= answers <= len(keyed.bases()) / 2
 
 

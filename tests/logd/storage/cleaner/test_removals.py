@@ -18,7 +18,9 @@ FACTS: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "transactional":
 
 
 def age(keyed: Any) -> list[int]:
-    """Clean once, wait for delete.retention.ms, and clean again: the removal offsets told of the groups."""
+    """Clean once, wait for delete.retention.ms, and clean again. Return the removal offsets reported for the
+    groups.
+    """
     keyed.roll()
     keyed.compact()
     keyed.now += 1000
@@ -54,7 +56,9 @@ def test_deletions_that_go_are_told(keyed: Any) -> None:
 
 
 def test_what_only_gives_way_to_a_later_record_is_not_told(keyed: Any) -> None:
-    """A replica that is behind gets the later one."""
+    """Records that give way to later ones raise no removal offset: a replica that lags
+    gets the later ones.
+    """
     keyed.append(("a", "1"), ("b", None))
     keyed.append(("a", "2"), ("b", "1"))
     assert set(age(keyed)) == {0}
@@ -109,13 +113,13 @@ def test_nothing_is_written_for_a_log_that_was_never_compacted(keyed: Any) -> No
     assert keyed.log.removal_offset == 0
 
 
-@pytest.mark.parametrize("known", [None, "3 4", "nonsense"])
-def test_what_somebody_else_has_compacted_may_lack_anything(keyed: Any, known: str | None) -> None:
+@pytest.mark.parametrize("checkpoint", [None, "3 4", "nonsense"])
+def test_what_somebody_else_has_compacted_may_lack_anything(keyed: Any, checkpoint: str | None) -> None:
     """Apache Kafka, an earlier release, a broker that was alone: none of them says what it removes."""
     keyed.append(*[("a", str(number)) for number in range(10)])
     keyed.kill()
-    if known is not None:
-        (keyed.log_path / REMOVAL_OFFSET).write_bytes(encode_lines([known]))
+    if checkpoint is not None:
+        (keyed.log_path / REMOVAL_OFFSET).write_bytes(encode_lines([checkpoint]))
     (keyed.path / CLEANER_OFFSETS).write_bytes(encode_offsets({TopicPartition("t", 0): 6}))
     assert keyed.open().removal_offset == 6
 

@@ -57,7 +57,9 @@ class CrashingDisk(PosixDisk):
 
 
 def filled(keyed: Any) -> None:
-    """Two groups of segments, aborted records among them; of the first one's last segments nothing stays."""
+    """Fill the log with two groups of segments, aborted records among them. Nothing remains of the first
+    group's last segments.
+    """
     keyed.configure(segment_bytes=900)
     for number in range(4):
         keyed.append(*((f"k{index}", f"{number}" * 20) for index in range(4)))
@@ -86,7 +88,7 @@ def template(tmp_path: Path, make_keyed: Callable[[Path], Any]) -> Path:
 
 
 def copied(template: Path, make_keyed: Callable[[Path], Any], name: str) -> Any:
-    """A log over a copy of the template, not opened yet, on a disk that can be made to crash."""
+    """Return a log over a copy of the template, not opened yet, on a disk that can be made to crash."""
     keyed = make_keyed(template.with_name(name))
     shutil.copytree(template, keyed.path)
     keyed.configure(segment_bytes=900)
@@ -95,11 +97,13 @@ def copied(template: Path, make_keyed: Callable[[Path], Any], name: str) -> Any:
 
 
 def values(keyed: Any) -> dict[str, str]:
-    """What a reader of committed records ends up with, offsets in order."""
+    """Return the last value of each key that a reader of committed records sees. Check
+    that offsets ascend.
+    """
     offsets = [offset for offset, *_ in keyed.records()]
     assert offsets == sorted(set(offsets)), "offsets repeat"
     aborted = keyed.log.reader.aborted(0, keyed.log.log_end_offset)
-    found = {}
+    latest = {}
     for header, records in keyed.batches():
         is_lost = header.is_transactional and any(
             entry.producer_id == header.producer_id
@@ -107,8 +111,8 @@ def values(keyed: Any) -> dict[str, str]:
             for entry in aborted
         )
         if not header.is_control and not is_lost:
-            found.update({key: value for _, _, key, value, _ in records})
-    return found
+            latest.update({key: value for _, _, key, value, _ in records})
+    return latest
 
 
 @deep
@@ -168,8 +172,8 @@ def test_a_crash_while_the_loader_finishes_a_swap(template: Path, make_keyed: Ca
             keyed.disk.left = -1
             if not is_through:
                 keyed.open()
-            found = values(keyed)
-            assert {key: found[key] for key in expected} == expected, f"steps {swap_step}, {load_step}"
+            latest = values(keyed)
+            assert {key: latest[key] for key in expected} == expected, f"steps {swap_step}, {load_step}"
             keyed.kill()
             if is_through:
                 break
@@ -189,8 +193,8 @@ def _stop_swap_at(keyed: Any, step: int) -> int:
 
 
 def test_segments_a_crash_left_of_which_nothing_stayed(keyed: Any) -> None:
-    """A swapped segment says by its last batch which ones it stands for: those behind it come back as they
-    were, all superseded, and the next round takes them.
+    """Superseded segments that a crash brings back do no harm. The last batch of a swapped segment says which
+    segments it replaces; later ones come back, and the next round removes them.
     """
     filled(keyed)
     expected = values(keyed)
@@ -209,7 +213,9 @@ def test_segments_a_crash_left_of_which_nothing_stayed(keyed: Any) -> None:
 
 
 def test_what_the_java_broker_leaves_is_understood(keyed: Any) -> None:
-    """It renames in the same order, so a whole set of .swap files is finished, an incomplete one dropped."""
+    """Complete sets of .swap files are put in place, incomplete ones are dropped. The Java broker renames in
+    the same order.
+    """
     filled(keyed)
     expected = values(keyed)
     groups, _, compaction = keyed.round()
