@@ -73,8 +73,8 @@ class Script:
         """`init a`; `init a go-on` with the identity it has (KIP-360)."""
         expected = self.identities[plain[0]] if "go-on" in plain else None
         timeout_ms = milliseconds(options.get("timeout", "60s"))
-        given = self.shard.init_producer(options.get("id", "x"), timeout_ms, expected, self.now_ms)
-        self.given(plain[0], given)
+        identity = self.shard.init_producer(options.get("id", "x"), timeout_ms, expected, self.now_ms)
+        self.name_identity(plain[0], identity)
 
     def do_add(self, plain: list[str], options: Options) -> None:
         self.shard.add_partitions(
@@ -110,11 +110,11 @@ class Script:
         if options.get("answer") == "lost":
             self.out.append(f"{name}: ?")
         elif version >= 2:
-            self.given(name, after)
+            self.name_identity(name, after)
         else:
             self.out.append(f"{name}: ok")
 
-    def given(self, name: str, identity: ProducerIdentity) -> None:
+    def name_identity(self, name: str, identity: ProducerIdentity) -> None:
         self.identities[name] = identity
         self.out.append(f"{name}: producer {identity.producer_id} epoch {identity.epoch}")
 
@@ -157,11 +157,13 @@ class Script:
         self.out += [f"{transactional_id}: forgotten" for transactional_id in expired]
 
     def do_fail(self, plain: list[str], options: Options) -> None:
-        """The next append fails."""
+        """`fail NOT_COORDINATOR`: let the next append fail with this error."""
         self.log.failure = ErrorCode[plain[0]]
 
     def do_leap(self, plain: list[str], options: Options) -> None:
-        """The epoch of x is now this one, and whoever is named has it."""
+        """`leap 32765 a`: set the epoch of x to this one, and give the producers named after it the new
+        identity.
+        """
         epoch = int(plain[0])
         last = [record for _, record in self.log.read() if record.transactional_id == "x"][-1]
         assert last.transaction is not None
@@ -169,23 +171,23 @@ class Script:
         self.log.append([TransactionRecord("x", moved)])
         self.shard = self.loaded()
         for name in plain[1:]:
-            self.given(name, moved.identity)
+            self.name_identity(name, moved.identity)
 
     # Telling
 
     def do_describe(self, plain: list[str], options: Options) -> None:
-        found = self.shard.describe(plain[0] if plain else "x")
-        where = " ".join(f"{topic}-{index}" for topic, index in found.partitions)
+        described = self.shard.describe(plain[0] if plain else "x")
+        where = " ".join(f"{topic}-{index}" for topic, index in described.partitions)
         self.out.append(
-            f"{found.state.title} producer {found.producer_id} epoch {found.producer_epoch} "
-            f"since {found.started_ms} [{where}]"
+            f"{described.state.title} producer {described.producer_id} epoch {described.producer_epoch} "
+            f"since {described.started_ms} [{where}]"
         )
 
     def do_list(self, plain: list[str], options: Options) -> None:
-        self.out += [f"{found.transactional_id} {found.state.title}" for found in self.shard.listed()]
+        self.out += [f"{listed.transactional_id} {listed.state.title}" for listed in self.shard.listed()]
 
     def do_log(self, plain: list[str], options: Options) -> None:
-        """The records appended since the last `log`."""
+        """Show the records appended since the last `log`."""
         for _, (transactional_id, transaction) in list(self.log.read())[self.shown :]:
             if transaction is None:
                 self.out.append(f"{transactional_id} gone")

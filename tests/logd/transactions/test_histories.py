@@ -93,7 +93,7 @@ class Histories(RuleBasedStateMachine):
             assert code not in FENCED
 
     def fence(self) -> None:
-        """Whoever is there is shut out; what is open is aborted."""
+        """Fence the current producer, and abort its transaction if it has one."""
         producer = self.current
         if producer is not None:
             producer.fenced = True
@@ -203,7 +203,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.producers and self.decided is None)
     @rule(epoch=st.integers(32_760, 32_766))
     def many_epochs_go_by(self, epoch: int) -> None:
-        """As if so many producers had come and gone: whoever was there is fenced."""
+        """Raise the epoch as if as many producers had come and gone. The current one is fenced."""
         described = self.shard.describe(ID)
         if described.state not in PREPARED and described.producer_epoch < epoch and self.current:
             if self.current.added:
@@ -226,7 +226,7 @@ class Histories(RuleBasedStateMachine):
 
 
 def tried(call: Callable[[], T]) -> tuple[T | None, ErrorCode]:
-    """What a call gives, and the code it is refused with."""
+    """Return what a call returns and NONE, or None and the error code that it is refused with."""
     try:
         return call(), ErrorCode.NONE
     except KafkaError as error:

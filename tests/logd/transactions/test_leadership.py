@@ -80,7 +80,7 @@ class Stage:
         return identity
 
     async def commit(self, identity: ProducerIdentity) -> ProducerIdentity:
-        """As EndTxn does it."""
+        """Commit as the handler of EndTxn does, and return the producer's identity after it."""
         after = self.transactions.end_at_once("x", identity, commit=True, client_version=2)
         assert after is not None
         return after if isinstance(after, ProducerIdentity) else await after
@@ -91,7 +91,7 @@ class Stage:
 
 
 class Marks(PaperMarkers):
-    """Those of `test_partition`, as all of a broker's."""
+    """The markers of `test_partition`, with the interface that all markers of a broker have."""
 
     def statistics(self) -> dict[str, int]:
         return {}
@@ -215,7 +215,9 @@ def test_the_next_leader_finishes_what_was_decided() -> None:
 
 
 def test_no_marker_has_the_epoch_of_a_term_that_did_not_decide_it() -> None:
-    """The partition is elected anew before the coordinator is told: the old term marks nothing any more."""
+    """Terms that did not decide a transaction write no marker. The partition is elected again before the
+    coordinator hears of it.
+    """
 
     async def story(stage: Stage) -> None:
         await stage.elected(1)
@@ -300,7 +302,7 @@ def test_histories_of_elections(steps: list[tuple[str]]) -> None:
 
     async def story(stage: Stage) -> None:
         epoch, leads = 0, False
-        asked: list[asyncio.Task[None]] = []
+        requests: list[asyncio.Task[None]] = []
         committed: list[ProducerIdentity] = []
         current: list[ProducerIdentity] = []
 
@@ -327,9 +329,9 @@ def test_histories_of_elections(steps: list[tuple[str]]) -> None:
                 epoch, leads = epoch + 1, False
                 stage.transactions.resigned(0, epoch)
             elif kind == "begin":
-                asked.append(asyncio.ensure_future(begin()))
+                requests.append(asyncio.ensure_future(begin()))
             elif kind == "end" and current:
-                asked.append(asyncio.ensure_future(end(current[0])))
+                requests.append(asyncio.ensure_future(end(current[0])))
             elif kind == "replicate":
                 stage.partition.lags = False
                 stage.partition.replicate()
@@ -343,7 +345,7 @@ def test_histories_of_elections(steps: list[tuple[str]]) -> None:
             if not leads:
                 assert len(stage.partition.batches) == appended, "appended though it does not lead"
         stage.transactions.resigned(0, epoch + 1)
-        await asyncio.wait_for(asyncio.gather(*asked), 10)
+        await asyncio.wait_for(asyncio.gather(*requests), 10)
         stage.markers.broken = set()
         stage.partition.lags = False
         stage.partition.replicate()

@@ -106,14 +106,14 @@ def test_what_was_written_before_an_unclean_stop_may_lack_what_came_after(
     assert log.leader_epoch == 4, "its markers are those of its own term"
     log = TxnLog(partition, lambda: 5)  # type: ignore[arg-type]
     log.append([record("b")])
-    found = {read.transactional_id: read.transaction for _, read in log.read()}
-    assert found["a"] is not None and found["a"].may_be_behind
-    assert found["b"] is not None and not found["b"].may_be_behind
-    assert found["c"] is None
+    transactions = {read.transactional_id: read.transaction for _, read in log.read()}
+    assert transactions["a"] is not None and transactions["a"].may_be_behind
+    assert transactions["b"] is not None and not transactions["b"].may_be_behind
+    assert transactions["c"] is None
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("failure", "expected"),
     [
         (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
         (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
@@ -121,12 +121,12 @@ def test_what_was_written_before_an_unclean_stop_may_lack_what_came_after(
     ],
 )
 def test_what_a_producer_is_told(
-    log: TxnLog, partition: PaperPartition, said: ErrorCode, told: ErrorCode
+    log: TxnLog, partition: PaperPartition, failure: ErrorCode, expected: ErrorCode
 ) -> None:
-    partition.failure = KafkaError(said)
+    partition.failure = KafkaError(failure)
     with pytest.raises(KafkaError) as caught:
         log.append([record("a")])
-    assert caught.value.code is told
+    assert caught.value.code is expected
 
 
 def test_what_does_not_fit(log: TxnLog, partition: PaperPartition) -> None:

@@ -50,7 +50,7 @@ class PaperCluster:
     def __init__(self) -> None:
         self.leaders: dict[TopicPartition, int | None] = {}
         self.epochs: dict[TopicPartition, int] = {}
-        self.asked: list[tuple[int, WriteTxnMarkersRequest]] = []
+        self.requests: list[tuple[int, WriteTxnMarkersRequest]] = []
         self.written: dict[TopicPartition, list[tuple[int, bool, int]]] = {}
         self.answer: Callable[[int, TopicPartition], ErrorCode] = lambda broker_id, where: ErrorCode.NONE
         self.gate = asyncio.Event()
@@ -67,7 +67,7 @@ class PaperCluster:
     async def request(self, broker_id: int, message: Message) -> Message:
         assert isinstance(message, WriteTxnMarkersRequest)
         assert broker_id not in (HERE, NO_LEADER)
-        self.asked.append((broker_id, message))
+        self.requests.append((broker_id, message))
         self.under_way[broker_id] = self.under_way.get(broker_id, 0) + 1
         assert self.under_way[broker_id] <= IN_FLIGHT_MAX
         try:
@@ -100,8 +100,8 @@ class PaperCluster:
         where = TopicPartition(topic, index)
         code = self.answer(broker_id, where)
         if code is ErrorCode.NONE:
-            said = marker.producer_epoch, marker.transaction_result, marker.coordinator_epoch
-            self.written.setdefault(where, []).append(said)
+            outcome = marker.producer_epoch, marker.transaction_result, marker.coordinator_epoch
+            self.written.setdefault(where, []).append(outcome)
         return code
 
 
@@ -186,7 +186,7 @@ def test_a_request_for_each_leader_and_none_for_this_broker() -> None:
         shell.commit(*PLACES[:4])
         await shell.complete()
         assert shell.topics.written == [PLACES[0]]
-        assert sorted(broker_id for broker_id, _ in shell.cluster.asked) == [2, 3]
+        assert sorted(broker_id for broker_id, _ in shell.cluster.requests) == [2, 3]
         assert shell.cluster.written == {place: [(1, True, 3)] for place in PLACES[1:4]}
 
     run(story)
@@ -199,7 +199,7 @@ def test_transactions_that_end_together_share_a_request() -> None:
             shell.commit(PLACES[0], PLACES[1], name=name)
         await shell.complete("x")
         await shell.complete("y")
-        ((_, request),) = shell.cluster.asked
+        ((_, request),) = shell.cluster.requests
         assert len(request.markers) == 2
 
     run(story)
@@ -217,7 +217,7 @@ def test_a_marker_says_which_term_topic_and_transaction_it_means() -> None:
             shell.partition.add_partitions("x", identity, PLACES[:2], client_version=0)
             shell.partition.end("x", identity, commit=True, client_version=0)
             await shell.complete()
-            (marker,) = shell.cluster.asked[-1][1].markers
+            (marker,) = shell.cluster.requests[-1][1].markers
             (topic,) = marker.topics
             assert (topic.partition_indexes, topic.leader_epochs) == ([0, 1], [4, 7])
             assert topic.topic_id == TOPIC_ID
@@ -234,13 +234,13 @@ def test_a_marker_is_taken_back_once_the_leader_s_term_is_over() -> None:
         shell.cluster.leaders = {PLACES[0]: 2}
         shell.cluster.gate.clear()
         shell.commit(PLACES[0])
-        await until(lambda: len(shell.cluster.asked) == 1)
+        await until(lambda: len(shell.cluster.requests) == 1)
         shell.cluster.epochs[PLACES[0]] = 2
         shell.markers.leaders_changed()
-        await until(lambda: len(shell.cluster.asked) == 2)
+        await until(lambda: len(shell.cluster.requests) == 2)
         shell.cluster.gate.set()
         await shell.complete()
-        epochs = [request.markers[0].topics[0].leader_epochs for _, request in shell.cluster.asked]
+        epochs = [request.markers[0].topics[0].leader_epochs for _, request in shell.cluster.requests]
         assert epochs == [[0], [2]]
 
     run(story)
@@ -251,7 +251,7 @@ def test_what_led_here_alone_is_complete_in_the_next_turn() -> None:
         shell.commit(*PLACES)
         await asyncio.sleep(0)
         assert shell.state() is TransactionState.COMPLETE_COMMIT
-        assert shell.cluster.asked == []
+        assert shell.cluster.requests == []
 
     run(story)
 
@@ -274,7 +274,7 @@ def test_a_marker_follows_the_leader(to: int) -> None:
         if to == HERE:
             assert shell.topics.written == [PLACES[0]]
         else:
-            assert [broker_id for broker_id, _ in shell.cluster.asked] == [2, 3]
+            assert [broker_id for broker_id, _ in shell.cluster.requests] == [2, 3]
 
     run(story)
 
@@ -284,7 +284,7 @@ def test_a_broker_that_never_answers_is_not_waited_for_once_another_leads() -> N
         shell.cluster.leaders = {PLACES[0]: 2, PLACES[1]: 2}
         shell.cluster.gate.clear()
         shell.commit(PLACES[0], PLACES[1])
-        await until(lambda: len(shell.cluster.asked) == 1)
+        await until(lambda: len(shell.cluster.requests) == 1)
         shell.markers.leaders_changed()
         await asyncio.sleep(0.01)
         assert shell.topics.written == [], "they have not moved"
@@ -292,7 +292,7 @@ def test_a_broker_that_never_answers_is_not_waited_for_once_another_leads() -> N
         shell.markers.leaders_changed()
         await shell.complete()
         assert shell.topics.written == PLACES[:2]
-        assert len(shell.cluster.asked) == 1
+        assert len(shell.cluster.requests) == 1
 
     run(story)
 
@@ -315,7 +315,7 @@ def test_a_broker_that_is_away_is_asked_again(failure: Exception) -> None:
         shell.cluster.answer = answer
         shell.commit(PLACES[0])
         await shell.complete()
-        assert len(shell.cluster.asked) == 3
+        assert len(shell.cluster.requests) == 3
 
     run(story)
 
@@ -325,7 +325,7 @@ def test_a_topic_that_is_deleted_needs_no_marker() -> None:
         shell.cluster.leaders = {PLACES[0]: None}
         shell.commit(PLACES[0])
         await shell.complete()
-        assert shell.cluster.asked == [] and shell.topics.written == []
+        assert shell.cluster.requests == [] and shell.topics.written == []
 
     run(story)
 
@@ -349,7 +349,7 @@ def test_a_partition_that_somebody_newer_has_marked_is_done(code: ErrorCode) -> 
         shell.cluster.answer = lambda broker_id, where: code
         shell.commit(PLACES[0])
         await shell.complete()
-        assert len(shell.cluster.asked) == 1
+        assert len(shell.cluster.requests) == 1
 
     run(story)
 
@@ -375,7 +375,7 @@ def test_a_coordinator_that_resigns_sends_and_writes_nothing_any_more() -> None:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-        assert len(shell.cluster.asked) == IN_FLIGHT_MAX
+        assert len(shell.cluster.requests) == IN_FLIGHT_MAX
         assert shell.markers.statistics()["markers_queued"] == 2
         stored = len(shell.log.records)
         ended = shell.partition.close()
@@ -383,7 +383,7 @@ def test_a_coordinator_that_resigns_sends_and_writes_nothing_any_more() -> None:
         await asyncio.gather(*ended, return_exceptions=True)
         for _ in range(20):
             await asyncio.sleep(0)
-        assert len(shell.cluster.asked) == IN_FLIGHT_MAX, "what was queued is dropped"
+        assert len(shell.cluster.requests) == IN_FLIGHT_MAX, "what was queued is dropped"
         assert len(shell.log.records) == stored
         assert shell.markers.statistics()["markers_in_flight"] == 0
 
@@ -398,7 +398,7 @@ def test_a_queue_that_is_full_has_them_come_again(monkeypatch: pytest.MonkeyPatc
         shell.cluster.leaders = dict.fromkeys(PLACES, 2)
         shell.commit(*PLACES)
         await shell.complete()
-        assert all(len(request.markers) == 1 for _, request in shell.cluster.asked)
+        assert all(len(request.markers) == 1 for _, request in shell.cluster.requests)
         assert set(shell.cluster.written) == set(PLACES)
 
     run(story)
@@ -417,7 +417,9 @@ async def test_a_queue_of_what_was_given_up_has_room(monkeypatch: pytest.MonkeyP
 
 
 async def test_one_producer_has_one_outcome_in_a_request() -> None:
-    """The answer tells them apart by the producer id alone."""
+    """Requests carry one outcome of a producer at most: the response tells producers
+    apart by their id alone.
+    """
     cluster = PaperCluster()
     queues = MarkerQueues(cluster)
     sent: list[Awaitable[None]] = [
@@ -425,7 +427,7 @@ async def test_one_producer_has_one_outcome_in_a_request() -> None:
         for epoch in (0, 1)
     ]
     await asyncio.gather(*sent)
-    assert [len(request.markers) for _, request in cluster.asked] == [1, 1]
+    assert [len(request.markers) for _, request in cluster.requests] == [1, 1]
     await queues.stop()
 
 

@@ -45,7 +45,7 @@ class PaperCoordinator:
 
     def __init__(self) -> None:
         self.home: int | None = THERE
-        self.asked: list[AddPartitionsToTxnRequest] = []
+        self.requests: list[AddPartitionsToTxnRequest] = []
         self.codes: dict[TopicPartition, ErrorCode] = {}
         self.code = ErrorCode.NONE
         self.failure: Exception | None = None
@@ -58,9 +58,9 @@ class PaperCoordinator:
 
     async def request(self, broker_id: int, message: Message) -> Message:
         assert broker_id == THERE and isinstance(message, AddPartitionsToTxnRequest)
-        ids = [asked.transactional_id for asked in message.transactions]
+        ids = [transaction.transactional_id for transaction in message.transactions]
         assert len(set(ids)) == len(ids), "the answer could not tell them apart"
-        self.asked.append(message)
+        self.requests.append(message)
         answer = self.answer(message)
         await self.gate.wait()
         if self.failure is not None:
@@ -72,7 +72,7 @@ class PaperCoordinator:
             error_code=self.code,
             results_by_transaction=[
                 AddPartitionsToTxnResult(
-                    transactional_id=asked.transactional_id,
+                    transactional_id=transaction.transactional_id,
                     topic_results=[
                         AddPartitionsToTxnTopicResult(
                             name=topic.name,
@@ -86,10 +86,10 @@ class PaperCoordinator:
                                 for index in topic.partitions
                             ],
                         )
-                        for topic in asked.topics
+                        for topic in transaction.topics
                     ],
                 )
-                for asked in reversed(message.transactions)
+                for transaction in reversed(message.transactions)
             ],
         )
 
@@ -112,7 +112,7 @@ class Stage:
         self.admission.admit(HOME, name, identity, where, implicit=implicit)
 
     async def write(self, *arguments: Any, **facts: Any) -> ErrorCode:
-        """As Produce does it: what the producer is told."""
+        """Admit as the handler of Produce does, and return the error code that the producer gets."""
         while True:
             try:
                 self.admit(*arguments, **facts)
@@ -137,11 +137,14 @@ def test_a_consent_is_asked_for_each_batch_that_begins_a_transaction(implicit: b
     async def story(stage: Stage) -> None:
         for _ in range(2):
             assert await stage.write(implicit=implicit) is ErrorCode.NONE
-        assert len(stage.coordinator.asked) == 2
-        (asked,) = stage.coordinator.asked[0].transactions
-        assert (asked.transactional_id, asked.producer_id, asked.producer_epoch) == ("x", *FIRST)
-        assert asked.verify_only is not implicit
-        assert [(topic.name, topic.partitions) for topic in asked.topics] == [("t", [0])]
+        assert len(stage.coordinator.requests) == 2
+        (transaction,) = stage.coordinator.requests[0].transactions
+        assert (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch) == (
+            "x",
+            *FIRST,
+        )
+        assert transaction.verify_only is not implicit
+        assert [(topic.name, topic.partitions) for topic in transaction.topics] == [("t", [0])]
         assert stage.admission.statistics()["admissions"] == 0
 
     run(story)
@@ -152,8 +155,10 @@ def test_producers_that_come_together_share_a_request() -> None:
         second = ProducerIdentity(1001, 0)
         writes = [stage.write(T0), stage.write(T1), stage.write(T0, second, "y", implicit=False)]
         assert await asyncio.gather(*writes) == [ErrorCode.NONE] * 3
-        (request,) = stage.coordinator.asked
-        assert [(asked.transactional_id, asked.verify_only) for asked in request.transactions] == [
+        (request,) = stage.coordinator.requests
+        assert [
+            (transaction.transactional_id, transaction.verify_only) for transaction in request.transactions
+        ] == [
             ("x", False),
             ("y", True),
         ]
@@ -165,13 +170,13 @@ def test_one_id_under_two_identities_is_asked_for_one_after_the_other() -> None:
     async def story(stage: Stage) -> None:
         writes = [stage.write(T0), stage.write(T1, ProducerIdentity(1000, 1))]
         assert await asyncio.gather(*writes) == [ErrorCode.NONE] * 2
-        assert [len(request.transactions) for request in stage.coordinator.asked] == [1, 1]
+        assert [len(request.transactions) for request in stage.coordinator.requests] == [1, 1]
 
     run(story)
 
 
 @pytest.mark.parametrize(
-    ("code", "told", "produced"),
+    ("code", "expected", "produced"),
     [
         ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_ENOUGH_REPLICAS"),
         ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_ENOUGH_REPLICAS"),
@@ -183,12 +188,12 @@ def test_one_id_under_two_identities_is_asked_for_one_after_the_other() -> None:
         ("INVALID_PRODUCER_ID_MAPPING", "INVALID_PRODUCER_ID_MAPPING", "INVALID_PRODUCER_ID_MAPPING"),
     ],
 )
-def test_what_a_producer_is_told(code: str, told: str, produced: str) -> None:
+def test_what_a_producer_is_told(code: str, expected: str, produced: str) -> None:
     async def story(stage: Stage) -> None:
         stage.coordinator.codes[T0] = ErrorCode[code]
         writes = asyncio.gather(stage.write(T0), stage.write(T1))
-        assert await writes == [ErrorCode[told], ErrorCode.NONE]
-        assert produce_code(KafkaError(ErrorCode[told]), 12).name == produced
+        assert await writes == [ErrorCode[expected], ErrorCode.NONE]
+        assert produce_code(KafkaError(ErrorCode[expected]), 12).name == produced
         stage.coordinator.codes.clear()
         assert await stage.write(T0) is ErrorCode.NONE, "a refusal is told once"
 
@@ -239,7 +244,7 @@ def test_without_a_coordinator_nobody_is_asked(home: int | None) -> None:
     async def story(stage: Stage) -> None:
         stage.coordinator.home = home
         assert await stage.write() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        assert stage.coordinator.asked == []
+        assert stage.coordinator.requests == []
 
     run(story)
 
@@ -247,8 +252,8 @@ def test_without_a_coordinator_nobody_is_asked(home: int | None) -> None:
 @pytest.mark.parametrize("how", ["ended", "moved"])
 @pytest.mark.parametrize("when", ["while it is asked", "after the answer"])
 def test_a_consent_does_not_outlive_its_transaction(how: str, when: str) -> None:
-    """The coordinator consents, aborts, and writes its marker here before the batch gets to the log: that
-    would begin a transaction that nobody ends.
+    """Admissions end with their transaction. The coordinator admits, aborts and writes its marker here before
+    the batch reaches the log. The batch would begin a transaction that nobody ends.
     """
 
     async def story(stage: Stage) -> None:
@@ -266,7 +271,7 @@ def test_a_consent_does_not_outlive_its_transaction(how: str, when: str) -> None
         await not_yet.value.flushed
         stage.coordinator.codes[T0] = ErrorCode.TRANSACTION_ABORTABLE
         assert await stage.write(implicit=False) is ErrorCode.TRANSACTION_ABORTABLE
-        assert len(stage.coordinator.asked) == 2
+        assert len(stage.coordinator.requests) == 2
 
     run(story)
 
@@ -301,13 +306,13 @@ def test_an_answer_that_nobody_takes_is_forgotten(monkeypatch: pytest.MonkeyPatc
 def test_a_client_that_goes_away_takes_nobody_with_it() -> None:
     async def story(stage: Stage) -> None:
         stage.coordinator.gate.clear()
-        gone, there = asyncio.ensure_future(stage.write()), asyncio.ensure_future(stage.write())
+        cancelled, waiting = asyncio.ensure_future(stage.write()), asyncio.ensure_future(stage.write())
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        gone.cancel()
+        cancelled.cancel()
         await asyncio.sleep(0)
         stage.coordinator.gate.set()
-        assert await there is ErrorCode.NONE
+        assert await waiting is ErrorCode.NONE
 
     run(story)
 
@@ -348,8 +353,8 @@ def test_the_coordinator_there_answers_once_its_record_is_committed() -> None:
         assert await looking is ErrorCode.TRANSACTION_ABORTABLE
         assert await stage.write(T0, identity, implicit=False) is ErrorCode.NONE
         nowhere = TopicPartition("t", 2)
-        told = await asyncio.gather(stage.write(T0, identity), stage.write(nowhere, identity))
-        assert told == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        codes = await asyncio.gather(stage.write(T0, identity), stage.write(nowhere, identity))
+        assert codes == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         fenced = ProducerIdentity(identity.producer_id, 5)
         assert await stage.write(T0, fenced) is ErrorCode.INVALID_PRODUCER_EPOCH
         await there.transactions.stop()

@@ -38,7 +38,7 @@ HOME, T0 = TopicPartition(TRANSACTION_STATE, 0), TopicPartition("t", 0)
 
 
 class View:
-    """What a broker knows of the leaders."""
+    """A broker's view of the leaders."""
 
     def __init__(
         self, broker_id: int, leaders: dict[TopicPartition, int], epochs: dict[TopicPartition, int]
@@ -68,17 +68,19 @@ class TwoBrokers:
         self.is_cut = False
         self.sent: list[Message] = []
         self.blocks = BlocksAhead(Controller())
+        self.catalogs: dict[int, Any] = {}
         self.coordinator = self.transactions(COORDINATOR, {HOME: self.state_log})
         self.leader = self.transactions(LEADER, {T0: log})
         log.guard = self.leader
 
-    def transactions(self, broker_id: int, held: dict[TopicPartition, Any]) -> Transactions:
+    def transactions(self, broker_id: int, partitions: dict[TopicPartition, Any]) -> Transactions:
         def find(index: int) -> Any:
-            return held[T0]
+            return partitions[T0]
 
-        user = SimpleNamespace(name="t", partitions=[held.get(T0)], partition=find)
-        topics = {TRANSACTION_STATE: SimpleNamespace(partitions=[held.get(HOME)]), "t": user}
-        catalog: Any = SimpleNamespace(topics=topics, partitions=held, find=topics.__getitem__)
+        user = SimpleNamespace(name="t", partitions=[partitions.get(T0)], partition=find)
+        topics = {TRANSACTION_STATE: SimpleNamespace(partitions=[partitions.get(HOME)]), "t": user}
+        catalog: Any = SimpleNamespace(topics=topics, partitions=partitions, find=topics.__getitem__)
+        self.catalogs[broker_id] = catalog
 
         async def read_in(log: Any) -> None:
             pass
@@ -105,7 +107,8 @@ class TwoBrokers:
 
     async def deliver(self, broker_id: int, message: Message) -> Message:
         transactions = self.coordinator if broker_id == COORDINATOR else self.leader
-        broker = SimpleNamespace(transactions=transactions, catalog=transactions._catalog, membership=None)
+        catalog = self.catalogs[broker_id]
+        broker = SimpleNamespace(transactions=transactions, catalog=catalog, membership=None)
         context: Any = SimpleNamespace(broker=broker, version=5)
         if isinstance(message, AddPartitionsToTxnRequest):
             return await add_partitions_to_txn.handle(message, context)
@@ -116,7 +119,7 @@ class TwoBrokers:
         self.coordinator.elected(0, epoch)
 
     async def produce(self, identity: ProducerIdentity, sequence: int, *, implicit: bool) -> ErrorCode:
-        """As Produce does it."""
+        """Append as the handler of Produce does, and return the error code that the producer gets."""
         batch = memoryview(
             build_batch(
                 [(0, b"k", b"v", ())],
@@ -202,7 +205,9 @@ def test_a_batch_is_verified(log: Partition) -> None:
 
 
 def test_a_consent_that_the_abort_overtakes_is_none(log: Partition) -> None:
-    """The batch is let in by the coordinator, and the marker of its abort is here first."""
+    """Admissions that an abort overtakes are void. The coordinator admits the batch, and the abort's marker
+    arrives first.
+    """
 
     async def story(brokers: TwoBrokers) -> None:
         identity = await brokers.coordinator.init_producer("x", 60_000, None)
