@@ -1,4 +1,4 @@
-"""What each of several brokers on one host is given."""
+"""Tests of the settings that each of several brokers on one host gets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from logd.processes.shares import shares
 CLUSTER = {"zookeeper.connect": "zk:2181/kafka"}
 
 
-def config(**given: str) -> BrokerConfig:
-    return from_properties(CLUSTER | {key.replace("_", "."): value for key, value in given.items()}).config
+def config(**settings: str) -> BrokerConfig:
+    return from_properties(CLUSTER | {key.replace("_", "."): value for key, value in settings.items()}).config
 
 
-def shared(count: int, **given: str) -> list[dict[str, str]]:
+def shared(count: int, **settings: str) -> list[dict[str, str]]:
     return [
         dict(override.split("=", 1) for override in share.overrides)
-        for share in shares(config(**given), count)
+        for share in shares(config(**settings), count)
     ]
 
 
@@ -53,9 +53,9 @@ def test_each_has_its_own(tmp_path: Path) -> None:
 
 
 def test_a_rack_and_free_ports_stay(tmp_path: Path) -> None:
-    found = shared(3, broker_rack="r1", listeners="PLAINTEXT://:0", log_dirs=str(tmp_path))
-    assert [each["broker.rack"] for each in found] == ["r1"] * 3
-    assert [each["listeners"] for each in found] == ["PLAINTEXT://:0"] * 3
+    overrides = shared(3, broker_rack="r1", listeners="PLAINTEXT://:0", log_dirs=str(tmp_path))
+    assert [each["broker.rack"] for each in overrides] == ["r1"] * 3
+    assert [each["listeners"] for each in overrides] == ["PLAINTEXT://:0"] * 3
 
 
 def test_what_cannot_be_shared_out_is_refused(tmp_path: Path) -> None:

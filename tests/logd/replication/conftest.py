@@ -45,7 +45,7 @@ class Script:
         self.up: set[int] = set()
         self.settings = LeaderSettings(replica_lag_time_max_ms=10_000)
         self.controller = ControllerModel(())
-        self.held: dict[str, Callable[[], None]] = {}
+        self.delayed: dict[str, Callable[[], None]] = {}
 
     def run(self, command: str) -> list[str]:
         name, *words = command.split()
@@ -93,7 +93,7 @@ class Script:
         self.show_controller()
 
     def do_session_ends(self, plain: list[str], options: Options) -> None:
-        """The controller takes a broker for gone; the broker knows nothing of it."""
+        """`session-ends 1`: end the broker's session at the controller. The broker does not know."""
         self.controller.session_ended(int(plain[0]))
         self.show_controller()
 
@@ -101,7 +101,7 @@ class Script:
         self.nodes[int(plain[0])].lease_ends_ms = self.now_ms
 
     def do_lease(self, plain: list[str], options: Options) -> None:
-        """The lease is renewed."""
+        """`lease 1`: renew the broker's lease."""
         self.nodes[int(plain[0])].lease_ends_ms = LEASE_MS
         self.nodes[int(plain[0])].settle(self.now_ms)
 
@@ -146,7 +146,7 @@ class Script:
         self.nodes[number].die()
 
     def do_start(self, plain: list[str], options: Options) -> None:
-        """It comes back and is registered anew, with a new broker epoch."""
+        """`start 1`: register the broker again, with a new broker epoch."""
         self.register(int(plain[0]))
         self.show_controller()
 
@@ -193,9 +193,11 @@ class Script:
             self.step(self.nodes[int(word)], options)
 
     def do_sync(self, plain: list[str], options: Options) -> None:
-        """These followers take steps until nothing changes; only truncations are told."""
+        """`sync 2 3`: let these followers take steps until nothing changes. Only truncations and
+        acknowledgements are shown.
+        """
         nodes = [self.nodes[int(word)] for word in plain]
-        before, told = [""], self.out
+        before, lines = [""], self.out
         for _ in range(STEPS_MAX):
             now = [f"{node.log.log_end_offset} {node.high_watermark}" for node in nodes]
             if now == before:
@@ -204,12 +206,12 @@ class Script:
             for node in nodes:
                 self.out = []
                 self.step(node, {})
-                told += [line for line in self.out if "truncates" in line or "acknowledges" in line]
-            self.out = told
+                lines += [line for line in self.out if "truncates" in line or "acknowledges" in line]
+            self.out = lines
         raise AssertionError("they do not come to rest")
 
     def do_deliver(self, plain: list[str], options: Options) -> None:
-        self.held.pop(plain[0])()
+        self.delayed.pop(plain[0])()
 
     def step(self, node: Node, options: Options) -> None:
         follower = node.role
@@ -224,33 +226,33 @@ class Script:
         else:
             self.out.append(f"{node.id} waits for the image")
 
-    def ask(self, node: Node, follower: Follower, asked: Fetch, options: Options) -> None:
+    def ask(self, node: Node, follower: Follower, request: Fetch, options: Options) -> None:
         leader, epoch = self.nodes[follower.leader], node.broker_epoch
         assert epoch is not None
         self.out.append(
-            f"{node.id} asks {leader.id} for offset {asked.offset}: "
-            f"last fetched epoch {asked.last_fetched_epoch}, leader epoch {asked.leader_epoch}"
+            f"{node.id} asks {leader.id} for offset {request.offset}: "
+            f"last fetched epoch {request.last_fetched_epoch}, leader epoch {request.leader_epoch}"
         )
 
         def serve() -> None:
             if leader.id not in self.up:
                 self.out.append(f"{leader.id} is down")
                 return
-            answer = leader.serve(node.id, epoch, node.log.log_start_offset, asked, self.now_ms)
+            answer = leader.serve(node.id, epoch, node.log.log_start_offset, request, self.now_ms)
             self.out.append(f"{leader.id} {_answer(answer)}")
             if "answer" in options:
-                self.held[options["answer"]] = lambda: self.take(node, asked, answer)
+                self.delayed[options["answer"]] = lambda: self.take(node, request, answer)
             else:
-                self.take(node, asked, answer)
+                self.take(node, request, answer)
 
         if "ask" in options:
-            self.held[options["ask"]] = serve
+            self.delayed[options["ask"]] = serve
         else:
             serve()
 
-    def take(self, node: Node, asked: Fetch, answer: Fetched) -> None:
+    def take(self, node: Node, request: Fetch, answer: Fetched) -> None:
         end, follower = node.log.log_end_offset, node.role
-        node.take(asked, answer, lambda batch: None)
+        node.take(request, answer, lambda batch: None)
         if node.log.log_end_offset != end:
             self.out.append(f"{node.id} ends at {node.log.log_end_offset}")
         if isinstance(follower, Follower) and isinstance(follower.next, Truncate):
@@ -307,7 +309,7 @@ class Script:
             self.decide(node, leader, epoch, proposal, options)
 
         if "ask" in options:
-            self.held[options["ask"]] = decide
+            self.delayed[options["ask"]] = decide
         else:
             decide()
 
@@ -322,12 +324,12 @@ class Script:
             node.answered(leader, proposal, altered, self.now_ms)
 
         if "answer" in options:
-            self.held[options["answer"]] = hear
+            self.delayed[options["answer"]] = hear
         else:
             hear()
 
     def do_unanswered(self, plain: list[str], options: Options) -> None:
-        """The leader gives the answer to its proposal up."""
+        """`unanswered 1`: let the leader give up waiting for a response to its proposal."""
         leader = self.nodes[int(plain[0])].role
         assert isinstance(leader, Leader)
         proposal = leader._in_sync.proposal

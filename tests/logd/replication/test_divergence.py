@@ -21,7 +21,9 @@ ROUNDS_MAX = 20
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[MemoryLog, MemoryLog]:
-    """A leader and a follower: the same beginning, and then each what it wrote in epochs of its own."""
+    """Draw the logs of a leader and a follower. They begin alike, and then each has batches in epochs of its
+    own.
+    """
     sides = draw(st.lists(st.sampled_from("ble"), max_size=8))  # both, leader, follower
     leader, follower = MemoryLog(), MemoryLog()
     is_parted = False
@@ -49,16 +51,16 @@ def test_histories_meet(logs: tuple[MemoryLog, MemoryLog]) -> None:
         shared += 1
     follower = Follower(log, leader=1, leader_epoch=LEADER_EPOCH, high_watermark=0)
     for _ in range(ROUNDS_MAX):
-        asked = follower.next
-        if isinstance(asked, Truncate):
-            log.truncate(asked)
+        step = follower.next
+        if isinstance(step, Truncate):
+            log.truncate(step)
             follower.truncated()
             continue
-        assert isinstance(asked, Fetch)
-        found = None
-        if asked.last_fetched_epoch >= 0:
-            found = find_divergence(leader, LEADER_EPOCH, asked.last_fetched_epoch, asked.offset)
-        if follower.answered(asked, diverging=found):
+        assert isinstance(step, Fetch)
+        diverging = None
+        if step.last_fetched_epoch >= 0:
+            diverging = find_divergence(leader, LEADER_EPOCH, step.last_fetched_epoch, step.offset)
+        if follower.answered(step, diverging=diverging):
             break
     assert log.batches == leader.batches[:shared]
 

@@ -1,4 +1,6 @@
-"""What scripts do not say of a follower: answers that do not fit, and logs that have nothing in common."""
+"""Tests of a follower that scripts do not cover: responses that do not fit, and logs that have nothing in
+common.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from tests.faults.replication.memory_log import Batch, MemoryLog
 
 
 def log_of(*epochs: int, start: int = 0) -> MemoryLog:
-    """One record in each of these leader epochs."""
+    """Return a log from `start` on, with one record in each of these leader epochs."""
     log = MemoryLog()
     log.truncate(Truncate(start, fully=True))
     for epoch in epochs:
@@ -22,7 +24,7 @@ def following(log: MemoryLog, high_watermark: int = 0) -> Follower:
     return Follower(log, leader=1, leader_epoch=9, high_watermark=high_watermark)
 
 
-def asked(follower: Follower) -> Fetch:
+def next_fetch(follower: Follower) -> Fetch:
     assert isinstance(follower.next, Fetch)
     return follower.next
 
@@ -53,10 +55,10 @@ def test_high_watermark_is_not_where_it_truncates() -> None:
 def test_an_answer_to_another_question_is_passed_over() -> None:
     log = log_of(1)
     follower = following(log)
-    before = asked(follower)
+    before = next_fetch(follower)
     log.append(Batch(0, 1, ("b",)))
     follower.appended(0)
-    now = asked(follower)
+    now = next_fetch(follower)
     assert now != before
     assert not follower.answered(before)
     assert not follower.answered(before, ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -76,14 +78,14 @@ def test_an_answer_to_another_question_is_passed_over() -> None:
 )
 def test_what_passes_is_asked_again(code: ErrorCode) -> None:
     follower = following(log_of(1))
-    before = asked(follower)
+    before = next_fetch(follower)
     assert not follower.answered(before, code)
     assert follower.next == before
 
 
 def test_fenced_it_waits_for_the_image() -> None:
     follower = following(log_of(1))
-    assert not follower.answered(asked(follower), ErrorCode.FENCED_LEADER_EPOCH)
+    assert not follower.answered(next_fetch(follower), ErrorCode.FENCED_LEADER_EPOCH)
     assert follower.next is Standby.IMAGE
 
 
@@ -98,7 +100,7 @@ def test_fenced_it_waits_for_the_image() -> None:
 )
 def test_leader_offsets(start: int, end: int, next_: object) -> None:
     follower = following(log_of(1, 1, 1))
-    follower.answered(asked(follower), ErrorCode.OFFSET_OUT_OF_RANGE)
+    follower.answered(next_fetch(follower), ErrorCode.OFFSET_OUT_OF_RANGE)
     assert follower.next is Standby.LEADER_OFFSETS
     follower.leader_offsets(start, end)
     assert follower.next == next_
@@ -108,7 +110,7 @@ def test_leader_offsets(start: int, end: int, next_: object) -> None:
 
 def test_leader_that_ends_before_the_own_log_begins() -> None:
     follower = following(log_of(1, 1, start=5), high_watermark=6)
-    follower.answered(asked(follower), ErrorCode.OFFSET_OUT_OF_RANGE)
+    follower.answered(next_fetch(follower), ErrorCode.OFFSET_OUT_OF_RANGE)
     follower.leader_offsets(0, 3)
     assert follower.next == Truncate(3, fully=True)
 
@@ -127,7 +129,7 @@ def test_leader_that_ends_before_the_own_log_begins() -> None:
 def test_truncation(diverging: tuple[int, int], offset: int) -> None:
     log = log_of(1, 2, 4, 4, 4)
     follower = following(log)
-    assert not follower.answered(asked(follower), diverging=diverging)
+    assert not follower.answered(next_fetch(follower), diverging=diverging)
     assert follower.next == Truncate(offset)
     log.truncate(Truncate(offset))
     follower.truncated()
@@ -136,7 +138,7 @@ def test_truncation(diverging: tuple[int, int], offset: int) -> None:
 
 def test_a_leader_that_contradicts_itself_truncates_nothing() -> None:
     follower = following(log_of(1, 2))
-    before = asked(follower)
+    before = next_fetch(follower)
     assert not follower.answered(before, diverging=(2, 5))
     assert follower.next == before
 
@@ -144,10 +146,10 @@ def test_a_leader_that_contradicts_itself_truncates_nothing() -> None:
 def test_truncation_of_what_is_committed_is_said() -> None:
     log = log_of(1, 1, 1)
     follower = following(log, high_watermark=2)
-    follower.answered(asked(follower), diverging=(1, 2))
+    follower.answered(next_fetch(follower), diverging=(1, 2))
     log.truncate(Truncate(2))
     assert not follower.truncated()
-    follower.answered(asked(follower), diverging=(1, 1))
+    follower.answered(next_fetch(follower), diverging=(1, 1))
     log.truncate(Truncate(1))
     assert follower.truncated()
     assert follower.high_watermark == 1

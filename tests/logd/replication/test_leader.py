@@ -1,4 +1,4 @@
-"""What scripts do not say of a leader: settings, errors, times, and what it costs."""
+"""Tests of a leader that scripts do not cover: settings, errors, times, and what its calls cost."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Led:
         self.leader.appended(self.log.log_end_offset, now_ms, own_end=own_end)
 
     def fetch(self, follower: int, offset: int, now_ms: int = 0, **more: int) -> object:
-        asked = {"current_leader_epoch": 1, "broker_epoch": EPOCHS.get(follower, -1), **more}
-        return self.leader.fetched(follower, offset, 1 if offset else -1, now_ms, **asked)
+        arguments = {"current_leader_epoch": 1, "broker_epoch": EPOCHS.get(follower, -1), **more}
+        return self.leader.fetched(follower, offset, 1 if offset else -1, now_ms, **arguments)
 
 
 def test_slowest_in_sync_replica_holds_the_high_watermark() -> None:
@@ -62,7 +62,9 @@ def test_slowest_in_sync_replica_holds_the_high_watermark() -> None:
 
 
 def test_high_watermark_does_not_go_back_with_a_follower() -> None:
-    """Which has lost its power, say, and is in the ISR until the controller has noticed."""
+    """Followers that go back do not lower the high watermark. One may lose its power, and stays in the ISR
+    until the controller has noticed.
+    """
     led = Led(records=4)
     led.fetch(2, 4)
     led.fetch(3, 4)
@@ -268,7 +270,9 @@ def test_a_broker_of_an_epoch_not_heard_of_yet_is_not_taken_in() -> None:
 
 @pytest.mark.parametrize("how", ["tick", "reconsider"])
 def test_who_is_silent_is_taken_in_when_its_registration_is_heard_of(how: str) -> None:
-    """It has all there is, so its session says nothing more; nothing may be appended without it."""
+    """Followers that have the whole log join the ISR as soon as their registration is known. Their fetch
+    sessions say nothing more, and without them nothing may be appended.
+    """
     led = Led(dataclasses.replace(IMAGE, isr=(1,)), min_insync_replicas=2)
     led.fetch(2, 0, broker_epoch=200)
     assert led.leader.take_proposal() is None

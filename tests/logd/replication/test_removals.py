@@ -1,4 +1,6 @@
-"""Who has to begin anew where deletions and markers were compacted away, and what is kept for whom."""
+"""Tests of which followers must start over after compaction removed deletions and markers, and of what is
+kept for each follower.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ class Compacted:
 ANEW = Divergence(NOTHING_STAYS, 0)
 
 
-# Who begins anew
+# Followers that start over
 
 
 def test_a_follower_before_what_was_removed_begins_anew() -> None:
@@ -114,7 +116,9 @@ def test_a_copy_that_was_not_waited_for_begins_anew() -> None:
 
 
 def test_a_smaller_offset_that_is_removed_later_counts_as_well() -> None:
-    """A marker waits for its transaction's records: what is removed does not rise."""
+    """Removals below the highest one so far count as well. A marker stays as long as its transaction's
+    records, so removed offsets do not always rise.
+    """
     led = Compacted(removal_offset=50)
     assert led.fetch(2, 0) is None
     led.remove(30)
@@ -123,7 +127,9 @@ def test_a_smaller_offset_that_is_removed_later_counts_as_well() -> None:
 
 
 def test_a_copy_that_went_back_lacks_what_it_had() -> None:
-    """It lost the end of its log with its power: what was removed meanwhile was behind it then."""
+    """Followers that went back start over if they lack something removed. A power loss took the end of the
+    log, from which records were removed after the follower had copied them.
+    """
     led = Compacted(removal_offset=50)
     assert led.fetch(2, 0) is None
     assert led.fetch(2, 40) is None
@@ -143,7 +149,9 @@ def test_a_copy_goes_on_in_the_next_leader_epoch_of_the_same_broker() -> None:
 
 
 def test_with_another_leader_a_copy_begins_anew() -> None:
-    """What the leader before had removed, and when, this one does not know: nor is its own the same."""
+    """Followers that lag start over under another leader. The new leader does not know what the previous one
+    removed and when, and its own removals differ.
+    """
     led = Compacted(removal_offset=50)
     assert led.fetch(2, 0) is None
     before = led.leader
@@ -178,7 +186,9 @@ def test_who_is_away_is_not_waited_for() -> None:
 
 
 def test_a_session_that_says_nothing_of_the_partition_is_a_fetch() -> None:
-    """Where a throttle lets no records through, say."""
+    """Fetches in a session that leave the partition out count as fetches, for example if a throttle lets no
+    records through.
+    """
     led = Compacted()
     led.fetch(2, 20)
     led.last_fetch_ms[2] = LONG_AFTER_MS + LAG_MS
@@ -199,9 +209,9 @@ def test_a_follower_that_is_told_to_drops_its_log() -> None:
     log.begin_epoch(1)
     log.append(Batch(0, 1, ("a", "b", "c")))
     follower = Follower(log, leader=1, leader_epoch=1, high_watermark=3)
-    asked = follower.next
-    assert asked == Fetch(3, 1, 1)
-    assert not follower.answered(asked, 0, (NOTHING_STAYS, 1))
+    fetch = follower.next
+    assert fetch == Fetch(3, 1, 1)
+    assert not follower.answered(fetch, 0, (NOTHING_STAYS, 1))
     assert follower.next == Truncate(1, fully=True, misses_removals=True)
     log.truncate(follower.next)
     assert follower.truncated(), "it had committed records, and copies them again"

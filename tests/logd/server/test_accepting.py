@@ -23,7 +23,7 @@ SECONDS = 30.0
 
 @asynccontextmanager
 async def serving(folder: Path) -> AsyncIterator[tuple[Server, int]]:
-    """A server and its port."""
+    """Start a server on a port of its own, and yield both."""
     config = from_properties({"log.dirs": str(folder), "listeners": "PLAINTEXT://127.0.0.1:0"}).config
     broker = Broker(config)
     server = Server(broker)
@@ -39,7 +39,7 @@ async def serving(folder: Path) -> AsyncIterator[tuple[Server, int]]:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """It would close what nobody else does."""
+    """Turn the garbage collector off: a collection would close sockets that the server forgets to close."""
     gc.disable()
     try:
         yield

@@ -14,6 +14,7 @@ from logd.api.request.context import RequestContext
 from logd.broker_server import BrokerServer
 from logd.config.load import from_properties
 from logd.server.connection import HELD_MAX
+from tests.support.waiting import until
 
 SECONDS = 100
 
@@ -46,11 +47,13 @@ class Stage:
             self.waiting[number].set_result(answer(number))
 
     async def until_served(self, *numbers: int) -> None:
-        while self.served != list(numbers):
+        def are_served() -> bool:
             assert self.served == list(numbers)[: len(self.served)]
-            await asyncio.sleep(0.001)
+            return len(self.served) == len(numbers)
 
-    async def came(self) -> int:
+        await until(are_served)
+
+    async def received(self) -> int:
         size = int.from_bytes(await self.reader.readexactly(4), "big")
         return int.from_bytes(await self.reader.readexactly(size), "big")
 
@@ -95,7 +98,7 @@ def test_batches_behind_are_served_and_answers_keep_their_order(tmp_path: Path) 
         stage.acknowledge(5, 2)
         await stage.nothing_comes()
         stage.acknowledge(1)
-        assert [await stage.came() for _ in range(4)] == [1, 2, 3, 5]
+        assert [await stage.received() for _ in range(4)] == [1, 2, 3, 5]
 
     played(tmp_path, story)
 
@@ -111,10 +114,10 @@ def test_another_request_waits_for_all_before_it(tmp_path: Path) -> None:
         await stage.nothing_comes()
         assert stage.served == [1, 2]
         stage.acknowledge(1)
-        assert [await stage.came() for _ in range(3)] == [1, 2, 3]
+        assert [await stage.received() for _ in range(3)] == [1, 2, 3]
         await stage.until_served(1, 2, 3, 4)
         stage.acknowledge(4)
-        assert await stage.came() == 4
+        assert await stage.received() == 4
 
     played(tmp_path, story)
 
@@ -134,14 +137,16 @@ def test_a_batch_that_has_to_be_admitted_holds_up_those_behind_it(tmp_path: Path
         stage.acknowledge(3)
         await stage.nothing_comes()
         stage.acknowledge(1)
-        assert [await stage.came() for _ in range(3)] == [1, 2, 3]
+        assert [await stage.received() for _ in range(3)] == [1, 2, 3]
 
     played(tmp_path, story)
 
 
 @pytest.mark.parametrize("padding", [0, 200_000])
 def test_so_many_wait_and_no_more(tmp_path: Path, padding: int) -> None:
-    """The rest stays in the receive buffer, and in the socket."""
+    """Requests over HELD_MAX are not served until earlier ones are acknowledged. They stay in the receive
+    buffer and in the socket.
+    """
 
     async def story(stage: Stage) -> None:
         count = 5 * HELD_MAX
@@ -152,7 +157,7 @@ def test_so_many_wait_and_no_more(tmp_path: Path, padding: int) -> None:
         for number in range(count):
             await stage.until_served(*range(min(count, number + HELD_MAX)))
             stage.acknowledge(number)
-            assert await stage.came() == number
+            assert await stage.received() == number
 
     played(tmp_path, story)
 
@@ -176,7 +181,7 @@ def test_one_that_ends_without_an_answer_ends_the_connection(
         stage.send(1, 2, 3)
         await stage.until_served(1, 2, 3)
         stage.acknowledge(1)
-        assert await stage.came() == 1
+        assert await stage.received() == 1
         if end == "fails":
             stage.waiting[2].set_exception(ValueError("a mistake"))
         else:

@@ -1,4 +1,6 @@
-"""What a peer may do wrong: one log line, an error or a closed connection, and nobody else disturbed."""
+"""Tests of what a peer may do wrong: it costs one log line, and an error or a closed connection. No other
+peer is disturbed.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def still_serves(logd: LogdProcess) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("sent", "reason"),
     [
         (struct.pack(">i", -1), "announced a request of -1 bytes"),
         (struct.pack(">i", 104_857_601), "announced a request of 104857601 bytes"),
@@ -64,7 +66,7 @@ def still_serves(logd: LogdProcess) -> bool:
         (frame(produce_frame()[4:] + b"more"), "malformed request for API 0"),
     ],
 )
-def test_nonsense_closes_the_connection_with_one_line(logd: LogdProcess, sent: bytes, said: str) -> None:
+def test_nonsense_closes_the_connection_with_one_line(logd: LogdProcess, sent: bytes, reason: str) -> None:
     start = len(logd.log)  # the system gives ports again
     with RawClient(logd.port) as client:
         peer = "{}:{}: ".format(*client.socket.getsockname())
@@ -73,7 +75,7 @@ def test_nonsense_closes_the_connection_with_one_line(logd: LogdProcess, sent: b
     wait_for(lambda: peer in logd.log[start:])
     lines = [line for line in logd.log[start:].splitlines() if peer in line]
     assert len(lines) == 1
-    assert said in lines[0]
+    assert reason in lines[0]
     assert "Traceback" not in logd.log
     assert still_serves(logd)
 
@@ -130,7 +132,9 @@ def test_a_large_request_in_a_small_buffer(logd: LogdProcess, new_name: Callable
 
 @deep
 def test_fuzzed_frames_leave_the_broker_alive(logd: LogdProcess) -> None:
-    """Every prefix and every flipped byte of real requests; only the process has to survive."""
+    """Send every third prefix of real requests, and the requests with a byte flipped there. Only the process
+    has to survive.
+    """
     originals = [
         produce_frame(),
         produce_frame(version=3),

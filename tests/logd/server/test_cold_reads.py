@@ -22,7 +22,7 @@ NOW = 1_700_000_000_000
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """A broker stopped with 10 MB in a topic, in several segments."""
+    """Yield a stopped broker with 10 MB in a topic of several segments."""
     logd = LogdProcess(tmp_path_factory.mktemp("cold"), {"log.retention.ms": "-1"})
     with logd:
         create_topic(logd, "t", {"segment.bytes": str(2 << 20)})
@@ -88,11 +88,11 @@ def test_who_hangs_up_meanwhile_harms_nobody(cold: LogdProcess) -> None:
 
 
 def test_offsets_of_times_long_gone(cold: LogdProcess) -> None:
-    wanted = [150, 7, 99]
+    numbers = [150, 7, 99]
     with RawClient(cold.port) as client:
-        for number in wanted:
-            asked = ListOffsetsPartition(partition_index=0, timestamp=NOW + number)
-            topic = ListOffsetsTopic(name="t", partitions=[asked])
+        for number in numbers:
+            partition = ListOffsetsPartition(partition_index=0, timestamp=NOW + number)
+            topic = ListOffsetsTopic(name="t", partitions=[partition])
             answer = client.request(ListOffsetsRequest(replica_id=-1, topics=[topic]), 8)
             assert answer.topics[0].partitions[0].offset == number * RECORDS
     cold.stop()

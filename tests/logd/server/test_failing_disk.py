@@ -46,8 +46,8 @@ def test_one_folder_fails_and_the_other_goes_on(tmp_path: Path) -> None:
             assert client.fetch("t").error_code == ErrorCode.KAFKA_STORAGE_ERROR
             other = client.produce("t", [(1, b"k", b"v", ())], partition=1)
             assert (other.error_code, other.base_offset) == (0, 0)
-            asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-            offline, online = client.request(asked, 12).topics[0].partitions
+            request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+            offline, online = client.request(request, 12).topics[0].partitions
             assert (offline.error_code, offline.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
             assert (online.error_code, online.leader_id) == (0, 1)
         assert logd.log.count("is offline") == 1

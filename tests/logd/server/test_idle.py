@@ -19,16 +19,17 @@ from logd.config.load import from_properties
 from logd.server.connection import Connection
 from logd.server.receive_buffers import ReceiveBuffers
 from logd.server.server import Server
+from tests.support.waiting import until
 
 SECONDS = 100
 
 
 class Mistake(Exception):
-    """What nobody expected."""
+    """An error that no code expects."""
 
 
 def serving(tmp_path: Path, test: Callable[[int], Awaitable[None]]) -> None:
-    """A broker that closes what idles for a fifth of a second; `test` is given its port."""
+    """Run `test` with the port of a broker that closes connections which idle for a fifth of a second."""
 
     async def run() -> None:
         settings = {
@@ -71,8 +72,7 @@ def test_a_sweep_that_breaks_off_comes_again(
 
     async def test(port: int) -> None:
         monkeypatch.setattr(ReceiveBuffers, "trim", trim)
-        while mistakes:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
+        await until(lambda: not mistakes)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         assert await closed_by_the_broker(reader)
         writer.close()
@@ -96,8 +96,7 @@ def test_a_connection_that_cannot_be_closed_keeps_no_other_from_it(
         monkeypatch.setattr(Connection, "close_idle", close_idle)
         opened: list[Any] = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
         ends = [asyncio.create_task(closed_by_the_broker(reader)) for reader, _ in opened]
-        while sum(end.done() for end in ends) < len(ends) - 1:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
+        await until(lambda: sum(end.done() for end in ends) >= len(ends) - 1)
         for _, writer in opened:
             writer.close()
         for end in ends:

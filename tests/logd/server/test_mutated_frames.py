@@ -38,33 +38,35 @@ from tests.support.depth import times
 LATE = 0.02
 """Seconds the answer to a mutated request is waited for; such a request may rightly wait for longer."""
 ANSWER_SECONDS = 100.0
-"""What the answer to a plain request, which has no reason to wait, is given on any machine."""
+"""The most time for a response to a plain request, on any machine: such a request has no reason to wait."""
 CORRELATION_ID = 7
 
 
 def plain(key: int) -> Message:
-    """A request with nothing in it that wants an answer."""
+    """Return an empty request for which a response is due."""
     return ProduceRequest(acks=1) if key == PRODUCE else request_class(key)()
 
 
 def originals() -> list[bytes]:
-    """One plain request of every API and version, and some with something in them."""
-    found = [
+    """Return one plain request of every API and version, and some Produce and Fetch
+    requests with partitions.
+    """
+    requests = [
         encode_request(plain(api.key), version, CORRELATION_ID, "client")[4:]
         for api in APIS.values()
         for version in range(api.serves_from, api.last + 1)
     ]
     batch = build_batch([(1, b"k", b"v", (("h", b"x"),))])
-    wanted = FetchTopic(topic="t", partitions=[FetchPartition(partition_max_bytes=1000)])
+    topic_to_fetch = FetchTopic(topic="t", partitions=[FetchPartition(partition_max_bytes=1000)])
     for version in (3, 9, 13):
         topic = b"?" * 16 if version == 13 else "t"
         chunks = encode_produce_request([(topic, [(0, batch)])], version, CORRELATION_ID, "client")
-        found.append(b"".join(bytes(chunk) for chunk in chunks)[4:])
-    found += [
-        encode_request(FetchRequest(topics=[wanted]), version, CORRELATION_ID, "client")[4:]
+        requests.append(b"".join(bytes(chunk) for chunk in chunks)[4:])
+    requests += [
+        encode_request(FetchRequest(topics=[topic_to_fetch]), version, CORRELATION_ID, "client")[4:]
         for version in (4, 12)
     ]
-    return found
+    return requests
 
 
 ORIGINALS = originals()
@@ -72,7 +74,7 @@ ORIGINALS = originals()
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A request with bytes replaced, inserted, cut out, or its end cut off."""
+    """Draw a request with bytes replaced, inserted or cut out, or with its end cut off."""
     data = bytearray(draw(st.sampled_from(ORIGINALS)))
     for _ in range(draw(st.integers(0, 4))):
         at = draw(st.integers(0, len(data)))
@@ -92,16 +94,18 @@ class Served:
         self._runner.run(self._serve(request))
 
     def answer(self, request: bytes) -> bytes:
-        """The answer, without its length; Refused, TimeoutError or whatever else comes instead."""
+        """Return the response without its length. Raises Refused, TimeoutError, or any other error of the
+        handler.
+        """
         return self._runner.run(self._answer(request))
 
     async def _answer(self, request: bytes) -> bytes:
         answer = serve(memoryview(request), 0, len(request), self.context)
         async with asyncio.timeout(ANSWER_SECONDS):
             if isinstance(answer, Delayed):
-                came: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-                answer.start(came.set_result, came.set_exception)
-                answer = await came
+                response: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+                answer.start(response.set_result, response.set_exception)
+                answer = await response
             elif inspect.isawaitable(answer):
                 answer = await answer
         pieces = [answer] if isinstance(answer, bytes) else answer
@@ -151,7 +155,7 @@ def test_random_bodies(served: Served, key: int, version: int, body: bytes) -> N
 
 
 def named(request: bytes) -> tuple[int, int]:
-    """A request's API and version."""
+    """Return a request's API key and version."""
     return int.from_bytes(request[:2], "big"), int.from_bytes(request[2:4], "big")
 
 

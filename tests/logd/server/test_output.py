@@ -1,4 +1,4 @@
-"""What leaves a connection: bytes and pieces of files, in order, in as few sends as it takes."""
+"""Tests of a connection's output: bytes and pieces of files leave in order, in as few sends as possible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fail(*_: object) -> NoReturn:
 
 
 def sent(parts: list[list[Part]], *, copy: bool = False) -> bytes:
-    """What arrives when the answers are sent one after the other."""
+    """Return the bytes that arrive when the responses are sent one after the other."""
 
     async def run() -> bytes:
         ours, theirs = socket.socketpair()
@@ -87,7 +87,9 @@ def test_a_file_that_ends_too_soon(file: int, size: int) -> None:
 def test_many_small_pieces_of_a_large_answer_leave_together(
     file: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An answer for 1,000 partitions took a send and a sendfile for each of them."""
+    """Small pieces of a large response leave in few sends. A response for 1,000 partitions took a send and a
+    sendfile for each of them.
+    """
     calls = 0
     send = socket.socket.send
 
@@ -141,13 +143,13 @@ async def test_what_waits_is_told_until_the_client_reads_it(file: int, copy: boo
         assert 0 < output.statistics()["file_bytes"] <= len(CONTENT)
         output.send_bytes(CONTENT)
         total += len(CONTENT)
-        told = output.statistics()
-        assert told["bytes"] >= len(CONTENT)
+        before = output.statistics()
+        assert before["bytes"] >= len(CONTENT)
         while received < total:
             received += len(await loop.sock_recv(theirs, 1 << 16))
             now = output.statistics()
             assert sum(now[name] for name in ("bytes", "file_bytes")) <= total - received
-            assert now["file_bytes"] <= told["file_bytes"]
+            assert now["file_bytes"] <= before["file_bytes"]
         await drained.wait()
         assert output.statistics() == {"bytes": 0, "bytes_max": FLUSH_AT, "file_bytes": 0}
         output.close()

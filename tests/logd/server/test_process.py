@@ -37,7 +37,7 @@ def test_one_line_when_ready(tmp_path: Path) -> None:
 
 @contextmanager
 def hangups(handling: signal.Handlers) -> Iterator[None]:
-    """What children inherit; the tests themselves may run under nohup."""
+    """Set how SIGHUP is handled in children. The tests themselves may run under nohup."""
     before = signal.signal(signal.SIGHUP, handling)
     try:
         yield
@@ -138,7 +138,9 @@ def test_topics_created_and_deleted_before_a_kill(tmp_path: Path) -> None:
 
 @deep
 def test_topics_found_on_disk_alone_are_taken_in(tmp_path: Path) -> None:
-    """As in a folder that Apache Kafka wrote: logs and topic ids are there, our journal is not."""
+    """Topics that only have logs and topic ids on the disk are served, as in a log directory that Apache
+    Kafka wrote. Our journal is missing there.
+    """
     logd = LogdProcess(tmp_path)
     with logd:
         with RawClient(logd.port) as client:
@@ -179,7 +181,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
 
 @sample(1)
 @pytest.mark.parametrize(
-    ("listeners", "said"),
+    ("listeners", "reason"),
     [
         ("PLAINTEXT://192.0.2.1:9092", "192.0.2.1:9092 (PLAINTEXT): Cannot assign requested address; this "),
         ("PLAINTEXT://no..where:9092", "no..where:9092 (PLAINTEXT): "),
@@ -187,7 +189,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     ],
 )
 def test_an_address_that_is_not_to_be_had_leaves_a_clean_folder_clean(
-    tmp_path: Path, listeners: str, said: str
+    tmp_path: Path, listeners: str, reason: str
 ) -> None:
     logd = LogdProcess(tmp_path)
     with logd:
@@ -198,7 +200,7 @@ def test_an_address_that_is_not_to_be_had_leaves_a_clean_folder_clean(
     logd.overrides |= {"listeners": listeners, "listener.security.protocol.map": names}
     logd.spawn()
     assert logd.wait() == 1
-    assert f"logd: cannot listen on {said}" in logd.log
+    assert f"logd: cannot listen on {reason}" in logd.log
     assert "Traceback" not in logd.log
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 

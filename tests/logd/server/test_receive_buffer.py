@@ -22,7 +22,7 @@ def receive(received: ReceiveBuffer, data: bytes, *, may_receive: bool = True) -
 
 
 def frame(size: int) -> bytes:
-    """A request whose length stands in front of so many bytes."""
+    """Return a request of `size` bytes, after its length."""
     return LENGTH.pack(size) + bytes(number % 251 for number in range(size))
 
 

@@ -1,4 +1,4 @@
-"""What connections keep of the large requests they once sent, by the memory of a real process."""
+"""Tests of the memory that connections keep after a large request, measured in a real process."""
 
 from __future__ import annotations
 
@@ -39,12 +39,14 @@ def clients(logd: LogdProcess) -> Iterator[list[RawClient]]:
 
 
 def large_request() -> bytes:
-    """A Produce to a topic that is not there: received whole, and nothing of it is stored."""
+    """Return a Produce request of LARGE bytes to a topic that does not exist. The broker receives all of it
+    and stores none.
+    """
     return frame_of(LARGE)
 
 
 def frame_of(size: int) -> bytes:
-    """As `large_request`, of so many bytes and a few more."""
+    """Return a request like `large_request`, of slightly more than `size` bytes."""
     return b"".join(encode_produce_request([("nowhere", [(0, bytes(size))])], 9, 7, "raw", acks=1))
 
 
@@ -76,7 +78,7 @@ def test_a_large_request_once_does_not_cost_its_size_for_ever(
 def test_the_beginning_of_a_small_request_keeps_no_large_buffer(
     logd: LogdProcess, clients: list[RawClient]
 ) -> None:
-    """What has arrived of the next request goes along into the connection's own buffer."""
+    """Bytes of the next request move along into the connection's own buffer."""
     request, small = large_request(), small_request()
     before = logd.forget_peak()
     for client in clients[:50]:
@@ -100,7 +102,9 @@ def test_requests_of_all_sizes_one_behind_the_other(clients: list[RawClient]) ->
 @deep
 @pytest.mark.parametrize("over", [1, 2, 3, 4])
 def test_a_request_that_begins_in_the_last_bytes_of_the_buffer(logd: LogdProcess, over: int) -> None:
-    """Of fewer than four bytes nobody can say how large their request is: the connection was aborted."""
+    """Requests of which fewer than four bytes fit into the buffer are served. Their size is not known yet:
+    the connection was aborted.
+    """
     with RawClient(logd.port) as client:
         client.send(frame_of(60_000))  # the connection's own buffer is as large as it gets
         client.receive(0, 9)
@@ -114,20 +118,22 @@ def test_a_request_that_begins_in_the_last_bytes_of_the_buffer(logd: LogdProcess
 
 @deep
 def test_what_is_half_received_is_bounded(tmp_path: Path) -> None:
-    """A hundred connections that each send half of a large request cost a hundred halves."""
+    """Connections that each send half of a large request wait for their turn, so that memory stays bounded. A
+    hundred of them used to cost a hundred halves.
+    """
     bound = {"socket.request.max.bytes": 2 * LARGE, "queued.max.request.bytes": 4 * LARGE}
     request, small = large_request(), small_request()
     with LogdProcess(tmp_path, bound) as logd, ExitStack() as stack:
         before = logd.forget_peak()
         clients = [stack.enter_context(RawClient(logd.port)) for _ in range(40)]
-        begun = [begin(client, request) for client in clients]
+        sent = [begin(client, request) for client in clients]
         with RawClient(logd.port) as other:
             for _ in range(20):  # everybody else is served
                 assert other.request(MetadataRequest(topics=[]), 9).brokers
         assert logd.peak_bytes - before < 80 * MB
         clients.pop().close()  # one that goes away, waiting or not, is in nobody's way
         with ThreadPoolExecutor(len(clients)) as pool:
-            answers = list(pool.map(lambda pair: finish(*pair, request), zip(clients, begun, strict=False)))
+            answers = list(pool.map(lambda pair: finish(*pair, request), zip(clients, sent, strict=False)))
         assert answers == [3] * len(clients), "each had its turn"
         assert logd.peak_bytes - before < 80 * MB
         for client in clients:
@@ -166,8 +172,8 @@ def test_large_requests_are_received_in_turn() -> None:
     assert asks("a", 9), "it is in already"
     assert not asks("c", 1) and not asks("d", 50) and not asks("e", 1)
     assert not asks("c", 1), "it keeps its place"
-    told = buffers.statistics()
-    assert (told["waiting"], told["announced_bytes"] >= told["announced_bytes_max"]) == (3, True)
+    counts = buffers.statistics()
+    assert (counts["waiting"], counts["announced_bytes"] >= counts["announced_bytes_max"]) == (3, True)
     buffers.dismiss("d")
     buffers.dismiss("a")
     assert turns == []
@@ -179,10 +185,10 @@ def test_large_requests_are_received_in_turn() -> None:
     assert asks("f", 100) and not asks("g", 1)
 
 
-def held(buffers: ReceiveBuffers) -> tuple[int, int]:
-    """Bytes lent, and kept."""
-    told = buffers.statistics()
-    return told["lent_bytes"], told["kept_bytes"]
+def lent_and_kept(buffers: ReceiveBuffers) -> tuple[int, int]:
+    """Return how many bytes are lent, and how many are kept."""
+    statistics = buffers.statistics()
+    return statistics["lent_bytes"], statistics["kept_bytes"]
 
 
 def test_free_buffers_are_lent_before_new_ones_are_made() -> None:
@@ -192,7 +198,7 @@ def test_free_buffers_are_lent_before_new_ones_are_made() -> None:
     second = buffers.lend(4 * MB, 4 * MB)
     buffers.give_back(second)
     assert buffers.lend(MB, 3 * MB) is second, "one that has room for all is there"
-    assert held(buffers) == (5 * MB, 0)
+    assert lent_and_kept(buffers) == (5 * MB, 0)
 
 
 def test_no_more_is_kept_than_was_needed_lately() -> None:
@@ -200,11 +206,11 @@ def test_no_more_is_kept_than_was_needed_lately() -> None:
     lent = [buffers.lend(4 * MB, 0) for _ in range(3)]
     for buffer in lent:
         buffers.give_back(buffer)
-    assert held(buffers) == (0, 8 * MB), "the third one was too much"
+    assert lent_and_kept(buffers) == (0, 8 * MB), "the third one was too much"
     buffers.trim()
     assert buffers.statistics()["kept_bytes"] == 8 * MB, "two were lent at one time since the last call"
     buffers.give_back(buffers.lend(MB, MB))
     buffers.trim()
     assert buffers.statistics()["kept_bytes"] == 4 * MB
     buffers.trim()
-    assert held(buffers) == (0, 0)
+    assert lent_and_kept(buffers) == (0, 0)

@@ -28,14 +28,18 @@ def way(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def filled(way: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """A broker with a topic ``t`` of 10 MB, sending either way; for all tests that leave it as it is."""
+    """Yield a broker with a topic ``t`` of 10 MB that sends either way, for all tests
+    that leave it as it is.
+    """
     with sending(tmp_path_factory.mktemp(way), way) as logd:
         yield logd
 
 
 @pytest.fixture
 def impatient(way: str, tmp_path: Path) -> Iterator[LogdProcess]:
-    """As ``filled``, for one test; it closes what idles for two seconds, but not while it is filled."""
+    """Yield a broker like ``filled``, for one test. It closes connections that idle for two seconds, but not
+    while it is filled.
+    """
     with sending(tmp_path, way) as logd:
         assert logd.stop() == 0
         logd.overrides["connections.max.idle.ms"] = 2000
@@ -66,7 +70,7 @@ def kernel_queues(broker: int, client: int) -> int:
 
 
 def waits(broker: LogdProcess, client: int) -> bool:
-    """Whether a whole answer has left the broker and waits for its client."""
+    """Return True if a whole response has left the broker and waits for its client."""
     return kernel_queues(broker.port, client) > VALUE_BYTES
 
 
@@ -78,7 +82,9 @@ def test_a_response_larger_than_every_buffer_arrives_whole(filled: LogdProcess) 
 
 
 def test_an_answer_leaves_at_once_before_its_client_reads(filled: LogdProcess) -> None:
-    """With Apache Kafka's send buffer of 102,400 bytes the broker woke up five times for a fetch of 1 MB."""
+    """Responses leave at once, before their client reads. With Apache Kafka's send buffer of 102,400 bytes
+    the broker woke up five times for a fetch of 1 MB.
+    """
     with RawClient(filled.port) as client, RawClient(filled.port) as other:
         client.send_fetch("t", partition_max_bytes=1)
         port = client.socket.getsockname()[1]

@@ -90,7 +90,7 @@ class Shell:
 
     def begin(self, *partitions: TopicPartition) -> ProducerIdentity:
         identity = self.partition.init_producer("x", 60_000, None)
-        self.partition._shard.add_partitions("x", identity, partitions, client_version=2, now_ms=0)
+        self.partition.add_partitions("x", identity, partitions, client_version=2)
         return identity
 
     def commit(self, identity: ProducerIdentity) -> ProducerIdentity:
