@@ -1,4 +1,6 @@
-"""What changes of the metadata come to, and what of them is refused; nothing is written here."""
+"""Tests of the changes that requests to the metadata lead to, and of requests that are refused. Nothing is
+written here.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,7 @@ def test_what_is_refused_leaves_the_image(
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("logs", "expected"),
     [
         ({}, {}),
         ({"t": {0: ID, 1: None}}, {}),
@@ -106,10 +108,10 @@ def test_what_is_refused_leaves_the_image(
     ],
 )
 def test_what_is_found_on_disk_is_taken_in(
-    found: dict[str, dict[int, bytes | None]], expected: dict[str, TopicImage]
+    logs: dict[str, dict[int, bytes | None]], expected: dict[str, TopicImage]
 ) -> None:
     image = image_of(topic())
-    changes = recovered_changes(image, found, new_topic_id=lambda: NEW, configs_for=lambda _: {"a": "b"})
+    changes = recovered_changes(image, logs, new_topic_id=lambda: NEW, configs_for=lambda _: {"a": "b"})
     assert after(image, changes) == {"t": topic(), **expected}
 
 

@@ -81,14 +81,14 @@ CHANGES: st.SearchStrategy[list[Change]] = st.lists(
 
 
 def facts(image: ClusterImage) -> dict[str, Any]:
-    """All that an image knows but for files of deleted topics, which no snapshot has."""
-    kept = image.broker_index
+    """Return all facts of an image, except files of deleted topics, which no snapshot has."""
+    index = image.broker_index
     by_broker = {
         broker: (
-            set(kept.held_by(broker)),
-            set(kept.led_by(broker)),
-            kept.preferred_count(broker),
-            set(kept.not_led_as_preferred(broker)),
+            set(index.held_by(broker)),
+            set(index.led_by(broker)),
+            index.preferred_count(broker),
+            set(index.not_led_as_preferred(broker)),
         )
         for broker in BROKERS
     }
@@ -100,10 +100,10 @@ def facts(image: ClusterImage) -> dict[str, Any]:
     return {
         **plain,
         "by broker": by_broker,
-        "brokers that hold": kept.brokers,
-        "brokers preferred": kept.preferred_brokers,
-        "leaderless": kept.leaderless,
-        "reassigning": kept.reassigning,
+        "brokers that hold": index.brokers,
+        "brokers preferred": index.preferred_brokers,
+        "leaderless": index.leaderless,
+        "reassigning": index.reassigning,
     }
 
 
@@ -155,7 +155,7 @@ def test_a_replica_that_is_taken_away_is_not_offline_any_more() -> None:
 
 
 def test_a_standalone_brokers_journal_has_nothing_of_this(tmp_path: Path) -> None:
-    """Of a journal written before there were partitions the image says none; rewritten it is as it was."""
+    """Images loaded from a journal without partitions have none. The journal is rewritten as it was."""
     encoded = b'[{"type":"topic","name":"t","id":"%b","partitions":3,"configs":{}}]' % (b"01" * 16)
     (tmp_path / FILE_NAME).write_bytes(b"%08x %b\n" % (crc32(encoded), encoded))
     store = JournalStore(tmp_path, PosixDisk())

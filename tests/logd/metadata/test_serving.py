@@ -113,7 +113,7 @@ async def test_a_failed_write_changes_nothing_and_the_next_one_may_do() -> None:
 )
 @in_loop
 async def test_a_refused_write_makes_it_resign(failure: Exception) -> None:
-    """Whoever waits behind it is refused as well, and what it wanted is not decided."""
+    """Writes that wait for a refused one are refused as well, and their requests are not decided."""
     stage = Stage()
     stage.store.failure = failure
     stage.store.open.clear()

@@ -23,7 +23,7 @@ NOW = 1_800_000_000_000
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The log directory that the Apache Kafka at hand writes, filled by `fill`."""
+    """Fill a log directory with the Apache Kafka at hand, and yield its path."""
     kafka = ApacheKafka(tmp_path_factory.mktemp("kafka"), SETTINGS)
     with kafka:
         fill(kafka)

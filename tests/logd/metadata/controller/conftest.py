@@ -2,7 +2,7 @@
 
     came 1 2@rack               brokers register, each with the next broker epoch, or with `epoch`
     gone 1                      their registrations are gone
-    restarted 1                 one registers anew before anybody saw it go
+    restarted 1                 one registers again before anybody saw it go
     shutdown 1                  it asks to be relieved
     fail 1 /d1 t-0              a log directory fails, and with it these replicas
     create t partitions=2 factor=2 assign=1,2;2,1 start=0 shift=0 KEY=VALUE
@@ -83,26 +83,30 @@ class Stage:
     # Brokers
 
     def do_came(self, plain: list[str], options: Options) -> list[str]:
-        came = [self._registration(word, options) for word in plain]
-        return self._seen(came=came)
+        arrived = [self._registration(word, options) for word in plain]
+        return self._register_changes(arrived=arrived)
 
     def do_restarted(self, plain: list[str], options: Options) -> list[str]:
         return self.do_came(plain, options)
 
     def do_gone(self, plain: list[str], options: Options) -> list[str]:
-        return self._seen(gone=list(map(int, plain)))
+        return self._register_changes(departed=list(map(int, plain)))
 
     def _registration(self, word: str, options: Options) -> BrokerImage:
         number, _, rack = word.partition("@")
         self._epoch += "epoch" not in options
         return BrokerImage(id=int(number), epoch=int(options.get("epoch", self._epoch)), rack=rack or None)
 
-    def _seen(self, came: list[BrokerImage] | None = None, gone: list[int] | None = None) -> list[str]:
+    def _register_changes(
+        self, arrived: list[BrokerImage] | None = None, departed: list[int] | None = None
+    ) -> list[str]:
         if self.is_led:
-            return self.carry_out(self.controller.change_brokers(arrived=came or (), departed=gone or ()))
-        for number in gone or ():
+            return self.carry_out(
+                self.controller.change_brokers(arrived=arrived or (), departed=departed or ())
+            )
+        for number in departed or ():
             self.image.apply({"type": "broker-gone", "id": number})
-        for broker in came or ():
+        for broker in arrived or ():
             self.image.apply(broker.as_change())
             self._restarted[broker.id] = set(self.image.holds(broker.id))
         return ["unseen"]
@@ -144,15 +148,15 @@ class Stage:
         broker = int(plain[0])
         lines = []
         for word in plain[1:]:
-            name, _, said = word.partition("=")
-            topic_id = bytes([int(said)]) * 16 if said.isdecimal() else None
-            reason = why_stray(self.image, broker, tp_of(name), topic_id, is_empty=said == "empty")
+            name, _, detail = word.partition("=")
+            topic_id = bytes([int(detail)]) * 16 if detail.isdecimal() else None
+            reason = why_stray(self.image, broker, tp_of(name), topic_id, is_empty=detail == "empty")
             lines += [f"{name}: {reason}"] if reason else []
         return lines or ["nothing"]
 
     def _epoch_of(self, broker: int, options: Options) -> int:
-        known = self.image.brokers.get(broker)
-        return int(options.get("epoch", known.epoch if known else 0))
+        image = self.image.brokers.get(broker)
+        return int(options.get("epoch", image.epoch if image else 0))
 
     # Topics
 
@@ -225,8 +229,8 @@ class Stage:
         return self.carry_out(decision, *_errors(decision.answer))
 
     def do_reassignments(self, plain: list[str], options: Options) -> list[str]:
-        asked = list(map(tp_of, plain)) or None
-        listed = list_reassignments(self.image, asked)
+        partitions = list(map(tp_of, plain)) or None
+        listed = list_reassignments(self.image, partitions)
         return [f"{tp}: {state_text(state)}" for tp, state in listed.items()] or ["nothing"]
 
     def do_elect(self, plain: list[str], options: Options) -> list[str]:

@@ -9,7 +9,7 @@ step:
       partitions would change nothing that was not changed by looking at those concerned;
     - epochs grow: the partition's by one with each change, the leader's with each leader and each removal;
     - no one comes into an ISR but by the leader's word, or an unclean election that was allowed and is said;
-    - who started anew is in no ISR in which somebody else is online;
+    - brokers that restarted are in no ISR in which somebody else is online;
     - a reassignment ends in exactly its target;
     - indexes are what the partitions say, and snapshots and changes sent to brokers lead to the same image.
 """
@@ -58,8 +58,8 @@ class Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.controller = Controller(ClusterImage(), epoch=1)
-        self.told = ClusterImage()
-        self.inbox = Inbox(self.told)
+        self.broker_image = ClusterImage()
+        self.inbox = Inbox(self.broker_image)
         self.inbox.registered(1)
         self._publish_snapshot()
         self.registered: dict[int, BrokerImage] = {}
@@ -85,10 +85,10 @@ class Histories(RuleBasedStateMachine):
 
     @rule(brokers=st.sets(BROKERS, min_size=1, max_size=2))
     def come(self, brokers: set[int]) -> None:
-        """Whether or not they were there before."""
-        came = [self._register(number) for number in sorted(brokers)]
+        """Register brokers, whether or not they are registered already."""
+        arrived = [self._register(number) for number in sorted(brokers)]
         before = dict(self.image.partitions)
-        self._carry_out(self.controller.change_brokers(arrived=came))
+        self._carry_out(self.controller.change_brokers(arrived=arrived))
         self._check_behind(brokers, before)
 
     @rule(brokers=st.sets(BROKERS, min_size=1, max_size=2))
@@ -97,10 +97,10 @@ class Histories(RuleBasedStateMachine):
             self.registered.pop(number, None)
         self._carry_out(self.controller.change_brokers(departed=sorted(brokers)))
 
-    @rule(gone=st.sets(BROKERS, max_size=3), restarted=st.sets(BROKERS, max_size=3))
-    def see(self, gone: set[int], restarted: set[int]) -> None:
-        """All at once, as a list of those that are there."""
-        for number in gone:
+    @rule(departed=st.sets(BROKERS, max_size=3), restarted=st.sets(BROKERS, max_size=3))
+    def see(self, departed: set[int], restarted: set[int]) -> None:
+        """Let the controller see in one list of the registered brokers which ones have gone and restarted."""
+        for number in departed:
             self.registered.pop(number, None)
         for number in restarted:
             self._register(number)
@@ -109,10 +109,10 @@ class Histories(RuleBasedStateMachine):
         assert set(self.image.brokers) == set(self.registered)
         self._check_behind(restarted, before)
 
-    @rule(gone=st.sets(BROKERS, max_size=4), restarted=st.sets(BROKERS, max_size=4))
-    def lose_controller(self, gone: set[int], restarted: set[int]) -> None:
+    @rule(departed=st.sets(BROKERS, max_size=4), restarted=st.sets(BROKERS, max_size=4))
+    def lose_controller(self, departed: set[int], restarted: set[int]) -> None:
         """Brokers go and restart before the next one has begun."""
-        for number in gone:
+        for number in departed:
             self.registered.pop(number, None)
         for number in restarted:
             self._register(number)
@@ -121,25 +121,25 @@ class Histories(RuleBasedStateMachine):
         self._check_behind(restarted, before)
 
     @rule(
-        came=st.sets(BROKERS, max_size=2),
-        gone=st.sets(BROKERS, max_size=2),
+        arrived=st.sets(BROKERS, max_size=2),
+        departed=st.sets(BROKERS, max_size=2),
         left=st.integers(0, 5),
     )
-    def break_off(self, came: set[int], gone: set[int], left: int) -> None:
-        """A controller is lost in the middle of a write; its store keeps what was said of brokers, too."""
-        for number in gone:
+    def break_off(self, arrived: set[int], departed: set[int], left: int) -> None:
+        """Lose a controller in the middle of a write. Its store also keeps what was written about brokers."""
+        for number in departed:
             self.registered.pop(number, None)
         before = dict(self.image.partitions)
-        news = [self._register(number) for number in sorted(came)]
-        changes = self.controller.change_brokers(arrived=news, departed=sorted(gone)).changes
+        news = [self._register(number) for number in sorted(arrived)]
+        changes = self.controller.change_brokers(arrived=news, departed=sorted(departed)).changes
         for change in changes[: max(0, len(changes) - left)]:
             self.image.apply(change)
-        known = {number: broker.epoch for number, broker in self.image.brokers.items()}
-        self._take_over({n for n, broker in self.registered.items() if broker.epoch != known.get(n)})
-        self._check_behind(came, before)
+        epochs = {number: broker.epoch for number, broker in self.image.brokers.items()}
+        self._take_over({n for n, broker in self.registered.items() if broker.epoch != epochs.get(n)})
+        self._check_behind(arrived, before)
 
     def _take_over(self, restarted: set[int]) -> None:
-        """Only what is stored is known to the next controller, and who is registered."""
+        """Let a new controller take over. It knows what is stored and which brokers are registered."""
         stored = (change for change in self.image.as_changes() if change["type"] not in OF_THE_MOMENT)
         registered = (broker.as_change() for broker in self.registered.values())
         image = ClusterImage.of([*stored, *registered])
@@ -150,7 +150,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(number=BROKERS, stale=st.booleans())
     def shut_down(self, number: int, stale: bool) -> None:
-        decision = self._asked(number, stale, lambda epoch: self.controller.shut_down(number, epoch))
+        decision = self._request(number, stale, lambda epoch: self.controller.shut_down(number, epoch))
         if decision is None:
             return
         self._carry_out(decision)
@@ -169,7 +169,7 @@ class Histories(RuleBasedStateMachine):
         partitions = data.draw(
             st.sets(st.sampled_from(sorted(self.image.partitions) or [TopicPartition("x", 0)]))
         )
-        decision = self._asked(
+        decision = self._request(
             number,
             stale,
             lambda epoch: self.controller.fail_log_dirs(
@@ -182,7 +182,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(number=BROKERS, stale=st.booleans())
     def allocate_producer_ids(self, number: int, stale: bool) -> None:
-        decision = self._asked(
+        decision = self._request(
             number, stale, lambda epoch: self.controller.allocate_producer_ids(number, epoch)
         )
         if decision is not None:
@@ -271,7 +271,7 @@ class Histories(RuleBasedStateMachine):
             partition_epoch=state.partition_epoch + partition_epoch,
             isr={replica: self._epoch_of(replica) - stale for replica in isr},
         )
-        decision = self._asked(
+        decision = self._request(
             number, False, lambda epoch: self.controller.alter_partition(number, epoch, [new])
         )
         if decision is None:
@@ -280,7 +280,7 @@ class Histories(RuleBasedStateMachine):
         code = answer.code if isinstance(answer, KafkaError) else None
         expected = self._expected(state, new, number, stale)
         assert code in (expected, ErrorCode.NEW_LEADER_ELECTED) if expected is None else code == expected
-        self._carry_out(decision, said=isr)
+        self._carry_out(decision, reported=isr)
         after = self.image.partitions[tp]
         assert (code == ErrorCode.NEW_LEADER_ELECTED) == (after.leader != number and expected is None)
         if code is None:
@@ -307,8 +307,8 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data(), count=st.integers(0, 5))
     def catch_up(self, data: st.DataObject, count: int) -> None:
         """Leaders find that some of their partitions' followers are in sync, as many as can be."""
-        known = sorted(self.image.partitions)
-        for tp in data.draw(st.permutations(known))[:count] if count < 5 else known:
+        partitions = sorted(self.image.partitions)
+        for tp in data.draw(st.permutations(partitions))[:count] if count < 5 else partitions:
             state = self.image.partitions[tp]
             fit = [replica for replica in state.replicas if self.live.can_lead(tp, replica)]
             isr = {replica: self._epoch_of(replica) for replica in (*state.isr, *fit)}
@@ -317,25 +317,25 @@ class Histories(RuleBasedStateMachine):
                     tp=tp, leader_epoch=state.leader_epoch, partition_epoch=state.partition_epoch, isr=isr
                 )
                 epoch = self._epoch_of(state.leader)
-                self._carry_out(self.controller.alter_partition(state.leader, epoch, [new]), said=isr)
+                self._carry_out(self.controller.alter_partition(state.leader, epoch, [new]), reported=isr)
                 assert set(fit) & set(self.image.partitions[tp].replicas) <= set(
                     self.image.partitions[tp].isr
                 )
 
     @precondition(lambda self: self.image.partitions)
-    @rule(data=st.data(), wanted=st.lists(BROKERS, max_size=4) | st.permutations((1, 2, 3, 4, 5)))
-    def reassign(self, data: st.DataObject, wanted: list[int]) -> None:
+    @rule(data=st.data(), new_replicas=st.lists(BROKERS, max_size=4) | st.permutations((1, 2, 3, 4, 5)))
+    def reassign(self, data: st.DataObject, new_replicas: list[int]) -> None:
         tp = self._draw_partition(data)
         state = self.image.partitions[tp]
-        wanted = wanted[:3] if data.draw(st.booleans()) else wanted
-        decision = self.controller.alter_reassignments({tp: wanted})
+        new_replicas = new_replicas[:3] if data.draw(st.booleans()) else new_replicas
+        decision = self.controller.alter_reassignments({tp: new_replicas})
         refused = decision.answer[tp]
         if refused is not None:
             assert refused.code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
             assert not decision.changes
             return
-        assert set(wanted) <= set(self.image.brokers) | set(state.replicas)
-        self.targets[tp] = tuple(wanted)
+        assert set(new_replicas) <= set(self.image.brokers) | set(state.replicas)
+        self.targets[tp] = tuple(new_replicas)
         self._carry_out(decision)
 
     @precondition(lambda self: self.image.partitions)
@@ -360,9 +360,13 @@ class Histories(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(ElectionType), data=st.data(), everything=st.booleans())
     def elect_leaders(self, kind: ElectionType, data: st.DataObject, everything: bool) -> None:
-        known = sorted(self.image.partitions)
-        wanted = None if everything or not known else data.draw(st.sets(st.sampled_from(known), max_size=3))
-        decision = self.controller.elect_leaders(kind, wanted)
+        partitions = sorted(self.image.partitions)
+        selected = (
+            None
+            if everything or not partitions
+            else data.draw(st.sets(st.sampled_from(partitions), max_size=3))
+        )
+        decision = self.controller.elect_leaders(kind, selected)
         self._carry_out(decision, may_be_unclean=kind is ElectionType.UNCLEAN)
         for tp, refused in decision.answer.items():
             state = self.image.partitions[tp]
@@ -388,14 +392,14 @@ class Histories(RuleBasedStateMachine):
         self._deliver()
 
     def _deliver(self) -> list[Change]:
-        """What a broker applies of what it is told, as JSON."""
+        """Apply at the broker, through JSON, the updates that it gets. Return the changes applied."""
         applied = []
         while (update := self.outbox.next()) is not None:
-            came = replace(update, changes=json.loads(json.dumps(update.changes)))
-            applied += self.inbox.take(came)
+            received = replace(update, changes=json.loads(json.dumps(update.changes)))
+            applied += self.inbox.take(received)
             self.outbox.delivered(update.number)
         for change in applied:
-            self.told.apply(change)
+            self.broker_image.apply(change)
         return applied
 
     def _register(self, number: int) -> BrokerImage:
@@ -404,11 +408,13 @@ class Histories(RuleBasedStateMachine):
         return self.registered[number]
 
     def _epoch_of(self, number: int) -> int:
-        known = self.image.brokers.get(number)
-        return known.epoch if known else 1
+        broker = self.image.brokers.get(number)
+        return broker.epoch if broker else 1
 
-    def _asked(self, number: int, stale: bool, ask: Any) -> Any:
-        """What a broker's request comes to; None where its epoch does not let it ask."""
+    def _request(self, number: int, stale: bool, ask: Any) -> Any:
+        """Return the decision on a broker's request, or None if the broker's epoch is stale. Checks the
+        refusal.
+        """
         epoch = self._epoch_of(number) - stale
         if not stale and number in self.image.brokers:
             return ask(epoch)
@@ -421,9 +427,11 @@ class Histories(RuleBasedStateMachine):
         return data.draw(st.sampled_from(sorted(self.image.partitions)))
 
     def _carry_out(
-        self, decision: Decision[T], *, said: Iterable[int] = (), may_be_unclean: bool = False
+        self, decision: Decision[T], *, reported: Iterable[int] = (), may_be_unclean: bool = False
     ) -> T:
-        """Apply here and, as JSON, at the broker; ``said`` are those a leader says are in sync."""
+        """Apply the decision here and, as JSON, at the broker. ``reported`` are the replicas that a leader
+        reports as in sync.
+        """
         before = dict(self.image.partitions)
         answer = self.controller.apply(decision)
         self.outbox.add(decision.changes)
@@ -434,7 +442,7 @@ class Histories(RuleBasedStateMachine):
         for tp in tps:
             after = self.image.partitions[tp]
             if tp in before:
-                self._check_step(tp, before[tp], after, set(said), tp in decision.unclean)
+                self._check_step(tp, before[tp], after, set(reported), tp in decision.unclean)
             else:
                 assert (after.leader_epoch, after.partition_epoch) == (0, 0)
         for tp in decision.unclean:
@@ -448,20 +456,20 @@ class Histories(RuleBasedStateMachine):
         tp: TopicPartition,
         before: PartitionImage,
         after: PartitionImage,
-        said: set[int],
+        reported: set[int],
         is_unclean: bool,
     ) -> None:
         assert after.partition_epoch == before.partition_epoch + 1
         removed = set(before.replicas) - set(after.replicas)
         assert after.leader_epoch >= before.leader_epoch + (after.leader != before.leader or bool(removed))
         if not after.is_reassigning:
-            caught_up = {*before.isr, *said, *(after.isr if is_unclean else ())}
+            caught_up = {*before.isr, *reported, *(after.isr if is_unclean else ())}
             assert set(after.replicas) - set(before.origin) <= caught_up
         if is_unclean:
             assert after.isr == (after.leader,)
         else:
-            assert set(after.isr) <= set(before.isr) | said
-            assert after.leader in (NO_LEADER, before.leader) or after.leader in {*before.isr, *said}
+            assert set(after.isr) <= set(before.isr) | reported
+            assert after.leader in (NO_LEADER, before.leader) or after.leader in {*before.isr, *reported}
 
     def _check_targets(self, before: dict[TopicPartition, PartitionImage]) -> None:
         for tp, state in self.image.partitions.items():
@@ -507,20 +515,20 @@ class Histories(RuleBasedStateMachine):
         again = BrokerIndex()
         for tp, state in self.image.partitions.items():
             again.add(tp, state)
-        kept = self.image.broker_index
+        index = self.image.broker_index
         for number in range(7):
-            assert kept.held_by(number) == again.held_by(number)
-            assert kept.led_by(number) == again.led_by(number)
-            assert kept.preferred_count(number) == again.preferred_count(number)
-            assert kept.not_led_as_preferred(number) == again.not_led_as_preferred(number)
-        assert (kept.brokers, kept.preferred_brokers) == (again.brokers, again.preferred_brokers)
-        assert (kept.leaderless, kept.reassigning) == (again.leaderless, again.reassigning)
+            assert index.held_by(number) == again.held_by(number)
+            assert index.led_by(number) == again.led_by(number)
+            assert index.preferred_count(number) == again.preferred_count(number)
+            assert index.not_led_as_preferred(number) == again.not_led_as_preferred(number)
+        assert (index.brokers, index.preferred_brokers) == (again.brokers, again.preferred_brokers)
+        assert (index.leaderless, index.reassigning) == (again.leaderless, again.reassigning)
         assert set(list_reassignments(self.image)) == again.reassigning
 
     @invariant()
     def images_are_alike(self) -> None:
         snapshot = ClusterImage.of(json.loads(json.dumps(self.image.as_changes())))
-        for other in (self.told, snapshot):
+        for other in (self.broker_image, snapshot):
             assert other.topics == self.image.topics
             assert other.partitions == self.image.partitions
             assert other.brokers == self.image.brokers

@@ -24,10 +24,10 @@ REPLICAS = (2, 1, 3)
 
 
 def lines(section: str) -> list[tuple[list[str], list[str]]]:
-    """What stands before and behind the arrow of each line in a section."""
+    """Return the words before and after the arrow of each line in a section."""
     text = GOLDEN.read_text().partition(f"== {section}\n")[2].partition("== ")[0]
     pairs = [line.split(" -> ") for line in text.splitlines()]
-    return [(given.split(), expected.split()) for given, expected in pairs]
+    return [(case.split(), expected.split()) for case, expected in pairs]
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -50,41 +50,41 @@ def name(leader: int) -> str:
 def test_elections_without_a_leader() -> None:
     """Unlike Kafka we elect no one out of sync while somebody in sync is still there, about to go."""
     kept_clean = 0
-    for given, (clean, unclean, preferred, _) in lines("elections"):
-        isr, alive, leaving = map(numbers, given)
+    for case, (clean, unclean, preferred, _) in lines("elections"):
+        isr, alive, leaving = map(numbers, case)
         image = image_of(isr, NO_LEADER, alive, leaving)
         state, live = image.partitions[TP], Liveness(image)
-        assert name(with_leader(TP, state, live, allow_unclean=False).leader) == clean, given
+        assert name(with_leader(TP, state, live, allow_unclean=False).leader) == clean, case
         ours = name(with_leader(TP, state, live, allow_unclean=True).leader)
         if set(isr) & set(leaving) and clean == "-":
             kept_clean += unclean != "-"
-            assert ours == "-", given
+            assert ours == "-", case
         else:
-            assert ours == unclean, given
+            assert ours == unclean, case
         elected = Controller(image, epoch=1).elect_leaders(ElectionType.PREFERRED, [TP])
-        assert isinstance(elected.answer[TP], KafkaError) == (preferred == "-"), given
+        assert isinstance(elected.answer[TP], KafkaError) == (preferred == "-"), case
     assert kept_clean
 
 
 def test_leaders_that_shut_down_are_relieved() -> None:
     """By each broker that shuts down in turn, while it leads."""
     relieved = 0
-    for given, (*_, successor) in lines("elections"):
-        isr, alive, leaving = map(numbers, given)
+    for case, (*_, successor) in lines("elections"):
+        isr, alive, leaving = map(numbers, case)
         for leader in set(isr) & set(leaving):
             others = [number for number in leaving if number != leader]
             controller = Controller(image_of(isr, leader, alive, others), epoch=1)
             remaining = controller.apply(controller.shut_down(leader, 1))
             state = controller.image.partitions[TP]
-            assert state.leader == (leader if successor == "-" else int(successor)), given
+            assert state.leader == (leader if successor == "-" else int(successor)), case
             assert remaining == ([TP] if successor == "-" else [])
             relieved += successor != "-"
     assert relieved
 
 
 def test_reassignments() -> None:
-    for given, expected in lines("reassignments"):
-        replicas, adding, removing, target = map(numbers, given)
+    for case, expected in lines("reassignments"):
+        replicas, adding, removing, target = map(numbers, case)
         state = PartitionImage(
             replicas=replicas, isr=replicas, leader=replicas[0], adding=adding, removing=removing
         )

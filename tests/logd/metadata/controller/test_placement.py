@@ -25,7 +25,7 @@ def broker(number: int, rack: str | None = None) -> BrokerImage:
 
 @pytest.mark.parametrize("rack", "-acz")
 def test_kafkas_placement(rack: str) -> None:
-    """All cases in which this is the first broker's rack."""
+    """Replicas are placed as Kafka does, in all cases in which this is the first broker's rack."""
     cases = [line for line in GOLDEN.read_text().splitlines() if line.startswith(f"0:{rack}")]
     assert len(cases) > 15
     for line in cases:
@@ -54,7 +54,9 @@ def test_kafka_places_them_still() -> None:
     shift=st.integers(0, 10**6),
 )
 def test_replicas_are_spread(racks: list[str], factor: int, index: int, shift: int) -> None:
-    """As many racks as can be, each broker once, and every broker first as often as another."""
+    """Replicas of a partition are on different brokers and on as many racks as possible. Each broker is first
+    equally often.
+    """
     factor = min(factor, len(racks))
     brokers = [broker(number, rack) for number, rack in enumerate(racks)]
     placed = place(brokers, 3 * len(racks), factor, Start(index, shift))

@@ -1,4 +1,4 @@
-"""What the controller decides, as scripts to read aloud; see conftest.py for how they are written."""
+"""Scripts of the controller's decisions, to read aloud; see conftest.py for how they are written."""
 
 from __future__ import annotations
 

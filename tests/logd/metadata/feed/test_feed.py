@@ -47,7 +47,7 @@ class Ends:
         self.inbox = Inbox(self.here)
         self.inbox.registered(7)
         self.outbox = Outbox(1, 1, 7, self.there.as_changes)
-        self.said: list[Update] = []
+        self.sent: list[Update] = []
         self.epoch = 1
 
     def change(self, *changes: Change) -> None:
@@ -56,7 +56,7 @@ class Ends:
         self.outbox.add(changes)
 
     def restart(self) -> None:
-        """The broker registers anew, and the controller sees it."""
+        """Register the broker again, and let the controller see it."""
         self.inbox.registered(self.inbox.broker_epoch + 1)
         self.outbox = Outbox(1, self.epoch, self.inbox.broker_epoch, self.there.as_changes)
 
@@ -66,7 +66,7 @@ class Ends:
         self.outbox = Outbox(2, epoch, self.inbox.broker_epoch, self.there.as_changes)
 
     def deliver(self, update: Update) -> None:
-        self.said.append(update)
+        self.sent.append(update)
         try:
             for change in self.inbox.take(update):
                 self.here.apply(change)
@@ -81,10 +81,10 @@ class Ends:
             self.deliver(update)
 
     def agree(self) -> bool:
-        return seen(self.here) == seen(self.there)
+        return facts_of(self.here) == facts_of(self.there)
 
 
-def seen(image: ClusterImage) -> object:
+def facts_of(image: ClusterImage) -> object:
     configs = {name: configs for name, configs in image.broker_configs.items() if configs}
     return image.topics, image.partitions, image.brokers, configs, image.offline, image.next_producer_id
 
@@ -143,7 +143,7 @@ def test_a_gap_has_the_controller_begin_again() -> None:
     ends.change(topic("a", 1))
     ends.inbox.registered(7)  # as a broker that has lost its memory
     ends.settle()
-    assert ends.said[-1].begins
+    assert ends.sent[-1].begins
     assert ends.agree()
 
 
@@ -155,7 +155,7 @@ def test_a_broker_that_does_not_answer_is_not_remembered_for_ever(monkeypatch: p
         ends.change(topic(f"t{n}", n))
         assert ends.outbox.waiting <= 3
     ends.settle()
-    assert ends.said[-1].begins
+    assert ends.sent[-1].begins
     assert ends.agree()
 
 
@@ -206,16 +206,20 @@ CHANGES = st.one_of(
 
 
 def is_decided(image: ClusterImage, change: Change) -> bool:
-    """Whether a controller could decide this now: nothing is of a topic or a broker that is not there."""
+    """Return True if a controller could decide this change now: its topic, broker and partitions exist, and
+    no topic of another id has the name of one that it creates.
+    """
     match change["type"]:
         case "partition":
             return change["topic"] in image.topics
         case "replicas-offline":
-            held = [TopicPartition(name, i) for name, found in change["partitions"].items() for i in found]
-            return change["broker"] in image.brokers and all(tp in image.partitions for tp in held)
+            partitions = [
+                TopicPartition(name, i) for name, indexes in change["partitions"].items() for i in indexes
+            ]
+            return change["broker"] in image.brokers and all(tp in image.partitions for tp in partitions)
         case "topic":
-            known = image.topics.get(change["name"])
-            return known is None or known.topic_id.hex() == change["id"]
+            topic_image = image.topics.get(change["name"])
+            return topic_image is None or topic_image.topic_id.hex() == change["id"]
     return True
 
 
@@ -232,8 +236,8 @@ def test_they_agree_in_the_end_whatever_the_network_does(data: st.DataObject) ->
             case "deliver":
                 if (update := ends.outbox.next()) is not None:
                     ends.deliver(update)
-            case "again" if ends.said:
-                ends.deliver(data.draw(st.sampled_from(ends.said)))
+            case "again" if ends.sent:
+                ends.deliver(data.draw(st.sampled_from(ends.sent)))
             case "restart":
                 ends.restart()
             case "take over":

@@ -24,7 +24,7 @@ class Leader:
         self.ending = threading.Event()
 
     def acknowledge(self) -> None:
-        """As a leader: look at the clock, ask the lease, acknowledge."""
+        """Acknowledge as a leader does: read the clock, check the lease, then write."""
         before = boottime()
         session_seconds = int(sys.argv[2]) / 1000
         while not self.ending.is_set():

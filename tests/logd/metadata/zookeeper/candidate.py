@@ -1,10 +1,11 @@
-"""A broker in a process of its own that stands for controller, for a test to stop and to kill.
+"""A broker in a process of its own that runs for controller, for a test to stop and to kill.
 
     python -m tests.logd.metadata.zookeeper.candidate CONNECT BROKER_ID SESSION_TIMEOUT_MS
 
-While it believes to be the controller it writes its epoch under `/written`, again and again, fenced and
-without a look at its lease; by a session of its own that lives on when the other has expired, so that it is
-the fence that keeps it out. `/moved/EPOCH` is made when it did.
+While the broker believes to be the controller, it writes its epoch under `/written`, again and again. The
+writes are fenced, and made without a look at the lease. They use a session of their own that lives on after
+the other one has expired, so only the fence keeps the broker out. The broker creates `/moved/EPOCH` once the
+fence has done so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One ZooKeeper for all tests of the room; each test has a chroot of its own."""
+"""Fixtures of one ZooKeeper for all tests of the folder; each test has a chroot of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
-    """A server that no test may stop; skipped without Java or PySpark's jars."""
+    """Yield a server that no test may stop. Skips without Java or PySpark's jars."""
     if shutil.which("java") is None or find_spec("pyspark") is None:
         pytest.skip("ZooKeeper needs Java and PySpark's jars")
     with Ensemble(tmp_path_factory.mktemp("zookeeper"), tick_ms=TICK_MS) as running:

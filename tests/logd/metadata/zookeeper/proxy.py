@@ -23,7 +23,7 @@ _HEAD = struct.Struct(">iii")
 
 
 class Proxy:
-    """One server behind one port."""
+    """A proxy of one server, on a port of its own."""
 
     def __init__(self, server: str) -> None:
         host, _, port = server.partition(":")
@@ -113,7 +113,7 @@ class Proxy:
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
-    """With its length in front; nothing at the end."""
+    """Return the next frame with its length, or nothing at the end of the stream."""
     try:
         length = await reader.readexactly(4)
         return length + await reader.readexactly(int.from_bytes(length, "big"))

@@ -33,11 +33,11 @@ class Secured(NamedTuple):
         return self.folder / "trust.pem"
 
     def certificate(self, name: str) -> Path:
-        """A client's key and certificate of that name, in PEM."""
+        """Return the path of a PEM file with a client's key and certificate of that name."""
         return self.authority.issue(name).write_pem(self.folder / f"{name}.pem")
 
     def context(self, name: str = "broker", authority: Authority | None = None) -> ssl.SSLContext:
-        """A client of that name, which trusts the authority."""
+        """Return the context of a client of that name, which trusts the authority."""
         made = ssl.create_default_context(cadata=(authority or self.authority).pem)
         made.load_cert_chain(self.certificate(name))
         return made
@@ -45,7 +45,7 @@ class Secured(NamedTuple):
 
 @contextmanager
 def secured_zookeeper(folder: Path, tick_ms: int = TICK_MS) -> Iterator[Secured]:
-    """One server; skipped without Java or PySpark's jars."""
+    """Run one server with TLS. Skips without Java or PySpark's jars."""
     if shutil.which("java") is None or find_spec("pyspark") is None:
         pytest.skip("ZooKeeper needs Java and PySpark's jars")
     authority = Authority("ZooKeeper's CA")

@@ -19,7 +19,7 @@ SHORT_MS = 1500
 
 @asynccontextmanager
 async def opened(connect: str, **settings: Any) -> AsyncIterator[Session]:
-    """A session, closed at the end."""
+    """Yield an open session, and close it at the end."""
     session = Session(ZooKeeperSettings.of(connect, **settings))
     await session.open()
     try:
@@ -28,15 +28,15 @@ async def opened(connect: str, **settings: Any) -> AsyncIterator[Session]:
         await session.close()
 
 
-def heard(session: Session) -> list[Event]:
-    """A list of the events to come."""
+def events_of(session: Session) -> list[Event]:
+    """Return a list to which the session's events are added from now on."""
     events: list[Event] = []
     session.add_listener(events.append)
     return events
 
 
 def through(proxy: Proxy, connect: str) -> str:
-    """The same chroot, by the proxy."""
+    """Return the connect string of the same chroot by way of the proxy."""
     return proxy.address + connect[connect.index("/") :]
 
 

@@ -23,9 +23,9 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 async def test_a_cluster_has_one_id(connect: str, ensemble: Ensemble) -> None:
     async with Proxy(ensemble.connect_string) as proxy, opened(through(proxy, connect)) as session:
         ids = (f"id-{number}" for number in range(100))
-        found = await asyncio.gather(*(cluster_id(session, lambda: next(ids)) for _ in range(5)))
-        assert len(set(found)) == 1
-        assert await cluster_id(session, lambda: "other") == found[0]
+        ids_found = await asyncio.gather(*(cluster_id(session, lambda: next(ids)) for _ in range(5)))
+        assert len(set(ids_found)) == 1
+        assert await cluster_id(session, lambda: "other") == ids_found[0]
         await session.delete(paths.CLUSTER_ID)
         proxy.lose(CREATE, before=False)
         assert await cluster_id(session, lambda: "x" * 64) == "x" * 64
@@ -61,7 +61,7 @@ async def test_what_tools_asked_for_is_taken_away_by_the_controller(connect: str
 
 
 async def test_a_group_of_old_consumers(connect: str) -> None:
-    """As the high-level consumer of Kafka 0.8 writes it."""
+    """Groups of the high-level consumer of Kafka 0.8 are read as the consumer writes them."""
     async with opened(connect) as session:
         assert await old_groups(session) == []
         assert await read_old_group(session, "g") is None

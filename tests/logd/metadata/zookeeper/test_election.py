@@ -73,8 +73,8 @@ async def test_of_several_at_the_same_time_one_is_elected(connect: str, candidat
         sessions = [await stack.enter_async_context(opened(connect)) for _ in range(candidates)]
         before: Elected | None = None
         for epoch in range(1, 11):
-            found = await asyncio.gather(*(elect(each, n, NOW_MS) for n, each in enumerate(sessions)))
-            won = [elected for elected in found if elected is not None]
+            elections = await asyncio.gather(*(elect(each, n, NOW_MS) for n, each in enumerate(sessions)))
+            won = [elected for elected in elections if elected is not None]
             assert [elected.epoch for elected in won] == [epoch]
             if before is not None:
                 with pytest.raises(ControllerMoved):
@@ -102,8 +102,8 @@ class Standing:
 
     def __init__(self, session: Session, broker_id: int) -> None:
         self.session = session
-        self.told: list[Controller] = []
-        self.candidate = Candidate(session, broker_id, self.told.append, lambda: NOW_MS)
+        self.notified: list[Controller] = []
+        self.candidate = Candidate(session, broker_id, self.notified.append, lambda: NOW_MS)
 
     @property
     def last(self) -> Controller:
@@ -139,7 +139,7 @@ async def test_candidates_follow_one_another(connect: str) -> None:
         third = await controller(3)
         all_of.remove(third)
         await third.candidate.stop()
-        assert third.told[-1] == Controller()
+        assert third.notified[-1] == Controller()
         await controller(4)
 
 
@@ -167,8 +167,9 @@ def test_a_mistake_does_not_end_a_candidate(
 async def test_who_gives_the_role_back_without_a_connection_is_elected_anew(
     connect: str, ensemble: Ensemble
 ) -> None:
-    """The session goes on, and `/controller` with it: what the brokers know of that epoch is not what a
-    controller that begins again would tell them.
+    """Candidates that resign without a connection are elected again with a new epoch. Their session and
+    `/controller` remain. A controller that starts again would send brokers another state than they have of
+    the old epoch.
     """
     async with (
         Proxy(ensemble.connect_string) as proxy,
@@ -180,7 +181,7 @@ async def test_who_gives_the_role_back_without_a_connection_is_elected_anew(
         proxy.cut()
         await until(lambda: first.session.state is not State.CONNECTED)
         await first.candidate.resign()
-        assert first.told[-1] == Controller()
+        assert first.notified[-1] == Controller()
         proxy.is_open = True
         await until(lambda: first.last.elected is not None)
         assert first.session.session_id == session_id
@@ -207,7 +208,7 @@ async def test_a_controller_whose_session_expires_hears_of_it_and_stands_again(
             assert first.last.elected is elected, "it cannot know yet: the lease and the fence do"
             proxy.is_open = True
             await until(lambda: first.last == Controller(2, 2))
-            assert first.told[-2:] == [Controller(), Controller(2, 2)]
+            assert first.notified[-2:] == [Controller(), Controller(2, 2)]
             with pytest.raises(ControllerMoved):
                 await fenced(first.session, elected, [Create("/never")])
 
@@ -256,19 +257,21 @@ def processes(connect: str, count: int) -> Iterator[dict[int, Process]]:
 @deep
 @pytest.mark.parametrize("count", [2, 5])
 async def test_processes_that_are_stopped_and_killed(connect: str, count: int) -> None:
-    """The epochs that are written never go back, though those that were stopped believe in theirs."""
+    """Epochs that are written never go back, although stopped controllers still believe in theirs."""
 
     async def controller(session: Session, other_than: int = -1) -> tuple[int, int]:
-        """Who has written last, and its epoch. It may lose the role between the reads."""
+        """Return the broker that has written last, and its epoch. The broker may lose the role between the
+        reads.
+        """
         async with asyncio.timeout(SECONDS):
             while True:
-                found = await session.find(paths.CONTROLLER)
+                controller_znode = await session.find(paths.CONTROLLER)
                 epoch = await session.find(paths.CONTROLLER_EPOCH)
                 written = await session.find_children("/written")
-                same = await session.find(paths.CONTROLLER) == found
-                if found is not None and epoch is not None and written and same:
+                same = await session.find(paths.CONTROLLER) == controller_znode
+                if controller_znode is not None and epoch is not None and written and same:
                     last = await session.find(f"/written/{written[-1]}")
-                    broker_id = json.loads(found[0])["brokerid"]
+                    broker_id = json.loads(controller_znode[0])["brokerid"]
                     if last is not None and last[0] == epoch[0] and broker_id != other_than:
                         return broker_id, int(epoch[0])
 
@@ -285,8 +288,8 @@ async def test_processes_that_are_stopped_and_killed(connect: str, count: int) -
             _, epoch_3 = await controller(session, other_than=second)
             assert epoch_3 > epoch_2
             written = await session.children("/written")
-        found = await session.find_all([f"/written/{name}" for name in written])
-        epochs = [int(each[0]) for each in found if each is not None]
+        values = await session.find_all([f"/written/{name}" for name in written])
+        epochs = [int(each[0]) for each in values if each is not None]
         assert epochs == sorted(epochs)
         assert {epoch, epoch_2, epoch_3} <= set(epochs)
         await gone(session, paths.CONTROLLER)

@@ -23,7 +23,7 @@ from logd.metadata.zookeeper.znodes import paths
 from millstream.zookeeper.ensemble import Ensemble
 from millstream.zookeeper.server import Server
 from tests.logd.metadata.zookeeper.conftest import TICK_MS
-from tests.logd.metadata.zookeeper.sessions import SECONDS, heard, opened
+from tests.logd.metadata.zookeeper.sessions import SECONDS, events_of, opened
 from tests.support.depth import deep
 from tests.support.waiting import until, wait_for
 
@@ -48,9 +48,11 @@ def leader_of(three: Ensemble) -> Server:
 
 
 async def test_an_ensemble_that_loses_its_leader(three: Ensemble) -> None:
-    """A controller goes on in its session and epoch; what it writes meanwhile is written once."""
+    """Controllers keep their session and epoch while the ensemble elects a leader. What one writes meanwhile
+    is written once.
+    """
     async with opened(three.connect_string + "/k", session_timeout_ms=10_000) as session:
-        events, before = heard(session), session.session_id
+        events, before = events_of(session), session.session_id
         elected = await elect(session, 1, 0)
         assert elected is not None
         await session.create("/counter", b"0")
@@ -73,7 +75,9 @@ async def test_an_ensemble_that_loses_its_leader(three: Ensemble) -> None:
 def test_answers_of_a_server_that_is_cut_off_renew_no_lease(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """It serves reads for five ticks, and does not know that the others may have ended the session."""
+    """Responses of a server that is cut off renew no lease. The server serves reads for five ticks, and does
+    not know whether the others have ended the session.
+    """
     folder = tmp_path_factory.mktemp("cut-off")
     with ensemble_of_three(folder, tick_ms=2000) as three, ExitStack() as stack:
         leader = leader_of(three)
@@ -101,13 +105,15 @@ def test_answers_of_a_server_that_is_cut_off_renew_no_lease(
 
 
 async def test_candidates_of_different_servers(three: Ensemble) -> None:
-    """Each sees what its own server knows, which may be old; the epoch's version decides."""
+    """Candidates of different servers win one election each. A server's view may be old, so the epoch's
+    version decides.
+    """
     one, two, _ = three.servers
     async with opened(one.address) as first, opened(two.address) as second:
         sessions = [first, second]
         for epoch in range(1, 31):
-            found = await asyncio.gather(*(elect(each, n, 0) for n, each in enumerate(sessions)))
-            won = [elected for elected in found if elected is not None]
+            elections = await asyncio.gather(*(elect(each, n, 0) for n, each in enumerate(sessions)))
+            won = [elected for elected in elections if elected is not None]
             while not won:
                 won = [each for n, s in enumerate(sessions) if (each := await elect(s, n, 0))]
             assert [each.epoch for each in won] == [epoch]
@@ -116,9 +122,11 @@ async def test_candidates_of_different_servers(three: Ensemble) -> None:
 
 
 async def test_a_server_that_hangs(three: Ensemble) -> None:
-    """It answers nothing more and closes nothing; another one is found before the session is over."""
+    """Sessions on a server that hangs move to another server before they expire. The hanging one neither
+    answers nor closes connections.
+    """
     async with opened(three.connect_string, session_timeout_ms=5000) as session:
-        events, before = heard(session), session.session_id
+        events, before = events_of(session), session.session_id
         await session.create("/mine", ephemeral=True)
         hung = await asyncio.to_thread(serving, three, session.session_id)
         os.kill(hung.pid, signal.SIGSTOP)
@@ -132,11 +140,11 @@ async def test_a_server_that_hangs(three: Ensemble) -> None:
 
 
 def serving(three: Ensemble, session_id: int) -> Server:
-    """The server that the session is connected to."""
+    """Return the server that the session is connected to."""
     for each in three.servers:
         with socket.create_connection(("127.0.0.1", each.port)) as connection:
             connection.sendall(b"cons")
-            with connection.makefile("rb") as told:
-                if f"sid=0x{session_id:x}".encode() in told.read():
+            with connection.makefile("rb") as response:
+                if f"sid=0x{session_id:x}".encode() in response.read():
                     return each
     raise AssertionError("no server has it")

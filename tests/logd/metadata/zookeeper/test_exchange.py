@@ -91,11 +91,11 @@ async def test_we_read_what_kafka_writes(connect: str) -> None:
         ]
         first = TopicPartition("theirs", 0)
         assert await session.find_children(paths.DELETE_TOPICS) == ["theirs"]
-        wanted, _ = await session.get(paths.REASSIGN_PARTITIONS)
-        assert znodes.decode_reassignments(wanted) == {first: (7,)}
+        reassignments, _ = await session.get(paths.REASSIGN_PARTITIONS)
+        assert znodes.decode_reassignments(reassignments) == {first: (7,)}
         path = paths.PREFERRED_REPLICA_ELECTION
         assert znodes.decode_partitions(path, (await session.get(path))[0]) == {first}
-        (told,) = await session.find_children(paths.CONFIG_CHANGES)
-        path = f"{paths.CONFIG_CHANGES}/{told}"
+        (notification,) = await session.find_children(paths.CONFIG_CHANGES)
+        path = f"{paths.CONFIG_CHANGES}/{notification}"
         changed = znodes.decode_config_change(path, (await session.get(path))[0])
         assert changed == "brokers/<default>"

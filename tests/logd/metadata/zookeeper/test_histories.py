@@ -30,20 +30,22 @@ TOPICS = 4
 
 
 class Model:
-    """The changes that build the image, as they are loaded; and how many told of changed settings."""
+    """The changes that build the image, as they are loaded, and the number of notifications of changed
+    settings.
+    """
 
     def __init__(self) -> None:
         self.topics: dict[str, Change] = {}
         self.partitions: dict[tuple[str, int], Change] = {}
         self.brokers: dict[str, Change] = {}
         self.next_producer_id = 0
-        self.told = 0
+        self.notifications = 0
 
     def apply(self, change: Change) -> None:
         match change["type"]:
             case "topic":
                 before = self.topics.get(change["name"])
-                self.told += before is not None and before["configs"] != change["configs"]
+                self.notifications += before is not None and before["configs"] != change["configs"]
                 self.topics[change["name"]] = change
             case "topic-deleted":
                 del self.topics[change["name"]]
@@ -54,7 +56,7 @@ class Model:
                 self.partitions[change["topic"], change["partition"]] = change
             case "broker-configs":
                 before = self.brokers.get(change["broker"])
-                self.told += before is None or before["configs"] != change["configs"]
+                self.notifications += before is None or before["configs"] != change["configs"]
                 self.brokers[change["broker"]] = change
             case "producer-ids":
                 self.next_producer_id = change["next"]
@@ -192,7 +194,7 @@ def test_histories(connect: str, ensemble: Ensemble, seed: int) -> None:
                     model.apply(change)
             controller = await take_over(sessions, operator)
             assert await controller.store.load() == model.loaded()
-            assert len(await sessions[0].children(paths.CONFIG_CHANGES)) == model.told
+            assert len(await sessions[0].children(paths.CONFIG_CHANGES)) == model.notifications
 
     async def take_over(sessions: list[Session], operator: Session) -> Controller:
         session = chance.choice(sessions)

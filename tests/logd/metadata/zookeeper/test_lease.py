@@ -34,24 +34,26 @@ def test_it_counts_from_the_last_request_that_the_leader_must_have_been_told_of(
 
 
 def test_a_process_that_was_stopped_sees_it_gone_at_once() -> None:
-    held = lease(101, 103, 105)
-    assert held.is_held(105)
-    assert not held.is_held(105 + 10)
+    renewed = lease(101, 103, 105)
+    assert renewed.is_held(105)
+    assert not renewed.is_held(105 + 10)
 
 
 def test_after_a_pause_one_answer_is_not_enough() -> None:
-    """The write got through; whether the leader had heard of the session meanwhile nobody knows."""
-    held = lease(101, 103, 105, 114)
-    assert not held.is_held(115)
-    held.renew(116.5)
-    assert held.is_held(117)
+    """Leases stay lost after a pause until a second response: the write got through, but nobody knows whether
+    the leader had heard of the session meanwhile.
+    """
+    renewed = lease(101, 103, 105, 114)
+    assert not renewed.is_held(115)
+    renewed.renew(116.5)
+    assert renewed.is_held(117)
 
 
 def test_an_answer_that_comes_late_takes_nothing_back() -> None:
-    held = lease(101, 103, 105, 107)
-    until = held.until
-    held.renew(102)
-    assert held.until == until
+    renewed = lease(101, 103, 105, 107)
+    until = renewed.until
+    renewed.renew(102)
+    assert renewed.until == until
 
 
 def test_a_session_that_is_over_stays_so() -> None:
@@ -67,12 +69,12 @@ def test_a_session_that_is_over_stays_so() -> None:
 
 @pytest.mark.parametrize("every", [0.01, 0.5, 10 / 6])
 def test_renewed_it_is_held_for_half_a_timeout_at_any_time(every: float) -> None:
-    held, now = lease(), BEGUN
+    renewed, now = lease(), BEGUN
     while now < BEGUN + 5 * TIMEOUT:
-        assert held.until - now > TIMEOUT * 0.5, now
+        assert renewed.until - now > TIMEOUT * 0.5, now
         now += every
-        held.renew(now)
-    assert len(held._sent) < 10
+        renewed.renew(now)
+    assert len(renewed._sent) < 10
 
 
 @given(st.lists(st.floats(min_value=0, max_value=15), max_size=30))
@@ -80,11 +82,11 @@ def test_it_never_outlives_the_session(pauses: list[float]) -> None:
     """Against a leader that learns as late as it can: of each request a quarter of a timeout after it, but
     not of the last ones when a link breaks.
     """
-    held, sent = lease(), [BEGUN]
+    renewed, sent = lease(), [BEGUN]
     for pause in pauses:
         sent.append(sent[-1] + pause)
-        told = max(each for each in sent if each <= sent[-1] - TIMEOUT * TOLD_WITHIN or each == BEGUN)
+        reached_at = max(each for each in sent if each <= sent[-1] - TIMEOUT * TOLD_WITHIN or each == BEGUN)
         if sent[-1] - sent[-2] > TIMEOUT:
             return
-        held.renew(sent[-1])
-        assert held.until <= told + TIMEOUT * SAFE_PART
+        renewed.renew(sent[-1])
+        assert renewed.until <= reached_at + TIMEOUT * SAFE_PART

@@ -89,7 +89,7 @@ async def test_a_registration_whose_answer_is_lost(connect: str, ensemble: Ensem
 
 @deep
 async def test_a_registrar_registers_in_each_session(connect: str, ensemble: Ensemble) -> None:
-    told: list[Registered] = []
+    registrations: list[Registered] = []
     failed: list[ZooKeeperError] = []
     async with (
         opened(connect) as other,
@@ -97,9 +97,9 @@ async def test_a_registrar_registers_in_each_session(connect: str, ensemble: Ens
         opened(through(proxy, connect), session_timeout_ms=SHORT_MS) as session,
     ):
         await other.ensure([paths.BROKER_IDS])
-        registrar = Registrar(session, 3, lambda: BROKER, lambda: NOW_MS, told.append, failed.append)
+        registrar = Registrar(session, 3, lambda: BROKER, lambda: NOW_MS, registrations.append, failed.append)
         first = await registrar.start()
-        assert told == [first]
+        assert registrations == [first]
         proxy.cut()
         await until(lambda: int(session.statistics()["disconnects"]) == 1)
         await session.connected()
@@ -107,13 +107,13 @@ async def test_a_registrar_registers_in_each_session(connect: str, ensemble: Ens
         proxy.cut()
         await until(lambda: not first.lease.is_held(session.clock()))
         while await other.exists(paths.broker(3)) is not None:
-            assert len(told) == 1, "a connection that is found again needs no new registration"
+            assert len(registrations) == 1, "a connection that is found again needs no new registration"
         proxy.is_open = True
-        await until(lambda: len(told) == 2)
-        assert told[1].epoch > first.epoch
-        assert told[1].lease is session.lease
+        await until(lambda: len(registrations) == 2)
+        assert registrations[1].epoch > first.epoch
+        assert registrations[1].lease is session.lease
         await other.delete(paths.broker(3))
-        await until(lambda: len(told) == 3)
+        await until(lambda: len(registrations) == 3)
         await registrar.stop()
         assert await other.exists(paths.broker(3)) is None
         assert failed == []

@@ -32,7 +32,7 @@ from logd.metadata.zookeeper.session.session import Event, Session, State
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings, parse_connect
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import CREATE, Proxy
-from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, gone, heard, opened, through
+from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, events_of, gone, opened, through
 from tests.support.depth import deep
 from tests.support.ports import free_port
 from tests.support.waiting import until
@@ -106,9 +106,9 @@ def test_many_requests_are_on_their_way_at_once_and_no_more_than_may_be(connect:
                     await asyncio.sleep(0)
 
             watching = asyncio.create_task(watch())
-            found = await asyncio.gather(*(session.get("/x") for _ in range(500)))
+            answers = await asyncio.gather(*(session.get("/x") for _ in range(500)))
             watching.cancel()
-            assert {value for value, _ in found} == {b"1"}
+            assert {value for value, _ in answers} == {b"1"}
             # One more is the write that renews the lease.
             assert 7 <= most <= 8
 
@@ -121,8 +121,8 @@ async def test_no_more_than_so_many_wait_for_their_turn(
     monkeypatch.setattr(pipeline, "WAITING_MAX", 20)
     async with opened(connect, max_in_flight_requests=2) as session:
         await session.create("/x")
-        found = await asyncio.gather(*(session.get("/x") for _ in range(50)), return_exceptions=True)
-        refused = [each for each in found if isinstance(each, ZooKeeperError)]
+        answers = await asyncio.gather(*(session.get("/x") for _ in range(50)), return_exceptions=True)
+        refused = [each for each in answers if isinstance(each, ZooKeeperError)]
         assert len(refused) == 28
         assert "20 requests wait for ZooKeeper already" in str(refused[0])
         assert session.statistics()["waiting"] == 0
@@ -154,7 +154,7 @@ async def test_an_ensemble_that_comes_up_late(connect: str, ensemble: Ensemble) 
 
 @deep
 def test_a_renewal_that_is_refused_is_not_the_last(connect: str) -> None:
-    """As by a server that has too much to do."""
+    """Renewals go on after one that is refused, for example by a server that has too much to do."""
 
     async def main() -> None:
         async with opened(connect, session_timeout_ms=SHORT_MS) as session:
@@ -179,7 +179,7 @@ def test_a_renewal_that_is_refused_is_not_the_last(connect: str) -> None:
 
 async def test_a_connection_that_is_lost_and_found(connect: str, ensemble: Ensemble) -> None:
     async with Proxy(ensemble.connect_string) as proxy, opened(through(proxy, connect)) as session:
-        events, before = heard(session), session.session_id
+        events, before = events_of(session), session.session_id
         await session.create("/mine", ephemeral=True)
         proxy.is_open = False
         proxy.cut()
@@ -225,7 +225,7 @@ async def test_a_session_that_expires_is_followed_by_another(connect: str, ensem
         Proxy(ensemble.connect_string) as proxy,
         opened(through(proxy, connect), session_timeout_ms=SHORT_MS) as session,
     ):
-        events, lease, before = heard(session), session.lease, session.session_id
+        events, lease, before = events_of(session), session.lease, session.session_id
         await session.create("/mine", ephemeral=True)
         proxy.is_open = False
         proxy.cut()
@@ -253,7 +253,7 @@ async def test_a_request_of_an_expired_session_is_not_carried_out_in_the_next(
         Proxy(ensemble.connect_string) as proxy,
         opened(through(proxy, connect), session_timeout_ms=SHORT_MS) as session,
     ):
-        events, client = heard(session), session._connection.client
+        events, client = events_of(session), session._connection.client
         assert client is not None
         await session.create("/mine", ephemeral=True)
         proxy.is_open = False
@@ -294,12 +294,12 @@ async def test_a_stopped_process_knows_that_its_lease_is_over_before_it_does_any
             await gone(other, "/leader")
             await other.create("/over")
             os.kill(process.pid, signal.SIGCONT)
-            said = await asyncio.to_thread(process.communicate, timeout=SECONDS)
+            output = await asyncio.to_thread(process.communicate, timeout=SECONDS)
         finally:
             process.kill()
             process.wait()
             process.stdout.close()
-        assert said[0].splitlines()[-1] == "established again"
+        assert output[0].splitlines()[-1] == "established again"
         owner = (await other.get("/acknowledged"))[0]
         assert owner == b"0", "acknowledged behind the end of its session"
 
@@ -322,7 +322,9 @@ async def test_acls(connect: str) -> None:
 
 
 async def test_who_has_no_identity_keeps_nothing_for_himself(connect: str) -> None:
-    """As through TLS with a server that asks for no certificate."""
+    """Connections without an identity cannot set ACLs, for example through TLS to a server that asks for no
+    certificate.
+    """
     hosts, chroot = parse_connect(connect)
     session = Session(ZooKeeperSettings(hosts=hosts, chroot=chroot, set_acl=True))
     with pytest.raises(NotAllowed, match=r"no identity of this broker .* \(zookeeper.set.acl\): give it"):

@@ -1,4 +1,4 @@
-"""What `zookeeper.connect` may be, and what is refused before anything is asked."""
+"""Tests of the values that `zookeeper.connect` may have, and of what is refused before any request."""
 
 from __future__ import annotations
 

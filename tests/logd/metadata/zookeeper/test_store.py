@@ -52,8 +52,8 @@ def deleted(name: str = "t") -> Change:
     return {"type": "topic-deleted", "name": name}
 
 
-def configs(broker: str, **given: str) -> Change:
-    return {"type": "broker-configs", "broker": broker, "configs": given}
+def configs(broker: str, **settings: str) -> Change:
+    return {"type": "broker-configs", "broker": broker, "configs": settings}
 
 
 def producer_ids(following: int) -> Change:
@@ -72,7 +72,7 @@ class Controller:
         await self.store.write(changes)
 
     async def loaded(self) -> list[Change]:
-        """What another one would load."""
+        """Return the changes that another controller would load."""
         return await ZooKeeperStore(self.session, self.elected).load()
 
     async def json(self, path: str) -> Any:
@@ -111,9 +111,9 @@ async def test_a_topics_life(connect: str) -> None:
             1, 1, leader=2, isr=[2, 3], replicas=[2, 3, 1], adding=[3], removing=[1], leader_epoch=5
         )
         await controller.write(partition(0, 1, leader=-1, isr=[1]), moved)
-        found = await controller.json(paths.topic("t"))
-        assert found["adding_replicas"] == {"1": [3]}
-        assert found["removing_replicas"] == {"1": [1]}
+        state = await controller.json(paths.topic("t"))
+        assert state["adding_replicas"] == {"1": [3]}
+        assert state["removing_replicas"] == {"1": [1]}
         assert (await session.get(paths.topic("t")))[1].version == 1
         assert (await session.get(paths.state("t", 1)))[1].version == 1
 
@@ -128,8 +128,8 @@ async def test_a_topics_life(connect: str) -> None:
         ]
         assert await session.children(paths.CONFIG_CHANGES) == [], "its settings are as they were"
         await controller.write(topic(partitions=3, **{"retention.ms": "2"}))
-        (told,) = await session.children(paths.CONFIG_CHANGES)
-        assert (await controller.json(f"{paths.CONFIG_CHANGES}/{told}"))["entity_path"] == "topics/t"
+        (notification,) = await session.children(paths.CONFIG_CHANGES)
+        assert (await controller.json(f"{paths.CONFIG_CHANGES}/{notification}"))["entity_path"] == "topics/t"
 
         await controller.write(deleted())
         assert await controller.loaded() == [producer_ids(0)]
@@ -157,7 +157,9 @@ async def test_a_topic_that_somebody_wants_deleted(connect: str) -> None:
 def test_a_wish_that_comes_or_goes_while_the_topic_is_deleted(
     connect: str, monkeypatch: pytest.MonkeyPatch, is_made: bool, batch: int
 ) -> None:
-    """An operator makes the znode, or takes it away, at each point of the controller's own deletion."""
+    """Deletions end whatever an operator does. The operator creates or deletes the znode at each point of the
+    controller's own deletion.
+    """
     monkeypatch.setattr(batches, "BATCH_OPERATIONS_MAX", batch)
     path = paths.deletion("t")
     original = batches.fenced
@@ -212,21 +214,21 @@ async def test_settings_and_producer_ids(connect: str) -> None:
         assert (await controller.json(paths.PRODUCER_ID_BLOCK))["block_start"] == "1000"
         assert (await controller.json(paths.PRODUCER_ID_BLOCK))["broker"] == 7
         assert configs("1") in await controller.loaded()
-        told = await session.get(
+        notification = await session.get(
             f"{paths.CONFIG_CHANGES}/{(await session.children(paths.CONFIG_CHANGES))[0]}"
         )
-        await controller.store.purge_config_changes(told[1].ctime_ms)
+        await controller.store.purge_config_changes(notification[1].ctime_ms)
         assert len(await session.children(paths.CONFIG_CHANGES)) == 3
-        later = told[1].ctime_ms + CONFIG_CHANGE_KEPT_MS + 3_600_000
+        later = notification[1].ctime_ms + CONFIG_CHANGE_KEPT_MS + 3_600_000
         await controller.store.purge_config_changes(later)
         assert await session.children(paths.CONFIG_CHANGES) == []
 
 
 async def test_what_is_nothing_to_write(connect: str) -> None:
     async with controlling(connect) as controller:
-        gone = {"type": "broker-gone", "id": 1}
+        departed = {"type": "broker-gone", "id": 1}
         offline = {"type": "replicas-offline", "broker": 1, "partitions": {}}
-        await controller.write(gone, offline)
+        await controller.write(departed, offline)
         with pytest.raises(AssertionError, match="no znode for a change of type new"):
             await controller.write({"type": "new"})
 
@@ -300,7 +302,9 @@ async def test_a_write_whose_answer_is_lost_is_made_once(
 async def test_a_write_during_which_the_session_expires(
     connect: str, ensemble: Ensemble, has_moved: bool
 ) -> None:
-    """It is written if nobody has become the controller meanwhile, who would not know of it."""
+    """Writes during which the session expires succeed, unless another controller was elected: the other one
+    would not know of the write.
+    """
     async with (
         opened(connect) as other,
         Proxy(ensemble.connect_string) as proxy,
@@ -328,7 +332,9 @@ async def test_a_write_during_which_the_session_expires(
 
 
 async def test_a_creation_that_was_interrupted(connect: str) -> None:
-    """As Kafka's own controller leaves it, which writes one level after the other."""
+    """Creations that Kafka's controller left half done are completed. Its controller writes one level after
+    the other.
+    """
     async with controlling(connect) as controller:
         created = [topic(partitions=3), partition(0), partition(1), partition(2)]
         await controller.write(*created)

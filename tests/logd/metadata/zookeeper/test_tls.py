@@ -29,8 +29,8 @@ async def test_through_tls(secured: Secured) -> None:
         await session.create("/x", b"1" * 5000)
         # Many answers in one record of TLS: none may wait for the next thing that comes.
         async with asyncio.timeout(session.settings.session_timeout_ms / 1000 / 3):
-            found = await session.find_all(["/x"] * 2000)
-        assert all(each is not None and len(each[0]) == 5000 for each in found)
+            answers = await session.find_all(["/x"] * 2000)
+        assert all(each is not None and len(each[0]) == 5000 for each in answers)
 
 
 async def test_a_certificate_is_an_identity(secured: Secured) -> None:

@@ -146,10 +146,10 @@ def golden() -> list[tuple[str, str, str]]:
 def test_the_golden_lines_are_kafkas() -> None:
     encoded = java.run_program("Znodes", "encode", libs=java.LIBS_3)
     # A registration's is the time at which it was encoded.
-    said = re.sub(r'(?m)^(broker.*"timestamp":)"\d+"', r'\1"0"', encoded)
+    golden = re.sub(r'(?m)^(broker.*"timestamp":)"\d+"', r'\1"0"', encoded)
     if os.environ.get("REWRITE"):
-        GOLDEN.write_text(said)
-    assert said == GOLDEN.read_text()
+        GOLDEN.write_text(golden)
+    assert golden == GOLDEN.read_text()
 
 
 def test_paths_and_payloads_are_kafkas() -> None:
@@ -177,8 +177,8 @@ def test_what_kafka_writes_is_read() -> None:
 @needs_program
 def test_what_we_write_is_read_by_kafka() -> None:
     lines = "".join(f"{name} {base64.b64encode(OURS[name][1]).decode()}\n" for name in READ_BY_KAFKA)
-    said = java.run_program("Znodes", "decode", libs=java.LIBS_3, stdin=lines)
-    assert dict(line.split(" ", 1) for line in said.splitlines()) == READ_BY_KAFKA
+    output = java.run_program("Znodes", "decode", libs=java.LIBS_3, stdin=lines)
+    assert dict(line.split(" ", 1) for line in output.splitlines()) == READ_BY_KAFKA
 
 
 @pytest.mark.parametrize(
