@@ -1,4 +1,4 @@
-"""What holds for every test.
+"""Plugins and hooks of every test.
 
 How deep it goes (`depth`), which worker runs it (`distribution`), whether it may be skipped (`no_skips`);
 how many histories there were (`histories`).
@@ -21,7 +21,7 @@ from tests.support import depth, distribution, foreign_clients, spark_classes
 pytest_plugins = ["tests.support.histories", "tests.support.no_skips"]
 
 depth.set_examples()
-# Not in the home of whoever runs the tests.
+# A folder of the checkout, not of the home of the user who runs the tests.
 os.environ.setdefault(class_archive.FOLDER, str(Path(__file__).parents[1] / "build" / "classes"))
 # Collecting makes a million objects that stay: looking through them for garbage again and again takes half of
 # its time.
@@ -60,7 +60,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """A worker of pytest-xdist ends: what it was told to leave out, all were."""
+    """Store how many tests were left out when a worker of pytest-xdist ends: all leave out the same."""
     node.config.stash[_left_out] = getattr(node, "workeroutput", {}).get("left_out", 0)
 
 

@@ -36,14 +36,14 @@ class Block:
 
 
 def blocks(page: Path, *languages: str) -> Iterator[Block]:
-    """The blocks of a page in these languages, in order."""
+    """Yield the blocks of a page in these languages, in order."""
     text = page.read_text(encoding="utf-8")
-    for found in _FENCE.finditer(text):
-        before = text[: found.start()]
-        if found[1] in languages:
-            yield Block(page, before.count("\n") + 2, found[1], found[2], not _NOT_RUN.search(before))
+    for fence in _FENCE.finditer(text):
+        before = text[: fence.start()]
+        if fence[1] in languages:
+            yield Block(page, before.count("\n") + 2, fence[1], fence[2], not _NOT_RUN.search(before))
 
 
 def all_blocks(*languages: str) -> list[Block]:
-    """The blocks of all pages."""
+    """Return the blocks of all pages in these languages."""
     return [block for page in PAGES for block in blocks(page, *languages)]

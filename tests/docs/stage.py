@@ -1,4 +1,4 @@
-"""What the pages' commands are run on: two data centres, a registry, and a folder of the files they name."""
+"""The servers and files that the pages' commands run on: two data centres, a registry, and a folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FLIGHTS = "year,month,day,carrier\n2013,1,1,UA\n2013,1,2,AA\n"
 RECORDS = 1000
 """How many the measurements take."""
 GROUP_PARTITIONS = "4"
-"""Of __consumer_offsets, of which a page names partition 3."""
+"""Partitions of __consumer_offsets: a page names partition 3."""
 STAND_INS = ("mvn", "go", "gradlew")
 """Other languages' tools: they say where the broker is."""
 
@@ -42,12 +42,12 @@ class Stage:
     folder: Path
     environment: dict[str, str]
     places: dict[str, str]
-    """What the pages call servers and folders, and what they are here."""
+    """Addresses and folders here, by what the pages call them."""
 
     def command(self, line: str) -> str:
-        """The line, with the addresses of here."""
-        for said, here in self.places.items():
-            line = line.replace(said, here)
+        """Return the page's line with the addresses, folders and counts of this run."""
+        for name, here in self.places.items():
+            line = line.replace(name, here)
         # Enough to see that it works.
         line = re.sub(r"--num-records \d+", f"--num-records {RECORDS}", line)
         if "--value-type" in line:

@@ -35,9 +35,9 @@ def run_block(block: Block, bootstrap: str, module: ModuleType) -> None:
     async def call(function: object) -> None:
         async with asyncio.timeout(SECONDS), Client(bootstrap) as client, Consumer(client) as consumer:
             await consumer.assign({TopicPartition("orders", 0): 0})
-            given = {"client": client, "consumer": consumer}
+            fixtures = {"client": client, "consumer": consumer}
             names = inspect.signature(function).parameters  # type: ignore[arg-type]
-            await function(*(given[name] for name in names))  # type: ignore[operator]
+            await function(*(fixtures[name] for name in names))  # type: ignore[operator]
 
     if "asyncio.run(" not in text:
         for name in vars(module).keys() - before:
@@ -70,12 +70,12 @@ def test_its_programs_run(
         tp = TopicPartition("capitals", 0)
         async with Client(server.bootstrap) as client, Consumer(client) as consumer:
             await consumer.assign({tp: 0})
-            found: set[bytes] = set()
+            values: set[bytes] = set()
             while consumer.lag(tp) != 0:
-                found |= {record.value for record in await consumer.records(timeout_ms=1000)}
-        assert b"FIRST" in found
-        assert b'{"ITEM": 999}' in found
-        return len(found)
+                values |= {record.value for record in await consumer.records(timeout_ms=1000)}
+        assert b"FIRST" in values
+        assert b'{"ITEM": 999}' in values
+        return len(values)
 
     assert asyncio.run(capitals()) == 1002
 

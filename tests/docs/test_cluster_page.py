@@ -31,7 +31,7 @@ SECONDS = 100.0
 
 
 class Page:
-    """`places`: what the page calls addresses and folders, and what they are here."""
+    """Commands of the page; `places` maps its addresses and folders to those of this run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,19 +42,19 @@ class Page:
         ]
 
     def here(self, text: str) -> str:
-        """With the places of here."""
-        for said, place in self.places.items():
-            text = text.replace(said, place)
+        """Return a page's text with the ports and folders of this run."""
+        for name, place in self.places.items():
+            text = text.replace(name, place)
         return text
 
     def write_properties(self) -> None:
-        """The file that the page shows."""
+        """Write the properties file that the page shows."""
         (block,) = blocks(PAGE, "properties")
         name = block.text.partition("\n")[0].removeprefix("# ")
         (self.folder / name).write_text(self.here(block.text))
 
-    def begun(self, line: str) -> subprocess.Popen[bytes]:
-        """A command of the page, in the folder."""
+    def start(self, line: str) -> subprocess.Popen[bytes]:
+        """Start a command of the page in the folder, and return its process."""
         words = self.here(line).split()
         assert words.pop(0) == "millstream", line
         return subprocess.Popen(
@@ -67,21 +67,21 @@ class Page:
         )
 
     def done(self, line: str) -> str:
-        """What a command prints that ends by itself, and ends well."""
-        with self.begun(line) as process:
-            said, _ = process.communicate(timeout=SECONDS)
-        assert process.returncode == 0, f"{line}: {said.decode()}"
-        return said.decode()
+        """Run a command that ends by itself with status 0, and return what it prints."""
+        with self.start(line) as process:
+            output, _ = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, f"{line}: {output.decode()}"
+        return output.decode()
 
     @contextmanager
     def running(self, line: str, ready: bytes) -> Iterator[tuple[subprocess.Popen[bytes], bytes]]:
-        """A command that goes on, and what it has said when it is ready. SIGTERM ends it."""
-        with self.begun(line) as process:
+        """Run a command until the block ends; yield its process and its output up to `ready`."""
+        with self.start(line) as process:
             try:
                 yield process, read_until(process, ready, behind=b"\n")
                 process.terminate()
-                said, _ = process.communicate(timeout=SECONDS)
-                assert_no_tracebacks(said.decode())
+                output, _ = process.communicate(timeout=SECONDS)
+                assert_no_tracebacks(output.decode())
             finally:
                 process.kill()
 
@@ -110,12 +110,12 @@ def test_a_cluster_is_made_and_loses_a_broker(tmp_path: Path) -> None:
         assert len(page.done(consumed).splitlines()) == RECORDS
 
 
-def partitions(said: str) -> list[dict[str, object]]:
-    """Of the only topic that is described."""
-    (topic,) = json.loads(said)
+def partitions(output: str) -> list[dict[str, object]]:
+    """Return the partitions of the only topic that a command described."""
+    (topic,) = json.loads(output)
     return list(topic["partitions"])
 
 
-def led_by_others(said: str) -> list[object]:
-    """The partitions that have a leader other than the first broker."""
-    return [each for each in (partitions(said) if json.loads(said) else []) if each["leader"] in (2, 3)]
+def led_by_others(output: str) -> list[object]:
+    """Return the partitions whose leader is another broker than the first."""
+    return [each for each in (partitions(output) if json.loads(output) else []) if each["leader"] in (2, 3)]

@@ -24,7 +24,7 @@ ELSEWHERE = {
     "pip install": "needs the network",
     ".venv/bin/millstream demo": "tests/millstream/demo",
 }
-"""What is not run here, and why."""
+"""Reasons why a command is not run here, by the beginnings of lines."""
 
 PAGES_ELSEWHERE = {
     "cluster.md": "tests/docs/test_cluster_page.py, in their order",
@@ -40,15 +40,15 @@ GOES_ON = {
     "millstream consume orders --since": b"=1\n",
     "millstream consume orders -g": b'"id":7',
 }
-"""What does not end by itself, and what it says once it is at work. Ctrl-C ends it then."""
+"""Output of commands that run until Ctrl-C, once they are at work, by the beginnings of lines."""
 
 BEFORE = {"millstream mirror verify": "millstream mirror run mm2.properties --until-caught-up"}
-"""What has to have been done."""
+"""Commands to run before others, by the beginnings of lines."""
 
 ENDS_WITH = {
     "txn abort": (1, "offset 4711"),  # no transaction begins there
 }
-"""What does not end with 0, and what it says."""
+"""Status and output of commands that end with another status than 0, by a word in the line."""
 
 
 @pytest.fixture(scope="module")
@@ -87,21 +87,21 @@ def test_it_runs(here: Stage, block: Block, line: str) -> None:
             if ready is not None:
                 read_until(process, ready)
                 process.send_signal(signal.SIGINT)
-            said, _ = process.communicate(timeout=SECONDS)
+            output, _ = process.communicate(timeout=SECONDS)
         finally:
             process.kill()
     status, text = next((end for word, end in ENDS_WITH.items() if f" {word} " in line), (0, ""))
-    wanted = (status,) if ready is None else (0, 130)
-    assert process.returncode in wanted, said.decode()
-    assert text in said.decode()
+    statuses = (status,) if ready is None else (0, 130)
+    assert process.returncode in statuses, output.decode()
+    assert text in output.decode()
 
 
 def read_until(process: subprocess.Popen[bytes], text: bytes, behind: bytes = b"") -> bytes:
-    """What it says up to there, and up to what comes behind; AssertionError where it ends before."""
+    """Return what a process prints up to `text`, and on to `behind`. Fail if the output ends before."""
     assert process.stdout is not None
-    said = b""
-    while behind not in said.partition(text)[2] or text not in said:
+    output = b""
+    while behind not in output.partition(text)[2] or text not in output:
         more = os.read(process.stdout.fileno(), 65536)
-        assert more, said.decode()
-        said += more
-    return said
+        assert more, output.decode()
+        output += more
+    return output

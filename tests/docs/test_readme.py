@@ -46,7 +46,7 @@ def test_python_compiles_and_its_imports_resolve(block: Block) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_runs(page: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """A page's blocks one after the other, in one module; and the tests in them."""
+    """Blocks of a page run one after the other in one module, and so do the tests in them."""
     monkeypatch.setattr(KafkaStreams, "run", lambda self: None)
     module = ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)

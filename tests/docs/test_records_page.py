@@ -29,7 +29,7 @@ def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
 
 
 def sessions(page: Path) -> Iterator[tuple[str, str]]:
-    """Each command and what it prints, in order."""
+    """Yield each command of a page and what it prints, in order."""
     for block in blocks(page, "console"):
         for step in ("\n" + block.text).split("\n$ ")[1:]:
             line, _, printed = step.partition("\n")

@@ -32,7 +32,7 @@ async def create_topics(bootstrap: str) -> None:
 
 
 async def copied(bootstrap: str, count: int) -> list[bytes]:
-    """The first so many committed values of `capitals`."""
+    """Return the first `count` committed values of `capitals`."""
     async with Client(bootstrap) as client, Consumer(client, isolation_level="read_committed") as consumer:
         await consumer.assign({TopicPartition("capitals", 0): 0})
         async with asyncio.timeout(100):

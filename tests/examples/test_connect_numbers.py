@@ -61,8 +61,8 @@ def test_numbers_become_totals(tmp_path: Path) -> None:
             assert not worker.failed, worker.status()
 
     def totals() -> dict[str, int]:
-        kept: dict[str, dict[str, int]] = json.loads((tmp_path / "totals.json").read_text())
-        return kept["totals"]
+        state: dict[str, dict[str, int]] = json.loads((tmp_path / "totals.json").read_text())
+        return state["totals"]
 
     with LogdProcess(tmp_path / "logd") as logd:
         asyncio.run(run(logd.bootstrap, 1000))

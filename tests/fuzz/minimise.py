@@ -1,10 +1,10 @@
-"""Which inputs of a folder reach something that no smaller one of the corpus does: they are added to it.
+"""Add to the corpus the inputs of a folder that reach something no smaller input of the corpus does.
 
-python -m tests.fuzz.minimise requests|batches|records [FOLDER] [--anew]
+python -m tests.fuzz.minimise requests|batches|records [FOLDER] [--rebuild]
 
 An input reaches pairs of lines of `kafka_client.wire` and `kafka_client.records`, one after the other. Of
 compiled decoders only how they end counts, and all versions of a message are one: the corpus is to stay
-small. With ``--anew`` it is chosen again from itself and FOLDER.
+small. With ``--rebuild`` it is chosen again from itself and FOLDER.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Trace:
 
 
 def reached(target: Target, data: bytes) -> set[Step]:
-    """What an input reaches, the second time: decoders are compiled by then."""
+    """Return the steps that an input reaches in its second run, when decoders are compiled."""
     target.run(data)
     with Trace() as steps:
         target.run(data)
@@ -74,35 +74,37 @@ def reached(target: Target, data: bytes) -> set[Step]:
 
 
 def chosen(target: Target, inputs: Iterable[bytes]) -> list[bytes]:
-    """The inputs to keep, smallest first."""
-    known: set[Step] = set()
-    kept = []
+    """Return the inputs to keep, smallest first."""
+    all_steps: set[Step] = set()
+    smallest_inputs = []
     for data in sorted(set(inputs), key=lambda data: (len(data), data)):
         steps = reached(target, data)
-        if steps - known:
-            known |= steps
-            kept.append(data)
-    return kept
+        if steps - all_steps:
+            all_steps |= steps
+            smallest_inputs.append(data)
+    return smallest_inputs
 
 
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.minimise", description=__doc__)
     parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("folder", type=Path, nargs="?", help="inputs found")
-    parser.add_argument("--anew", action="store_true", help="drop from the corpus what is of no use any more")
+    parser.add_argument("folder", type=Path, nargs="?", help="inputs to add")
+    parser.add_argument(
+        "--rebuild", action="store_true", help="drop from the corpus what is of no use any more"
+    )
     options = parser.parse_args()
     target = TARGETS[options.target]
     old = {path: path.read_bytes() for path in target.corpus.iterdir()}
-    found = [path.read_bytes() for path in options.folder.iterdir()] if options.folder else []
-    kept = chosen(target, [*old.values(), *found])
+    inputs = [path.read_bytes() for path in options.folder.iterdir()] if options.folder else []
+    corpus = chosen(target, [*old.values(), *inputs])
     for path, data in old.items():
-        if options.anew and data not in kept:
+        if options.rebuild and data not in corpus:
             path.unlink()
-    for data in kept:
+    for data in corpus:
         if data not in old.values():
             (target.corpus / hashlib.sha1(data, usedforsecurity=False).hexdigest()[:16]).write_bytes(data)
-    print(f"{len(list(target.corpus.iterdir()))} inputs, {len(found)} looked at")
+    print(f"{len(list(target.corpus.iterdir()))} inputs, {len(inputs)} looked at")
 
 
 if __name__ == "__main__":

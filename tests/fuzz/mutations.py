@@ -56,7 +56,7 @@ def _values(field: Field, shape: Shape, version: int) -> st.SearchStrategy[Any]:
 
 
 def messages(cls: type[Message], version: int) -> st.SearchStrategy[Message]:
-    """A request with odd but possible values."""
+    """Draw a request with odd but possible values."""
     fields = {}
     for field in fields_of(cls, version):
         values = _values(field, field.shape, version)
@@ -106,7 +106,7 @@ def mutated(draw: st.DrawFn, data: bytes, first: int = 0) -> bytes:
 
 @st.composite
 def frames(draw: st.DrawFn, key: int, version: int) -> bytes:
-    """A damaged request behind a length that is right: header and body are for the decoder to refuse."""
+    """Draw a damaged request behind a correct length, so that the decoder has to refuse header or body."""
     if key == PRODUCE:
         frame = draw(produce_frames(version))
     elif draw(st.booleans()):
@@ -120,7 +120,7 @@ def frames(draw: st.DrawFn, key: int, version: int) -> bytes:
 
 @st.composite
 def streams(draw: st.DrawFn) -> bytes:
-    """What a broken client may send on one connection: damaged frames, real ones, and noise in between."""
+    """Draw what a broken client may send on one connection: damaged frames, correct ones, and noise."""
     pieces = []
     for _ in range(draw(st.integers(1, 4))):
         key, version = draw(st.sampled_from(SERVED))

@@ -44,14 +44,14 @@ def main() -> None:
     options = parser.parse_args()
     print(f"fuzzing {options.target} with --seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as temporary:
-        found = options.found or Path(temporary) / "found"
-        found.mkdir(parents=True, exist_ok=True)
+        new_inputs = options.found or Path(temporary) / "found"
+        new_inputs.mkdir(parents=True, exist_ok=True)
         dictionary = Path(temporary) / "lies"
         dictionary.write_text("".join(f'"{_escaped(lie)}"\n' for lie in LIES))
         fuzz(
             targets.TARGETS[options.target],
             [
-                str(found),
+                str(new_inputs),
                 str(targets.TARGETS[options.target].corpus),
                 f"-dict={dictionary}",
                 f"-max_len={targets.SIZE_MAX}",

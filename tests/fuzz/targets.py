@@ -1,4 +1,4 @@
-"""What is fuzzed: functions of any bytes that may refuse them as documented, and do nothing worse.
+"""The functions to fuzz: they take any bytes, and may refuse them only as documented.
 
 A target raises AssertionError where it finds a bug: another error, or more memory than what arrived explains.
 """
@@ -29,7 +29,7 @@ MAGIC_POSITION = 16
 SIZE_MAX = 4096
 """Longest input that is tried."""
 BYTES_MAX = 1_000_000
-"""What an input of that size may make a decoder allocate."""
+"""Bytes that a decoder may allocate for an input of that size."""
 DECOMPRESSED_MAX = 16 * 1024
 
 PLAIN_READER = plain_module("kafka_client.records.reader")
@@ -54,12 +54,12 @@ class Target(NamedTuple):
 
 
 def instrumented(decode: Decoder) -> Decoder:
-    """A compiled decoder as it is; `run` puts one in this place that counts what is reached."""
+    """Return a compiled decoder as it is. `run` replaces this function by one that counts steps."""
     return decode
 
 
 def requests(data: bytes) -> bool:
-    """A request without its length in front: API key, version, correlation id and so on."""
+    """Decode a request without its length in front: API key, version, correlation id and so on."""
     if len(data) < 8:
         return False
     key, version = struct.unpack_from(">hh", data)
@@ -76,7 +76,7 @@ def requests(data: bytes) -> bool:
 
 
 def decoder_of(key: int, version: int) -> Decoder:
-    """What the broker reads the body of a request with; compiled here, where nobody counts memory."""
+    """Return the decoder of a request's body; it is compiled here, where nothing counts memory."""
     decode = _decoders.get((key, version))
     if decode is None:
         if key == PRODUCE:
@@ -97,7 +97,7 @@ def _produce(data: bytes, version: int, pos: int) -> None:
 
 
 def batches(data: bytes) -> bool:
-    """A batch as a producer sends it, as it is and with the CRC put right."""
+    """Check a batch as a producer sends it, as it is and with a correct CRC."""
     with Bounded():
         _batch(memoryview(data))
         if len(data) > HEADER_SIZE:
@@ -115,9 +115,9 @@ def _batch(records: memoryview) -> None:
     except (KafkaError, CorruptRecordBatch):
         pass
     try:
-        found = decode_records(records, limit=DECOMPRESSED_MAX)
+        decoded = decode_records(records, limit=DECOMPRESSED_MAX)
         header = read_header(records)
-        assert len(found) == header.count
+        assert len(decoded) == header.count
         assert len(decode_columns(records, limit=DECOMPRESSED_MAX).offsets) == header.count
         check_records(records, check_produced(records), limit=DECOMPRESSED_MAX)
     except (KafkaError, CorruptRecordBatch):
@@ -130,7 +130,7 @@ def _batch(records: memoryview) -> None:
 
 
 def records(data: bytes) -> bool:
-    """A batch whose header fits its bytes, read in every form, compiled and plain: both give the same."""
+    """Read a batch whose header fits its bytes in every form. Compiled and plain readers give the same."""
     if len(data) <= HEADER_SIZE:
         return False
     batch = bytearray(data)
@@ -145,25 +145,25 @@ def records(data: bytes) -> bool:
 
 def _outcome(module: ModuleType, batch: bytes, form: str) -> list[object]:
     """Everything that one form of reading gives; what it raises comes last."""
-    found: list[object] = []
+    results: list[object] = []
     try:
         parts = module.RecordReader(batch, limit=DECOMPRESSED_MAX)
         if form == "check":
-            found.append(parts.check())
+            results.append(parts.check())
         elif form == "latest":
             latest: dict[bytes, bytes | None] = {}
-            found.append(latest)
-            found.append(parts.latest(latest))
+            results.append(latest)
+            results.append(parts.latest(latest))
         elif form == "spans":
             while spans := parts.spans():
-                found.append((spans, bytes(parts.piece)))
+                results.append((spans, bytes(parts.piece)))
         else:
             parts.skip_to(read_header(batch).base_offset + 1)
             while parts.remaining:
-                found.append((getattr(parts, form)(PART), parts.bytes_read))
+                results.append((getattr(parts, form)(PART), parts.bytes_read))
     except CorruptRecordBatch as error:
-        found.append(str(error))
-    return found
+        results.append(str(error))
+    return results
 
 
 class Bounded:

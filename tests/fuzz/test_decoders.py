@@ -22,7 +22,7 @@ FUZZ = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 BYTES_MAX = 1_000_000
-"""What decoding a request of a few hundred bytes may allocate."""
+"""Bytes that decoding a request of a few hundred bytes may allocate."""
 
 
 def decode_as_the_broker_does(frame: bytes, key: int, version: int) -> None:

@@ -23,7 +23,7 @@ GROWTH_MAX = 24_000_000
 
 @pytest.fixture(scope="module")
 def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """A broker that has answered every request once, with a topic of the samples' name."""
+    """Start a broker with a topic of the samples' name, and send it every request once."""
     with LogdProcess(tmp_path_factory.mktemp("fuzz"), {"auto.create.topics.enable": "false"}) as process:
         create_topic(process, "sample", partitions=2)
         for key, version in served():

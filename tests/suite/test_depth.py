@@ -16,7 +16,7 @@ from tests.support import depth, distribution
 SUITE = Path(__file__).parent
 
 
-def kept(parameters: list[object]) -> list[object]:
+def unmarked_values(parameters: list[object]) -> list[object]:
     return [each.values[0] for each in parameters if not each.marks]  # type: ignore[attr-defined]
 
 
@@ -24,12 +24,12 @@ def kept(parameters: list[object]) -> list[object]:
 def test_seeds_that_a_depth_takes(monkeypatch: pytest.MonkeyPatch, at: float, expected: int, of: int) -> None:
     monkeypatch.setattr(depth, "DEPTH", at)
     seeds = depth.seeds(10)
-    assert kept(seeds) == list(range(expected))
+    assert unmarked_values(seeds) == list(range(expected))
     assert len(seeds) == of, "the others are told as deselected"
 
 
 def test_all_but_the_first_cases_are_deep() -> None:
-    assert kept(depth.first(2, ["a", "b", "c"])) == ["a", "b"]
+    assert unmarked_values(depth.first(2, ["a", "b", "c"])) == ["a", "b"]
     assert [each.values for each in depth.first(1, [("a", 1), ("b", 2)])] == [("a", 1), ("b", 2)]
 
 
@@ -53,7 +53,7 @@ def test_what_is_deep_is_left_out(
 def cases(
     request: pytest.FixtureRequest, indices: Iterable[dict[str, int]], *marks: pytest.MarkDecorator
 ) -> list[pytest.Item]:
-    """Of one test, in any order."""
+    """Return items of one test, in random order."""
     items: list[pytest.Item] = []
     for n, each in enumerate(indices):
         item = pytest.Function.from_parent(request.node.parent, name=f"test[{n}]", callobj=lambda: None)
@@ -72,9 +72,9 @@ def test_of_many_cases_some_are_taken_all_over(
     items = cases(request, ({"one": n} for n in range(count)))
     monkeypatch.setattr(depth, "DEPTH", 0.5)
     assert len(depth.leave_out(items)) == max(count - 8, 0)
-    taken = sorted(item.callspec.indices["one"] for item in items)  # type: ignore[attr-defined]
-    assert taken[0] == 0
-    assert max(after - before for before, after in itertools.pairwise(taken)) <= -(-count // 8)
+    chosen = sorted(item.callspec.indices["one"] for item in items)  # type: ignore[attr-defined]
+    assert chosen[0] == 0
+    assert max(after - before for before, after in itertools.pairwise(chosen)) <= -(-count // 8)
 
 
 def test_where_some_are_deep_all_others_are_taken(
@@ -95,8 +95,8 @@ def test_of_a_sample_each_value_is_taken_before_any_again(
     assert depth.leave_out(items) == []
     monkeypatch.setattr(depth, "DEPTH", 0.5)
     assert len(depth.leave_out(items)) == 8
-    kept = sorted(tuple(item.callspec.indices.values()) for item in items)  # type: ignore[attr-defined]
-    assert kept == [(0, 0), (0, 1), (1, 1), (2, 2)]
+    chosen = sorted(tuple(item.callspec.indices.values()) for item in items)  # type: ignore[attr-defined]
+    assert chosen == [(0, 0), (0, 1), (1, 1), (2, 2)]
 
 
 TRANSCRIPTS = "millstream/kafka_tools/test_transcripts.py"
@@ -125,16 +125,19 @@ def test_the_group_of_a_test(nodeid: str, name: str) -> None:
 
 @depth.deep
 def test_a_group_stays_in_one_worker() -> None:
-    """As `make test` runs them; workers that share a group out would start its Spark or its broker each."""
+    """Workers that shared a group would each start its Spark or its broker.
+
+    The options are those of `make test`.
+    """
     spark = SUITE.parent / "plugins/spark"
     options = ("-n", "2", "--dist", "loadscope", "--no-loadscope-reorder", "-v", "-p", "no:cacheprovider")
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-m", "pytest", *options, spark / "test_options.py", spark / "test_planning.py"],
         capture_output=True,
         text=True,
         cwd=SUITE.parent.parent,
         timeout=100,
     ).stdout
-    ran = re.findall(r"^\[(gw\d)\] .*PASSED (\S+?)::", said, re.MULTILINE)
-    assert len({file for _, file in ran}) == 2, said
-    assert len({worker for worker, _ in ran}) == 1, said
+    ran = re.findall(r"^\[(gw\d)\] .*PASSED (\S+?)::", output, re.MULTILINE)
+    assert len({file for _, file in ran}) == 2, output
+    assert len({worker for worker, _ in ran}) == 1, output

@@ -42,7 +42,7 @@ def line(hosts: Hosts) -> Iterator[Line]:
 
 
 def comes(sender: socket.socket, receiver: socket.socket, seconds: float) -> bool:
-    """Whether something that is sent now arrives in time."""
+    """Return True if a packet that is sent now arrives in time."""
     sender.send(b"x")
     receiver.settimeout(seconds)
     try:
@@ -85,7 +85,7 @@ def test_nothing_is_left(tmp_path: Path) -> None:
 
 
 def interfaces() -> str:
-    """Of the test's own host."""
+    """Return the interfaces of the test's own host, as `ip link` lists them."""
     return subprocess.run(
         ["ip", "link"], capture_output=True, encoding="utf-8", check=True, env=ENVIRONMENT
     ).stdout

@@ -45,8 +45,8 @@ def test_skips_fail_where_they_shall(setting: str, failing: set[str], tmp_path: 
         capture_output=True,
         encoding="utf-8",
     )
-    found = re.findall(r"^(?:FAILED|ERROR) test_(\w+)\.py", done.stdout, re.MULTILINE)
-    assert set(found) == failing, done.stdout
+    failures = re.findall(r"^(?:FAILED|ERROR) test_(\w+)\.py", done.stdout, re.MULTILINE)
+    assert set(failures) == failing, done.stdout
     assert done.stdout.count(f"which {VARIABLE} does not allow") >= len(failing)
     assert done.returncode == (pytest.ExitCode.TESTS_FAILED if failing else pytest.ExitCode.OK)
 

@@ -1,4 +1,4 @@
-"""What a process says is searched for tracebacks when it ends."""
+"""The output of a process is searched for tracebacks when the process ends."""
 
 from __future__ import annotations
 
