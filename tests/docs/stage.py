@@ -17,7 +17,7 @@ from tests.docs.pages import ROOT, blocks
 from tests.millstream.invoking import On
 from tests.support.logd_process import LogdProcess
 from tests.support.ports import free_port
-from tests.support.registry import Asked, asked_registry
+from tests.support.registry import StandInRegistry, asked_registry
 from tests.support.topics import create_topic
 
 SCHEMA = {"type": "record", "name": "order", "fields": [{"name": "id", "type": "int"}]}
@@ -84,7 +84,7 @@ def stage(folder: Path) -> Iterator[Stage]:
         yield Stage(folder, _environment(folder, dc1), _places(folder, dc1, dc2, registry))
 
 
-def _places(folder: Path, dc1: LogdProcess, dc2: LogdProcess, registry: Asked) -> dict[str, str]:
+def _places(folder: Path, dc1: LogdProcess, dc2: LogdProcess, registry: StandInRegistry) -> dict[str, str]:
     return {
         "http://localhost:8081": registry.address,
         "PLAINTEXT://127.0.0.1:9092": f"PLAINTEXT://127.0.0.1:{free_port()}",
@@ -117,7 +117,7 @@ def _script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def _write_files(folder: Path, dc1: LogdProcess, registry: Asked) -> None:
+def _write_files(folder: Path, dc1: LogdProcess, registry: StandInRegistry) -> None:
     (folder / "server.properties").write_text(
         f"listeners=PLAINTEXT://127.0.0.1:{free_port()}\nlog.dirs={folder / 'server'}\n"
     )
@@ -137,7 +137,7 @@ def _write_files(folder: Path, dc1: LogdProcess, registry: Asked) -> None:
         (folder / name).symlink_to(folder / "data" / name)
 
 
-def _fill(folder: Path, dc1: LogdProcess, registry: Asked) -> None:
+def _fill(folder: Path, dc1: LogdProcess, registry: StandInRegistry) -> None:
     """Records, groups with offsets, and a transaction that is over."""
     on = On(dc1.bootstrap)
     for topic, options, text in (

@@ -106,8 +106,8 @@ class ApacheKafka(BrokerProcess):
         return self
 
     @property
-    def said(self) -> str:
-        """Its log, but for what a lone node always may complain of at its start.
+    def log_after_registration(self) -> str:
+        """The node's log without the error that a lone node may log at its start.
 
         It registers with its controller before that is active, is told which is (itself), and tries again.
         """
@@ -138,7 +138,7 @@ class ApacheKafka(BrokerProcess):
 
 @cache
 def _formatted(libs: str, levels: tuple[str, ...]) -> TemporaryDirectory[str]:
-    """A log directory as Kafka's tool formats it: nothing in it is of one broker alone but ids."""
+    """Return a log directory as Kafka's tool formats it: only its ids are a single broker's."""
     made = TemporaryDirectory(prefix="formatted-")
     settings = {
         "process.roles": "broker,controller",
@@ -171,7 +171,7 @@ def _run_storage_tool(properties: Path, libs: str, levels: tuple[str, ...]) -> N
 
 
 def _write(folder: Path, settings: Mapping[str, object]) -> Path:
-    """The file of properties that Kafka is started with."""
+    """Write the properties file that Kafka is started with, and return its path."""
     path = folder / "server.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     return path

@@ -41,7 +41,7 @@ class Issued:
         return self.certificate_pem + self.authority.public_bytes(serialization.Encoding.PEM).decode()
 
     def key_pem(self, password: str = "") -> str:
-        """The key in PEM (PKCS #8), encrypted if there is a password."""
+        """Return the key in PEM (PKCS #8), encrypted if there is a password."""
         how: serialization.KeySerializationEncryption = serialization.NoEncryption()
         if password:
             how = serialization.BestAvailableEncryption(password.encode())
@@ -90,17 +90,20 @@ class Authority:
         return self.certificate.public_bytes(serialization.Encoding.PEM).decode()
 
     def issue(self, name: str, hosts: Sequence[str] = (), *, days_ago: int = 0) -> Issued:
-        """A certificate for `hosts`, names or addresses; expired yesterday if it began long `days_ago`."""
+        """Issue a certificate for `hosts`, names or addresses.
+
+        With `days_ago`, it became valid before that and expired yesterday.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         return Issued(_signed(name, key, self.certificate, self._key, hosts, days_ago), key, self.certificate)
 
     def write_pem(self, path: Path) -> Path:
-        """A trust store in PEM."""
+        """Write a trust store in PEM."""
         path.write_text(self.pem)
         return path
 
     def write_pkcs12(self, path: Path, password: str) -> Path:
-        """A trust store in PKCS12."""
+        """Write a trust store in PKCS12."""
         path.write_bytes(
             pkcs12.serialize_key_and_certificates(
                 None,

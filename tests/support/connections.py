@@ -1,4 +1,4 @@
-"""Which connections a broker has, by the kernel's table of sockets, and how a client ends one."""
+"""The connections that a broker has, by the kernel's table of sockets, and a client's way to end one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ESTABLISHED, CLOSE_WAIT = 0x01, 0x08
 
 
 def has_connections(port: int) -> bool:
-    """Whether a server on this local port has connections that it has not closed."""
+    """Return True if a server on this local port has connections that it has not closed."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         _, local, _, state, *_ = line.split()
         if int(local.rpartition(":")[2], 16) == port and int(state, 16) in (ESTABLISHED, CLOSE_WAIT):

@@ -18,45 +18,47 @@ from tests.support import java
 
 DEPTH = float(os.environ.get("MILLSTREAM_DEPTH") or 1)
 EXAMPLES = 100
-"""Of a Hypothesis test that does not say how many, at depth 1."""
+"""Examples of a Hypothesis test that names no number, at depth 1."""
 
 CASES = 8
-"""Of a parametrized test that does not say how many a lower depth keeps."""
+"""Cases of a parametrized test that a lower depth runs, if the test names no number."""
 
 deep = pytest.mark.deep
 """Marks what is left out at a depth below 1."""
 
 
-def sample(kept: int) -> pytest.MarkDecorator:
+def sample(count: int) -> pytest.MarkDecorator:
     """Marks a parametrized test of which a lower depth keeps so many cases, instead of `CASES`.
 
     Of several parameters it takes the first values of all, the second values of all, and so on, so that as
     many values as can be are among them.
     """
-    return pytest.mark.sample(kept)
+    return pytest.mark.sample(count)
 
 
 ONE_IN = 1 if os.environ.get("REWRITE") or DEPTH > 1 else 4
-"""Java is asked anew about one case in so many, where ours is held to all that it once said: its answers
-change with Kafka's version, and with nothing else. With REWRITE they are all written anew.
+"""Java is asked about one case in this number, while our answers are compared with all its recorded ones.
+
+The recorded answers change only with Kafka's version. With REWRITE Java is asked about all cases, and its
+answers are recorded again.
 """
 
 
 def times(count: int) -> int:
-    """How many examples or repetitions there are at this depth, where there are `count` at depth 1."""
+    """Return how many examples or repetitions there are at this depth; `count` are at depth 1."""
     return max(1, round(count * DEPTH))
 
 
 def seeds(count: int) -> list[Any]:
     """Parameters 0, 1, …: `count` at depth 1. Those that a lower depth leaves out are `deep`."""
-    kept = times(count)
-    return first(kept, range(max(count, kept)))
+    count_here = times(count)
+    return first(count_here, range(max(count, count_here)))
 
 
-def first(kept: int, cases: Iterable[Any]) -> list[Any]:
+def first(count: int, cases: Iterable[Any]) -> list[Any]:
     """Parameters, a tuple for a test with several arguments; all but the first few are `deep`."""
     return [
-        pytest.param(*(case if isinstance(case, tuple) else [case]), marks=[deep] if n >= kept else [])
+        pytest.param(*(case if isinstance(case, tuple) else [case]), marks=[deep] if n >= count else [])
         for n, case in enumerate(cases)
     ]
 
@@ -80,18 +82,18 @@ def set_examples() -> None:
 
 
 def leave_out(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Take what is not for this depth out of the tests collected; what was taken out."""
+    """Remove the tests that are not for this depth from the collected ones, and return them."""
     if DEPTH >= 1:
         return []
     left = {item for item in items if is_deep(item)} | _beyond_samples(items)
-    kept = [item for item in items if item not in left]
+    remaining = [item for item in items if item not in left]
     out = [item for item in items if item in left]
-    items[:] = kept
+    items[:] = remaining
     return out
 
 
 def _beyond_samples(items: Iterable[pytest.Item]) -> set[pytest.Item]:
-    """The cases of tests that are more than their `sample` says, or than `CASES`.
+    """Return the cases of tests beyond the number of their `sample`, or beyond `CASES`.
 
     Where some cases are `deep` (`seeds`, `first`) the test has said by them how many stay.
     """
@@ -116,7 +118,7 @@ def _case_rank(item: Any) -> tuple[int, ...]:
 
 
 def is_deep(item: pytest.Item) -> bool:
-    """Whether a test is run at depth 1 only."""
+    """Return True if a test runs at depth 1 only."""
     return item.get_closest_marker("deep") is not None or any(
         str(mark.kwargs.get("reason", "")).startswith(java.NEEDS) for mark in item.iter_markers("skipif")
     )

@@ -7,13 +7,13 @@ from pathlib import Path
 
 
 def open_below(folder: Path) -> list[str]:
-    """The files of a folder that this process has open, one for each descriptor."""
-    found: list[str] = []
+    """Return the files of a folder that this process has open, one for each descriptor."""
+    paths: list[str] = []
     for name in os.listdir("/proc/self/fd"):
         try:
             path = os.readlink(f"/proc/self/fd/{name}")
         except FileNotFoundError:  # it was closed between the two looks
             continue
         if path.startswith(f"{folder}/"):
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths

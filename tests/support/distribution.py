@@ -16,10 +16,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).parent.parent
 SPARK = ("plugins/spark/", "millstream/demo/test_demo.py", "interop/test_any_kafka.py")
-"""What starts Spark, by the beginnings of paths: one group, which takes longest."""
+"""Tests that start Spark, by the beginnings of paths. They are one group, which takes longest."""
 SPARK_GROUP = "spark"
 ZOOKEEPER = ("logd/metadata/zookeeper/", "logd/broker/cluster/test_cluster.py")
-"""What shares an ensemble of ZooKeeper."""
+"""Tests that share an ensemble of ZooKeeper, by the beginnings of paths."""
 ZOOKEEPER_GROUP = "zookeeper"
 SHARDS = {
     "faults/test_model.py": 4,
@@ -166,8 +166,9 @@ WAITING = (
     "logd/server/test_receive_memory.py",
     "kafka_client/test_admin.py",
 )
-"""What waits for something most of its time, longest first. It begins early, beside Spark, which keeps two
-cores busy; behind it are tests that can use them.
+"""Groups that wait most of their time, longest first.
+
+They begin early, beside Spark, which keeps two cores busy. Tests that can use both cores come behind Spark.
 """
 
 
@@ -187,14 +188,14 @@ def in_order(items: list[pytest.Item]) -> None:
 
 
 def _turn(name: str) -> float:
-    """When a group begins, from the lowest on."""
+    """Return the rank of a group: groups begin from the lowest rank on."""
     if name == SPARK_GROUP:
         return float("-inf")
     return WAITING.index(name) - 1e6 if name in WAITING else -SECONDS.get(name, 0)
 
 
 def group(nodeid: str) -> str:
-    """The name of a test's group: its file's, from `tests` on."""
+    """Return the name of a test's group, which is its file's path below `tests`."""
     file, _, name = nodeid.partition("::")
     path = file.removeprefix(f"{TESTS.name}/")
     if path.startswith(SPARK):

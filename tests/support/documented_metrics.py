@@ -1,4 +1,4 @@
-"""What `docs/metrics.md` lists, to hold it against what a registry tells."""
+"""The metrics that `docs/metrics.md` lists, for a comparison with those of a registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROW = re.compile(r"^\| (`[^|]+`) \|", re.MULTILINE)
 
 
 def documented() -> dict[tuple[str, str], tuple[set[str], set[str]]]:
-    """The metrics' names and their tags, by domain and type."""
+    """Return the metrics' names and their tags, by domain and type."""
     listed = {}
     for domain, type, tags, text in _SECTION.findall(PAGE.read_text(encoding="utf-8")):
         names = {name for row in _ROW.findall(text) for name in re.findall(r"`([^`]+)`", row)}
@@ -26,7 +26,7 @@ def documented() -> dict[tuple[str, str], tuple[set[str], set[str]]]:
 
 
 def check_documented(metrics: Metrics, *types: str) -> None:
-    """These types are told, and of them what the page lists: no more and no less."""
+    """Assert that a registry has these types, with exactly the names and tags that the page lists."""
     names: dict[tuple[str, str], set[str]] = defaultdict(set)
     tags: dict[tuple[str, str], set[str]] = defaultdict(set)
     for name, _ in metrics.read():
@@ -35,5 +35,5 @@ def check_documented(metrics: Metrics, *types: str) -> None:
             tags[name.domain, name.type].update(key for key, _ in name.tags)
     listed = documented()
     assert {type for _, type in names} == set(types)
-    for key, told in names.items():
-        assert (told, tags[key]) == listed.get(key), f"docs/metrics.md, {key}"
+    for key, registered in names.items():
+        assert (registered, tags[key]) == listed.get(key), f"docs/metrics.md, {key}"

@@ -21,7 +21,7 @@ IMPORTS = re.compile(
 
 @functools.cache
 def used_in(path: Path) -> bool:
-    """Whether a module of tests uses one of them."""
+    """Return True if a module of tests uses a foreign client."""
     return INTEROP in path.parents or IMPORTS.search(path.read_text(encoding="utf-8")) is not None
 
 

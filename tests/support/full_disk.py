@@ -14,7 +14,7 @@ CHUNK = bytes(1 << 16)
 
 
 def largest_file(folder: Path) -> int:
-    """The bytes of the largest file in a folder and those below it; it may lose some meanwhile."""
+    """Return the size in bytes of the largest file below a folder. Files may be deleted meanwhile."""
     size = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class GoldenRecord(NamedTuple):
-    """One message: its class, the type its key begins with, its bytes, and Kafka's JSON of it."""
+    """A message: its class, the type that its key begins with, its bytes, and Kafka's JSON of it."""
 
     name: str
     kind: int
@@ -19,7 +19,7 @@ class GoldenRecord(NamedTuple):
 
 
 def read_golden(path: Path) -> Iterator[GoldenRecord]:
-    """The messages in a golden file."""
+    """Yield the messages of a golden file."""
     for line in path.read_text(encoding="utf-8").splitlines():
         name, kind, version, data, text = line.split(" ", 4)
         yield GoldenRecord(name, int(kind), int(version), bytes.fromhex(data), json.loads(text))

@@ -20,15 +20,15 @@ def played(note: Callable[[str, object], None], of: str, counts: Mapping[str, in
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A line for each kind of them."""
-    found: dict[str, Counter[str]] = defaultdict(Counter)
+    """Write one line for each kind of history: how many there were, and their counts."""
+    totals: dict[str, Counter[str]] = defaultdict(Counter)
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport) and report.when == "call":
                 for name, value in report.user_properties:
                     if name == HISTORIES:
                         of, counts = value  # type: ignore[misc]
-                        found[of].update(counts)
-    for of, counts in sorted(found.items()):
-        told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if what != HISTORIES)
-        terminalreporter.write_line(f"{counts[HISTORIES]:,} histories of {of}: {told}")
+                        totals[of].update(counts)
+    for of, counts in sorted(totals.items()):
+        summary = ", ".join(f"{count:,} {what}" for what, count in counts.items() if what != HISTORIES)
+        terminalreporter.write_line(f"{counts[HISTORIES]:,} histories of {of}: {summary}")

@@ -1,4 +1,4 @@
-"""Hosts with a network between them, as namespaces of this machine: packets are lost, and nobody is told.
+"""Hosts with a network between them, as namespaces of this machine: packets are lost without an error.
 
     with Hosts([1, 2, "clients"]) as hosts:
         subprocess.Popen([*hosts.inside(1), "a-server", hosts.address(1)])
@@ -11,11 +11,11 @@
 
 Each host is a network namespace with one interface, a veth whose other end is a port of a bridge; that is in
 a namespace of its own, with the rules that lose packets. The test itself has an interface there, too, and no
-rule parts it from anybody. Otherwise than with `network.Network`, where connections come about and what is
-sent waits, TCP has to try again here, later and later, and connecting takes until somebody gives up.
+rule parts it from anybody. With `network.Network`, connections open and what is
+sent waits. Here TCP has to retry, later and later, and connecting goes on until one side gives up.
 
-A namespace lives as long as a process in it, and an interface as long as its peer: nothing is left, not even
-of a test that is killed.
+A namespace lives as long as a process in it, and an interface as long as its peer. So nothing is left, even
+after a test is killed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TRIAL: Final = (
     "ip link add trial type bridge && nft add table bridge trial "
     '&& ip link add port type veth peer name "$1" netns "$2"'
 )
-"""What has to be possible; all of it goes with the namespace."""
+"""A command that checks that namespaces can be made. All that it makes goes with the namespace."""
 NEEDED: Final = {"ip": "iproute2", "tc": "iproute2", "nft": "nftables", "nsenter": "util-linux"}
 PATH: Final = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 """Where administrators' tools are, also for who does not look there."""
@@ -60,7 +60,7 @@ NARROW: Final = ["tbf", "rate", "20mbit", "burst", "16kbit", "latency", "100ms"]
 
 
 def why_no_hosts() -> str | None:
-    """What is in the way of namespaces, None if they can be had."""
+    """Return the reason why namespaces cannot be made here, None if they can."""
     if missing := sorted(
         {package for tool, package in NEEDED.items() if shutil.which(tool, path=PATH) is None}
     ):
@@ -79,7 +79,7 @@ def need_hosts() -> None:
 
 
 class Hosts:
-    """As a context manager. What disturbs the network takes effect on return."""
+    """Hosts in namespaces, as a context manager. Disturbances of the network take effect on return."""
 
     def __init__(self, ends: Iterable[End]) -> None:
         self._numbers = {end: number for number, end in enumerate(ends, 1)}
@@ -111,15 +111,18 @@ class Hosts:
         self._stack.close()
 
     def address(self, end: End) -> str:
-        """Where a host is reached."""
+        """Return the IP address of a host."""
         return f"{self._net}.{self._numbers[end]}"
 
     def inside(self, end: End) -> list[str]:
-        """In front of the command line of a process there; it is the process that was started."""
+        """Return the words in front of a command line that runs it on that host.
+
+        The started process is the command itself: nsenter executes it.
+        """
         return self._spaces[end].enter
 
     def within(self, end: End, work: Callable[[], T]) -> T:
-        """What `work` gives on that host: sockets and threads that come of it stay there."""
+        """Run `work` on that host and return its result. Sockets and threads made there stay there."""
         results: list[T] = []
         errors: list[BaseException] = []
 
@@ -140,28 +143,28 @@ class Hosts:
     # Disturbing
 
     def silence(self, *directions: Direction) -> None:
-        """What is sent in these directions is lost, until `heal`."""
+        """Lose all packets in these directions, until `heal`."""
         self._lose(f"ip saddr {self.address(one)} ip daddr {self.address(two)}" for one, two in directions)
 
     def cut(self, *directions: Direction) -> None:
-        """The same, and who does not know the address yet, or any more, does not find it."""
+        """Lose all packets in these directions, and ARP requests too: no host finds an unknown address."""
         self.silence(*directions)
         self._lose(
             f"arp saddr ip {self.address(one)} arp daddr ip {self.address(two)}" for one, two in directions
         )
 
     def unplug(self, *ends: End) -> None:
-        """Nothing comes from there or goes there, but for the test's own, until `heal`."""
+        """Lose all packets from and to these hosts, but for the test's own, until `heal`."""
         for one, two in (("iifname", "oifname"), ("oifname", "iifname")):
             self._lose(f'{one} "{self._port(end)}" {two} != "port{TEST}"' for end in ends)
 
     def take_down(self, *ends: End) -> None:
-        """A host has no network, and knows: also the test does not reach it, until `heal`."""
+        """Take down a host's interface until `heal`. The host notices, and the test cannot reach it."""
         for end in ends:
             self._spaces[end].ip("link set eth0 down")
 
     def worsen(self, percent: int, *ends: End) -> str:
-        """On the way to these hosts, or all, packets are lost and late until `heal`; by what."""
+        """Lose and delay packets to these hosts, or to all, until `heal`. Return the means."""
         ports = [self._port(end) for end in ends or self._numbers]
         late = ["netem", "delay", f"{LATENCY_MS}ms", f"{LATENCY_MS // 2}ms", "loss", f"{percent}%"]
         if all(self._switch.tries("tc", "qdisc", "replace", "dev", port, "root", *late) for port in ports):
@@ -173,18 +176,18 @@ class Hosts:
 
     def lost(self) -> int:
         """Packets that rules have lost since the last `heal`."""
-        told = self._switch.run("nft", "list", "chain", "bridge", "faults", "forward").split()
-        return sum(int(told[at + 1]) for at, word in enumerate(told) if word == "packets")
+        words = self._switch.run("nft", "list", "chain", "bridge", "faults", "forward").split()
+        return sum(int(words[at + 1]) for at, word in enumerate(words) if word == "packets")
 
     def heal(self) -> None:
-        """All is well again; TCP finds out when it tries next."""
+        """Remove all disturbances; TCP notices at its next retry."""
         self._switch.run("nft", "-f", "-", stdin=NO_RULES)
         for end, space in self._spaces.items():
             space.ip("link set eth0 up")
             self._switch.tries("tc", "qdisc", "del", "dev", self._port(end), "root")
 
     def _port(self, end: End) -> str:
-        """Of the switch."""
+        """Return the name of a host's port on the switch."""
         return f"port{self._numbers[end]}"
 
     def _lose(self, packets: Iterable[str]) -> None:
@@ -213,14 +216,14 @@ def _take_net(interface: str) -> str:
 
 
 def _run_ip(*arguments: str) -> str:
-    """What `ip` prints, where the test is."""
+    """Run `ip` in the test's own namespace and return its output. Raises AssertionError if it fails."""
     done = subprocess.run(["ip", *arguments], capture_output=True, encoding="utf-8", env=ENVIRONMENT)
     assert done.returncode == 0, f"{arguments}: {done.stderr}"
     return done.stdout
 
 
 class _Namespace:
-    """One of the network, held by a process that ends when this one does."""
+    """A network namespace, kept alive by a process that ends when this one does."""
 
     def __enter__(self) -> Self:
         self._holder = subprocess.Popen(
@@ -259,13 +262,16 @@ class _Namespace:
                 raise OSError(ctypes.get_errno(), f"setns to {self._file}")
 
     def run(self, *command: str, stdin: str = "") -> str:
-        """What a command prints there; AssertionError with its complaints."""
+        """Run a command in the namespace and return its output.
+
+        Raises AssertionError with its error output.
+        """
         done = self._done(command, stdin)
         assert done.returncode == 0, f"{command}: {done.stderr}\n{stdin}"
         return done.stdout
 
     def tries(self, *command: str) -> bool:
-        """Whether a command succeeds there."""
+        """Return True if a command succeeds in the namespace."""
         return self._done(command, "").returncode == 0
 
     def _done(self, command: Sequence[str], stdin: str) -> subprocess.CompletedProcess[str]:

@@ -77,7 +77,10 @@ def command(
     shared: Sequence[str] | None = None,
     libs: str = LIBS,
 ) -> list[str]:
-    """The command line of one of Kafka's classes. ``shared``: of what `archive` gives, instead of `use`."""
+    """Return the command line of one of Kafka's classes.
+
+    ``shared`` are options of `archive` for class data sharing, instead of those of `use`.
+    """
     classes = archive(libs).use() if shared is None else shared
     return ["java", *QUICK, *classes, *options, "-cp", f"{libs}/*", main, *arguments]
 
@@ -96,13 +99,13 @@ def program(
     libs: str = LIBS,
     options: Sequence[str] = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=error",),
 ) -> list[str]:
-    """The command line of a program in tests/java, which is compiled then."""
+    """Compile a program of tests/java, and return its command line."""
     class_path = f"{libs}/*{os.pathsep}{classes_of(name, libs)}"
     return ["java", *QUICK, *options, "-cp", class_path, name, *arguments]
 
 
 def run_program(name: str, *arguments: str, libs: str = LIBS, stdin: str = "") -> str:
-    """What a program in tests/java prints; CalledProcessError if it fails."""
+    """Run a program of tests/java and return its output. Raises CalledProcessError if it fails."""
     line = program(name, *arguments, libs=libs)
     return subprocess.run(
         line, input=stdin, stdout=subprocess.PIPE, encoding="utf-8", timeout=SECONDS, check=True
@@ -110,7 +113,7 @@ def run_program(name: str, *arguments: str, libs: str = LIBS, stdin: str = "") -
 
 
 def run_sections(name: str, *arguments: str) -> dict[str, str]:
-    """What a program prints behind each line `== NAME`."""
+    """Run a program and return its output by section: each begins with a line `== NAME`."""
     printed = run_program(name, *arguments)
     assert printed.startswith("== ")
     pairs = (section.partition("\n") for section in printed.removeprefix("== ").split("\n== "))

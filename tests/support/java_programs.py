@@ -14,13 +14,16 @@ from pathlib import Path
 SOURCES = Path(__file__).parent.parent / "java"
 BUILT = SOURCES.parent.parent / "build" / "java"
 OF_KAFKA_3 = ("ClusterMetadata", "ControllerRules", "Placement", "Znodes", "ZooKeeperExchange")
-"""Those that use what Kafka 4 has no more."""
+"""Programs that use classes which Kafka 4 does not have."""
 QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "-nowarn", "-encoding", "UTF-8")
 
 
 @cache
 def classes_of(name: str, libs: str) -> Path:
-    """The folder with a program's classes, compiled if need be; AssertionError with the compiler's words."""
+    """Return the folder with a program's classes, compiled if need be.
+
+    Raises AssertionError with the compiler's output.
+    """
     is_of_3 = name in OF_KAFKA_3
     sources = [path for path in sorted(SOURCES.glob("*.java")) if (path.stem in OF_KAFKA_3) == is_of_3]
     folder = BUILT / _digest(sources, libs)
@@ -41,9 +44,9 @@ def _compile(sources: Iterable[Path], libs: str, folder: Path) -> subprocess.Com
 
 
 def _digest(sources: Iterable[Path], libs: str) -> str:
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sources:
-        told.update(path.read_bytes())
+        digest.update(path.read_bytes())
     for jar in sorted(Path(libs).glob("*.jar")):
-        told.update(jar.name.encode())
-    return told.hexdigest()[:16]
+        digest.update(jar.name.encode())
+    return digest.hexdigest()[:16]

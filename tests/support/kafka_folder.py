@@ -2,7 +2,7 @@
 
     KAFKA_LIBS=... python -m tests.support.kafka_folder
 
-writes the one kept in tests/golden/kafka anew, and what Kafka's tool prints of it in tests/golden/dumped.
+writes the one kept in tests/golden/kafka again, and what Kafka's tool prints of it in tests/golden/dumped.
 Tests use `fill` for a folder of their own.
 """
 
@@ -121,7 +121,7 @@ def _wait_for_segment() -> None:
 
 
 def _write_plain(kafka: ApacheKafka, admin: AdminClient) -> None:
-    """Without transactions, at an epoch later than all before; the last one with log append time."""
+    """Write records without transactions, at the latest epoch of all. The last one has log append time."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     producer.produce("all", PLAIN[0], timestamp=1_700_000_000_000)
     producer.flush(SECONDS)
@@ -139,7 +139,7 @@ def _write_plain(kafka: ApacheKafka, admin: AdminClient) -> None:
 
 
 def _consume(kafka: ApacheKafka, protocol: str) -> None:
-    """A member of a group commits, by itself and in a transaction, and goes."""
+    """Commit offsets as a member of a group, with and without a transaction, and leave the group."""
     settings = {"group.protocol": protocol, "auto.offset.reset": "earliest", "enable.auto.commit": False}
     group = f"group-{protocol}"
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group, **settings})
@@ -155,7 +155,7 @@ def _consume(kafka: ApacheKafka, protocol: str) -> None:
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """The files worth keeping: those of logs that have records, and the folder's checkpoints."""
+    """Yield the golden folder's files: those of logs that have records, and the folder's checkpoints."""
     for log in sorted(folder.iterdir()):
         if log.is_file() and log.name not in (".lock", "bootstrap.checkpoint"):
             yield log
@@ -181,7 +181,7 @@ SUFFIXES = ("log", "index", "timeindex", "txnindex", "snapshot")
 
 
 def main() -> None:
-    """Write the golden folder anew."""
+    """Write the golden folder again."""
     with tempfile.TemporaryDirectory() as name, ApacheKafka(Path(name), SETTINGS) as kafka:
         fill(kafka)
         shutil.rmtree(GOLDEN, ignore_errors=True)

@@ -19,7 +19,7 @@ from logd.metadata.image import ClusterImage, TopicImage
 from logd.metadata.journal_store import FILE_NAME
 
 FEATURES = {"metadata.version": 33, "group.version": 1, "transaction.version": 2}
-"""What of an Apache Kafka 4.4 is needed here, at the levels it formats a folder with; 33 is 4.4-IV2."""
+"""Features of Apache Kafka 4.4, at the levels with which it formats a folder; 33 is 4.4-IV2."""
 
 TOPIC = 2
 """The type of a resource."""
@@ -75,7 +75,7 @@ class PartitionRecord(_Metadata):
 
 
 class ConfigRecord(_Metadata):
-    """One setting."""
+    """A record of one setting."""
 
     API_KEY: ClassVar[int] = 4
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
@@ -124,7 +124,7 @@ def hand_over(folders: Sequence[Path]) -> None:
 
 
 def _image(folder: Path) -> ClusterImage:
-    """What the folder's journal says; only a broker's first folder has one."""
+    """Return the image in the folder's journal. Only a broker's first folder has a journal."""
     image = ClusterImage()
     journal = folder / FILE_NAME
     for line in journal.read_bytes().splitlines() if journal.exists() else ():
@@ -160,7 +160,7 @@ def _topic(topic: TopicImage, directory_ids: Mapping[Path, bytes]) -> Iterator[M
 
 
 def _snapshot(messages: Sequence[Message]) -> bytes:
-    """A file of metadata records: the frame's version, the record's type and version, then the fields."""
+    """Return a file of metadata records: frame version, record type and version, then the fields."""
     header: NewRecord = (0, SNAPSHOT_HEADER, bytes(11), ())
     footer: NewRecord = (0, SNAPSHOT_FOOTER, bytes(3), ())
     records: list[NewRecord] = []

@@ -42,7 +42,7 @@ class KafkaNodes:
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     def __enter__(self) -> Self:
-        """All at once: none serves before most are there to elect a controller."""
+        """Start all brokers at once: none serves before a majority is there to elect a controller."""
         with ExitStack() as stack:
             for broker in self.brokers.values():
                 stack.push(broker.__exit__)

@@ -27,7 +27,7 @@ READY_SECONDS = 100.0
 _READY = re.compile(r"^logd ready at (?P<host>.+):(?P<port>\d+) \(", re.MULTILINE)
 
 QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
-"""What makes groups form at once; an override of the same key wins."""
+"""Settings with which groups form at once. An override of the same key wins."""
 NO_RETENTION = {"log.retention.check.interval.ms": str(24 * 3600 * 1000)}
 """Many records in tests are of 1970, and a broker shared by a whole run would come to find them too old."""
 
@@ -148,5 +148,5 @@ class LogdProcess(BrokerProcess):
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def connect(self, seconds: float = 60.0) -> socket.socket:
-        """A raw connection."""
+        """Open a raw connection to the broker."""
         return socket.create_connection((self.host, self.port), timeout=seconds)

@@ -7,9 +7,9 @@ from tests.support.waiting import wait_for
 
 
 def is_stable(client: RawClient, topic: str, *partitions: int) -> bool:
-    """Whether no transaction is open in these partitions (0 unless given)."""
-    found = [client.fetch(topic, partition=index, isolation_level=1) for index in partitions or (0,)]
-    return all(each.last_stable_offset == each.high_watermark for each in found)
+    """Return True if no transaction is open in these partitions, or in partition 0."""
+    responses = [client.fetch(topic, partition=index, isolation_level=1) for index in partitions or (0,)]
+    return all(each.last_stable_offset == each.high_watermark for each in responses)
 
 
 def wait_for_markers(client: RawClient, topic: str, *partitions: int) -> None:

@@ -13,7 +13,7 @@ _MEMORY = Path("/dev/shm")
 
 @contextmanager
 def memory_folder(otherwise: Path) -> Iterator[Path]:
-    """A new one, removed in the end; `otherwise` where there is no file system in memory."""
+    """Make a folder in memory and remove it in the end. Yield `otherwise` without such a file system."""
     if os.access(_MEMORY, os.W_OK):
         with TemporaryDirectory(
             dir=_MEMORY, prefix="millstream-tests-", ignore_cleanup_errors=True

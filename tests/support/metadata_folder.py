@@ -1,4 +1,4 @@
-"""What stands in a log directory besides logs: whose it is, and the journal of the cluster's metadata."""
+"""The files of a log directory besides its logs: its identity, and the journal of the cluster's metadata."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from logd.metadata.journal_store import FILE_NAME
 from logd.storage.identity import JOURNAL_KEY
 
 ADOPT = {"millstream.adopt.log.dirs": "true"}
-"""For a start that begins a new journal over folders whose own is lost."""
+"""Settings of a start that begins a new journal in log directories whose journal is lost."""
 
 
 def lose_journal(folder: Path) -> None:
-    """The journal is gone, and the folder says still that there was one."""
+    """Delete the journal. `meta.properties` still says that the log directory had one."""
     (folder / FILE_NAME).unlink()
 
 
 def as_apache_kafka_leaves_it(*folders: Path) -> None:
-    """Logs and topic ids are there; our journal is not, nor a word of it."""
+    """Leave logs and topic ids, but remove the journal and every mention of it."""
     for folder in folders:
         (folder / FILE_NAME).unlink(missing_ok=True)
         meta = folder / "meta.properties"

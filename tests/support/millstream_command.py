@@ -12,7 +12,7 @@ SECONDS = 100.0
 
 
 def command(*arguments: object) -> list[str]:
-    """The command line."""
+    """Return the command line of `millstream` with these arguments."""
     return [sys.executable, "-m", "millstream", *map(str, arguments)]
 
 
@@ -31,7 +31,7 @@ def run(
 
 @contextmanager
 def started(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
-    """It while it runs, with pipes on all sides; killed at the end if it has not ended."""
+    """Start `millstream` with pipes on all sides. Kill the process at the end if it still runs."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command(*arguments), stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:

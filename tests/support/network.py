@@ -1,14 +1,14 @@
-"""The network between servers as a test would have it: slow to nobody, but silent or broken where it is told.
+"""A network between servers that a test can silence or break in any direction; it is never slow.
 
     with Network() as network:
-        port = network.gate(("127.0.0.1", 9092), target=1)           # who comes in says who he is
-        port = network.gate(zookeeper, source=1, target="zookeeper") # only broker 1 is told of this one
+        port = network.gate(("127.0.0.1", 9092), target=1)           # its first request says who connects
+        port = network.gate(zookeeper, source=1, target="zookeeper") # only broker 1 has this address
         network.silence((1, 2), (2, 1))     # nothing travels between the two; what is sent waits, as in TCP
         network.cut((1, 2), (2, 1))         # connections break, and none comes about
         network.heal()
 
-A gate is a port in front of a server. Pairs are directions: (1, 2) is what travels from 1 to 2, be it asked
-or answered. Of a broker that connects the client id of its first request says which one it is.
+A gate is a port in front of a server. Pairs are directions: (1, 2) is what travels from 1 to 2, requests
+and responses alike. The client id of a connection's first request says which broker connects.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ _BROKER: Final = re.compile(rb"broker-(\d+)")
 
 
 class Network:
-    """As a context manager. What disturbs it takes effect on return, also for connections there are."""
+    """Gates in front of servers, as a context manager.
+
+    Disturbances take effect on return, also for open connections.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -67,7 +70,7 @@ class Network:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def gate(self, server: tuple[str, int], *, target: End, source: End | None = None) -> int:
-        """A port that leads there; `source`: who alone uses it."""
+        """Open a port that leads to `server`, and return it. `source` is its only user, if it is named."""
 
         async def opened() -> None:
             self._servers.append(await asyncio.start_server(serve, "127.0.0.1", port))
@@ -99,7 +102,7 @@ class Network:
         self._do(cut)
 
     def heal(self) -> None:
-        """All is well again; what waited comes through."""
+        """Remove all disturbances; held-back data and connections go through."""
 
         def heal() -> None:
             self._silent.clear()
@@ -145,7 +148,7 @@ class Network:
                 self._carry(there, writer, link.directions[1]),
             )
         except (OSError, asyncio.IncompleteReadError):
-            pass  # whoever is left is told by the end of his connection
+            pass  # the peer notices the end of its connection
         finally:
             if link is not None:
                 link.abort()
@@ -159,7 +162,7 @@ class Network:
     async def _carry(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction
     ) -> None:
-        """From one end to the other; also its end, of which nobody hears before the network is well."""
+        """Copy one direction's data, and its end, which the peer gets only when the network is healthy."""
         data = b"?"
         while data:
             try:
@@ -171,17 +174,17 @@ class Network:
                 writer.write(data)
                 await writer.drain()
             except OSError:
-                return  # the other direction tells of it
+                return  # the other direction ends with an error
         writer.close()
 
 
 def both_ways(one: End, others: Iterable[End]) -> list[Direction]:
-    """What travels between one and each of the others: there, and back."""
+    """Return the directions between one end and each of the others, there and back."""
     return [pair for other in others for pair in ((one, other), (other, one))]
 
 
 class _Link:
-    """One connection."""
+    """A connection through a gate."""
 
     def __init__(self, source: End, target: End, here: asyncio.StreamWriter) -> None:
         self.directions = (source, target), (target, source)
@@ -196,12 +199,12 @@ class _Link:
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
-    """A whole request, with its length in front."""
+    """Read a whole request, with its length in front."""
     length = await reader.readexactly(4)
     return length + await reader.readexactly(int.from_bytes(length, "big"))
 
 
 def _client(request: bytes) -> End:
-    """Which broker asks."""
-    found = _BROKER.match(request, _CLIENT_ID_AT)
-    return ANYBODY if found is None else int(found[1])
+    """Return the broker that sent a request, by its client id."""
+    match = _BROKER.match(request, _CLIENT_ID_AT)
+    return ANYBODY if match is None else int(match[1])

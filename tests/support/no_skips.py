@@ -22,18 +22,18 @@ ALLOWED: Mapping[str, str] = {
     "this file system keeps its pages in memory, or does not tell": "tmpfs is memory",
     "this file system keeps what it is told to forget": "tmpfs is memory",
 }
-"""What the reason of a skip may begin with, and why that is nothing one can install."""
+"""Beginnings of permitted skips' reasons, and why nothing can be installed against each."""
 
 
 def is_on() -> bool:
-    """Whether skips fail."""
+    """Return True if skips fail."""
     return os.environ.get(VARIABLE, "") not in ("", "0")
 
 
 def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
-    """What a skipped report was skipped for."""
-    told = report.longrepr
-    reason = str(told[2]) if isinstance(told, tuple) else str(told)
+    """Return the reason of a skipped report."""
+    place_and_reason = report.longrepr
+    reason = str(place_and_reason[2]) if isinstance(place_and_reason, tuple) else str(place_and_reason)
     return reason.removeprefix("Skipped: ")
 
 
@@ -49,7 +49,7 @@ def refuse(report: pytest.CollectReport | pytest.TestReport) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Of a test's setup, its call or its teardown."""
+    """Refuse a skip in a test's setup, its call or its teardown."""
     report = yield
     if is_on():
         refuse(report)
@@ -58,7 +58,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Of a module."""
+    """Refuse a skip of a whole module."""
     report = yield
     if is_on():
         refuse(report)

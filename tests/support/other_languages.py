@@ -66,7 +66,7 @@ def build(command: list[str], folder: Path, **environment: str) -> None:
 
 
 def go_program(name: str, module: str, package: str = ".") -> Path:
-    """A program of one of the modules in tests/interop, compiled as `name`."""
+    """Compile a program of one of the modules in tests/interop as `name`, and return its path."""
     need("go")
     program, folder = BUILT / name, INTEROP / module
     local = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
@@ -78,7 +78,10 @@ def go_program(name: str, module: str, package: str = ".") -> Path:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Who comes while another builds there, or fetches, waits: what is up to date is left as it is."""
+    """Lock a folder, so that one process at a time builds or fetches there.
+
+    Later ones leave what is up to date.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -86,7 +89,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def seen_by(command: list[str | Path], **environment: str) -> Any:
-    """What a probe prints; AssertionError with what it complained of."""
+    """Run a probe and return what it prints. Raises AssertionError with its error output."""
     done = subprocess.run(
         command,
         env={**os.environ, **environment},
@@ -100,14 +103,14 @@ def seen_by(command: list[str | Path], **environment: str) -> Any:
 
 
 def node_modules() -> Path:
-    """The folder of the installed packages; who comes while another installs them waits."""
+    """Install the packages and return their folder. One process at a time installs; others wait."""
     need("node", "npm")
-    wanted, folder = NODE / "package.json", BUILT / "node"
+    package, folder = NODE / "package.json", BUILT / "node"
     installed = folder / "installed.json"
     with alone(folder):
-        if not installed.exists() or installed.read_bytes() != wanted.read_bytes():
-            shutil.copy(wanted, folder)
+        if not installed.exists() or installed.read_bytes() != package.read_bytes():
+            shutil.copy(package, folder)
             options = ["--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"]
             fetch(["npm", "install", *options], folder)
-            shutil.copy(wanted, installed)
+            shutil.copy(package, installed)
     return folder / "node_modules"

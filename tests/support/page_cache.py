@@ -32,7 +32,7 @@ def forget(path: Path) -> bool:
 
 
 def _in_memory(descriptor: int) -> bool:
-    """Whether a page of the file is, by mincore(2): a read that must not wait would begin to read it in."""
+    """Return True if a page of the file is in memory, by mincore(2): a read would start to load it."""
     size = os.fstat(descriptor).st_size
     if not size:
         return False

@@ -1,9 +1,9 @@
-"""Ports for servers that are stopped and started again: below those the kernel gives away by itself.
+"""Ports for servers that are stopped and started again, below the kernel's own range.
 
-A port of the kernel's own range may be given to another server, or to an outgoing connection, while its
-server is down, and the next start fails. Each process that runs tests, a worker of pytest-xdist or one of
-several runs at the same time, has a part of the ports for itself, so that none takes what another has found
-free: it holds a lock on a file as long as it lives.
+While a server is down, the kernel may give a port of its own range to another server or to an outgoing
+connection. The server's next start fails then. Each process that runs tests has a part of the ports for
+itself, so that no two find the same port free: a worker of pytest-xdist, or a run beside another run. The
+process holds a lock on a file as long as it lives.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ PARTS = 32
 
 
 def _candidates() -> itertools.cycle[int]:
-    """This process's part of the ports, from a place of its own on; 0 where the kernel gives all away."""
+    """Return this process's part of the ports, in an order of its own.
+
+    It is only 0 if the kernel's range leaves too few, or cannot be read.
+    """
     try:
         kernels = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     except OSError:
@@ -36,7 +39,7 @@ def _candidates() -> itertools.cycle[int]:
 
 
 def _own_part() -> int:
-    """The first that no other process has."""
+    """Return the first part that no other process has locked, a shared one if all are locked."""
     for part in range(PARTS):
         path = Path(tempfile.gettempdir()) / f"millstream-tests-ports-{part}"
         try:
@@ -56,7 +59,7 @@ _ports = _candidates()
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on just now, and another one with every call."""
+    """Return a port of 127.0.0.1 that has no listener at present, another one with every call."""
     for port in itertools.islice(_ports, 1000):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,13 +1,13 @@
-"""A disk whose machine may die at any operation: what a kill leaves, and what a power loss may leave.
+"""A disk whose machine may die at any operation, by a kill or by a power loss.
 
 The fault model, of `PowerLossDisk.after_power_loss`:
 
-- What was written to a file and not synced may be lost, whole or by sectors of 512 bytes, each on its own,
-  and so may come in any order; the file may have grown all the same, with zeros where something was lost.
-- A name made, changed or removed in a folder and not synced by `sync_folder` may be undone; those of one
-  folder in the order opposite to that in which they happened, as a journalling file system does it. A folder
-  whose name is undone takes all that is in it along.
-- A sync that returned kept everything before it. A crash in the middle of a write leaves a part of it.
+- A write to a file that was not synced may be lost, whole or by sectors of 512 bytes, each on its own. So
+  writes may reach the disk in any order. The file may have grown all the same, with zeros for lost sectors.
+- A name made, changed or removed in a folder and not synced by `sync_folder` may be undone. Changes in one
+  folder are undone latest first, as a journalling file system does it. With a folder's name, all that is in
+  the folder is undone.
+- A sync that returned made everything before it durable. A crash in the middle of a write leaves a part.
 
 Randomness is passed in, so that a seed gives the same loss again.
 """
@@ -29,14 +29,14 @@ class Crashed(BaseException):
 
 
 class Content:
-    """What a file holds for sure, and what was done to it since: (position, data), or (size, None)."""
+    """A file's durable bytes, and its changes since: (position, data), or (size, None) for a truncation."""
 
     def __init__(self, durable: bytes) -> None:
         self.durable = durable
         self.pending: list[tuple[int, bytes | None]] = []
 
     def after_power_loss(self, rng: random.Random) -> bytes:
-        """One of the contents a power loss may leave."""
+        """Return one of the contents that a power loss may leave."""
         survived = bytearray(self.durable)
         for position, data in self.pending:
             fate = rng.choice(("lost", "zeros", "torn", "whole"))
@@ -47,14 +47,14 @@ class Content:
                 continue
             if len(survived) < position + len(data):
                 _resize(survived, position + len(data))
-            kept = data if fate == "whole" else b"" if fate == "zeros" else None
-            if kept is None:
+            survivor = data if fate == "whole" else b"" if fate == "zeros" else None
+            if survivor is None:
                 for start in range(0, len(data), SECTOR):
                     if rng.random() < 0.5:
                         sector = data[start : start + SECTOR]
                         survived[position + start : position + start + len(sector)] = sector
             else:
-                survived[position : position + len(kept)] = kept
+                survived[position : position + len(survivor)] = survivor
         return bytes(survived)
 
 
@@ -67,7 +67,7 @@ def _resize(content: bytearray, size: int) -> None:
 
 class Folder:
     """The names in a folder: as they are, as they are for sure, and the changes between the two, which are
-    (name gone, name come, what it is the name of).
+    (old name, new name, the node that has the name).
     """
 
     def __init__(self) -> None:
@@ -76,24 +76,24 @@ class Folder:
         self.pending: list[tuple[str | None, str | None, Folder | Content | None]] = []
 
     @classmethod
-    def found(cls, path: Path) -> Folder:
-        """What is there is there for sure."""
+    def read_from(cls, path: Path) -> Folder:
+        """Return a folder whose present names and contents are durable."""
         folder = cls()
         for entry in sorted(path.iterdir()):
-            folder.keep(entry.name, cls.found(entry) if entry.is_dir() else Content(entry.read_bytes()))
+            folder.keep(entry.name, cls.read_from(entry) if entry.is_dir() else Content(entry.read_bytes()))
         return folder
 
     def keep(self, name: str, node: Folder | Content) -> None:
-        """A name that is there for sure."""
+        """Add a durable name."""
         self.names[name] = self.durable[name] = node
 
-    def change(self, gone: str | None, come: str | None, node: Folder | Content | None) -> None:
-        """A change that is not there for sure."""
-        _change(self.names, gone, come, node)
-        self.pending.append((gone, come, node))
+    def change(self, old_name: str | None, new_name: str | None, node: Folder | Content | None) -> None:
+        """Apply a change that is not durable until `sync`."""
+        _change(self.names, old_name, new_name, node)
+        self.pending.append((old_name, new_name, node))
 
     def sync(self) -> None:
-        """What is there is there for sure from now on."""
+        """Make the present names durable."""
         self.durable, self.pending = dict(self.names), []
 
     def write_after_power_loss(self, target: Path, rng: random.Random) -> None:
@@ -110,13 +110,16 @@ class Folder:
 
 
 def _change(
-    names: dict[str, Folder | Content], gone: str | None, come: str | None, node: Folder | Content | None
+    names: dict[str, Folder | Content],
+    old_name: str | None,
+    new_name: str | None,
+    node: Folder | Content | None,
 ) -> None:
-    if gone is not None:
-        names.pop(gone, None)
-    if come is not None:
+    if old_name is not None:
+        names.pop(old_name, None)
+    if new_name is not None:
         assert node is not None
-        names[come] = node
+        names[new_name] = node
 
 
 class PowerLossDisk(PosixDisk):
@@ -133,17 +136,17 @@ class PowerLossDisk(PosixDisk):
         self.crashed = False
         self.died_at = ""
         self.done: list[tuple[str, str]] = []
-        self._tree = Folder.found(root)
+        self._tree = Folder.read_from(root)
 
     # What is left
 
     def after_kill(self, target: Path) -> Path:
-        """A copy of the files as they are: the kernel lives on and loses nothing."""
+        """Copy the files as they are to `target`: the kernel lives on and loses nothing."""
         shutil.copytree(self.root, target)
         return target
 
     def after_power_loss(self, target: Path) -> Path:
-        """A copy of the files as a power loss may leave them."""
+        """Write the files to `target` as a power loss may leave them."""
         self._tree.write_after_power_loss(target, self.rng)
         return target
 
@@ -196,7 +199,7 @@ class PowerLossDisk(PosixDisk):
         self._folder(path).sync()
 
     def step(self, operation: str, path: Path) -> None:
-        """One operation more; it is the last if the machine dies here."""
+        """Count an operation. Raises Crashed if the machine is dead, or dies at this operation."""
         if self.crashed or len(self.done) == self.crash_at:
             if not self.crashed:
                 self.died_at = f"at {operation} {path.parent.name}/{path.name}"
@@ -208,12 +211,12 @@ class PowerLossDisk(PosixDisk):
         if path == self.root:
             return self._tree
         parent = self._folder(path.parent)
-        found = parent.names.get(path.name)
-        if found is None:
-            found = Folder()
-            parent.change(None, path.name, found)
-        assert isinstance(found, Folder)
-        return found
+        node = parent.names.get(path.name)
+        if node is None:
+            node = Folder()
+            parent.change(None, path.name, node)
+        assert isinstance(node, Folder)
+        return node
 
 
 class _File:

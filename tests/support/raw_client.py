@@ -76,9 +76,11 @@ class RawClient:
     ) -> None:
         """Ask without reading the answer."""
         partition_bytes = limits.pop("partition_max_bytes", 1 << 20)
-        asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=partition_bytes)
+        partition_request = FetchPartition(
+            partition=partition, fetch_offset=offset, partition_max_bytes=partition_bytes
+        )
         named = FetchTopic(topic_id=topic) if isinstance(topic, bytes) else FetchTopic(topic=topic)
-        named.partitions = [asked]
+        named.partitions = [partition_request]
         request = FetchRequest(**{"min_bytes": 1, "max_bytes": 1 << 26, **limits}, topics=[named])
         self.send(encode_request(request, version, 7, "raw"))
 
@@ -87,7 +89,7 @@ class RawClient:
         self.socket.sendall(data)
 
     def receive_frame(self) -> bytes | None:
-        """The next response without its length; None when the broker closed the connection."""
+        """Return the next response without its length, None if the broker closed the connection."""
         length = self._receive_exactly(4)
         if length is None:
             return None

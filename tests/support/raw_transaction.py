@@ -37,9 +37,11 @@ class Writer(NamedTuple):
 
     @classmethod
     def begin(cls, client: RawClient, tid: str) -> Writer:
-        """InitProducerId; whoever had the transactional id before is fenced."""
-        found = client.request(FindCoordinatorRequest(key_type=1, coordinator_keys=[tid]), 6).coordinators[0]
-        assert found.error_code == 0
+        """Send InitProducerId, which fences an earlier producer of the transactional id."""
+        coordinator = client.request(
+            FindCoordinatorRequest(key_type=1, coordinator_keys=[tid]), 6
+        ).coordinators[0]
+        assert coordinator.error_code == 0
         request = InitProducerIdRequest(transactional_id=tid, transaction_timeout_ms=TIMEOUT_MS)
         response = client.request(request, 4)
         # The one before is being aborted, or the broker has just started.
@@ -95,7 +97,7 @@ class Writer(NamedTuple):
         )
         while True:
             response = self.client.request(request, version)
-            assert [found.name for found in response.topics] == [topic]
+            assert [topic_response.name for topic_response in response.topics] == [topic]
             codes = [partition.error_code for partition in response.topics[0].partitions]
             # A coordinator nobody has asked yet reads what markers others left in its partition.
             if ErrorCode.COORDINATOR_LOAD_IN_PROGRESS not in codes:

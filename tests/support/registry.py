@@ -12,31 +12,34 @@ NEW = 301
 """The number of whatever is registered; under a subject with "refused" in its name nothing is."""
 
 
-class Asked:
-    """`answers` by path, which a test may add to; `posted` are the paths and schemas that were registered."""
+class StandInRegistry:
+    """A schema registry with `answers` by path, to which a test may add.
+
+    `posted` are registered paths and schemas.
+    """
 
     def __init__(self, address: str, answers: Mapping[str, object]) -> None:
         self.address = address
         self.answers = dict(answers)
         self.posted: list[tuple[str, object]] = []
         self.authorization: str | None = None
-        """That of the last question."""
+        """The Authorization header of the last GET request."""
 
 
 @contextmanager
-def asked_registry(answers: Mapping[str, object]) -> Iterator[Asked]:
-    """It serves as long as the block lasts."""
+def asked_registry(answers: Mapping[str, object]) -> Iterator[StandInRegistry]:
+    """Serve a schema registry as long as the block lasts."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found.authorization = self.headers["Authorization"]
-            self.answer(found.answers.get(self.path))
+            registry.authorization = self.headers["Authorization"]
+            self.answer(registry.answers.get(self.path))
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             text = body["schema"]
             schema = text if body.get("schemaType") == "PROTOBUF" else json.loads(text)
-            found.posted.append((self.path, schema))
+            registry.posted.append((self.path, schema))
             self.answer({"id": NEW} if "refused" not in self.path else None, "Schema being registered is bad")
 
         def answer(self, body: object, message: str = "not found") -> None:
@@ -49,11 +52,11 @@ def asked_registry(answers: Mapping[str, object]) -> Iterator[Asked]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        found = Asked(f"http://127.0.0.1:{server.server_port}", answers)
+        registry = StandInRegistry(f"http://127.0.0.1:{server.server_port}", answers)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield found
+            yield registry
         finally:
             server.shutdown()
             thread.join()

@@ -27,7 +27,7 @@ TOPIC_CONFIG, BROKER_CONFIG = 2, 4
 
 
 def topic_creation(name: str, partitions: int, configs: Mapping[str, str]) -> CreateTopicsRequest:
-    """One topic, with one replica."""
+    """Return a request that creates one topic with one replica."""
     settings = [CreatableTopicConfig(name=key, value=value) for key, value in configs.items()]
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
     return CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
@@ -46,7 +46,7 @@ def record_deletion(topic: str, partition: int, offset: int) -> DeleteRecordsReq
 
 
 def setting_change(kind: int, name: str, key: str, value: str) -> IncrementalAlterConfigsRequest:
-    """One setting of a topic or a broker (`kind`)."""
+    """Return a request that sets one setting of a topic or a broker (`kind`)."""
     resource = AlterConfigsResource(
         resource_type=kind, resource_name=name, configs=[AlterableConfig(name=key, value=value)]
     )
@@ -56,7 +56,7 @@ def setting_change(kind: int, name: str, key: str, value: str) -> IncrementalAlt
 def offset_commit(
     group: str, topic: str, partition: int, offset: int, *, generation: int = -1, member: str = ""
 ) -> OffsetCommitRequest:
-    """One offset, by a member of the generation or (-1) from outside the group."""
+    """Return a commit of one offset, by a member of the generation or (-1) from outside the group."""
     where = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
     return OffsetCommitRequest(
         group_id=group,

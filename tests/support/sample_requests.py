@@ -1,4 +1,4 @@
-"""One plausible request for every API and version the broker serves, to be sent as it is or damaged."""
+"""A plausible request for every API and version that the broker serves, to send as it is or damaged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES: Mapping[Kind, Any] = {
     Kind.BYTES: b"\0\1\0\0\0\0",
     Kind.RECORDS: b"",
 }
-"""What stands in a sample's fields; integers are 1."""
+"""Values of a sample's fields, by kind; integers are 1."""
 
 MORE: Mapping[str, Any] = {
     # Nothing waits, and groups do not form.
@@ -45,7 +45,7 @@ def served() -> Iterator[tuple[int, int]]:
 
 
 def sample_frame(key: int, version: int) -> bytes:
-    """A whole request frame, its length in front."""
+    """Return a whole request frame, its length in front."""
     if key == PRODUCE:
         topic = VALUES[Kind.UUID] if version >= 13 else "sample"
         chunks = encode_produce_request([(topic, [(0, BATCH), (1, BATCH)])], version, 7, "sample")
@@ -54,7 +54,7 @@ def sample_frame(key: int, version: int) -> bytes:
 
 
 def sample(cls: type[Message], version: int) -> Message:
-    """A message with something in every field."""
+    """Return a message with a value in every field."""
     return cls(**{field.name: _value(field, field.shape, version) for field in fields_of(cls, version)})
 
 

@@ -20,10 +20,10 @@ def check_script(path: Path, run: Run) -> None:
     """Carry out a script, and compare or, with REWRITE=1, write down."""
     written: list[str] = []
     for comments, command, expected in paragraphs(path.read_text()):
-        came = run(command) if command else []
+        result = run(command) if command else []
         if not os.environ.get("REWRITE"):
-            assert came == expected, f"{path.name}: {command}"
-        written.append("\n".join([*comments, *([command, "----", *came] if command else [])]))
+            assert result == expected, f"{path.name}: {command}"
+        written.append("\n".join([*comments, *([command, "----", *result] if command else [])]))
     if os.environ.get("REWRITE"):
         path.write_text("\n\n".join(written) + "\n")
 
@@ -38,7 +38,7 @@ def paragraphs(text: str) -> Iterator[tuple[list[str], str, list[str]]]:
 
 
 def milliseconds(text: str) -> int:
-    """A time such as `10s` or `5m`; without a unit it is in milliseconds."""
+    """Return the milliseconds of a time such as `10s` or `5m`; a number without a unit is milliseconds."""
     for unit, factor in _UNITS:
         if text.endswith(unit):
             return int(text.removesuffix(unit)) * factor

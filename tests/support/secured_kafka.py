@@ -75,12 +75,12 @@ class SecuredKafka(ApacheKafka):
         """Start, and make the user's SCRAM credentials."""
         super().start()
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
-        wanted = [
+        credentials = [
             UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 8192), PASSWORD.encode())
             for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
         ]
-        for credential in wanted:
-            wait_for(lambda asked=credential: _is_made(admin, asked), SECONDS)  # type: ignore[misc]
+        for credential in credentials:
+            wait_for(lambda each=credential: _is_made(admin, each), SECONDS)  # type: ignore[misc]
         return self
 
     def at(self, listener: str) -> str:
@@ -105,7 +105,7 @@ def _is_made(admin: AdminClient, credential: UserScramCredentialUpsertion) -> bo
 
 
 def jaas(module: str, **options: str) -> str:
-    """A value for `sasl.jaas.config`."""
+    """Return a value for `sasl.jaas.config`."""
     listed = "".join(
         ' {}="{}"'.format(name, value.replace("\\", "\\\\").replace('"', '\\"'))
         for name, value in options.items()

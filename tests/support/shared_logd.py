@@ -14,7 +14,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """One broker for the whole run; use ``new_name`` for topics and groups."""
+    """Run one broker for the whole run: use ``new_name`` for topics and groups."""
     with LogdProcess(tmp_path_factory.mktemp("logd")) as process:
         yield process
 

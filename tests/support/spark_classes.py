@@ -1,4 +1,4 @@
-"""Spark's classes as its virtual machine has them in memory, for all tests that start one: reading them anew
+"""Spark's classes as its virtual machine has them in memory, for all tests that start one: reading them again
 is more than half of what a start takes (see `ClassArchive`).
 
 Spark has too many for the end of a session to wait until they are written. So a session of its own writes

@@ -1,4 +1,4 @@
-"""Processes that were told to stand still: SIGSTOP takes effect a little later."""
+"""The state of a process after SIGSTOP, which takes effect a little later."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pathlib import Path
 
 
 def stands_still(pid: int) -> bool:
-    """Whether it does by now. Of Linux."""
+    """Return True if the process is stopped by now. Reads Linux's /proc."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     return stat.rpartition(")")[2].split()[0] == "T"

@@ -9,14 +9,14 @@ _BEGINNING = re.compile(r"^[ |+]*Traceback \(most recent call last\):\n", re.MUL
 """At the beginning of a line: the trace of a failed task inside a line of JSON is a report to the user."""
 
 
-def tracebacks(said: str) -> Iterator[tuple[str, str]]:
-    """Each traceback: the error it ends with, as ``Class: text``, and itself with all that comes after it."""
-    for piece in _BEGINNING.split(said)[1:]:
+def tracebacks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each traceback: the error it ends with, as ``Class: text``, and its text up to the next one."""
+    for piece in _BEGINNING.split(text)[1:]:
         error = next((line for line in piece.splitlines() if line and not line[0].isspace()), "no error")
         yield error, piece
 
 
-def assert_no_tracebacks(said: str, expected: Sequence[str] = ()) -> None:
+def assert_no_tracebacks(text: str, expected: Sequence[str] = ()) -> None:
     """AssertionError with the first traceback whose error names none of ``expected``."""
-    for error, whole in tracebacks(said):
+    for error, whole in tracebacks(text):
         assert any(part in error for part in expected), f"a traceback that ends with {error}\n{whole}"

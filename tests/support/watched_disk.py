@@ -1,8 +1,7 @@
-"""A disk that notes which thread it was asked by, so that a test can hold that nobody waits for it in the
-event loop (docs/design.md).
+"""A disk that notes the thread of each operation, so that a test sees waits in the event loop.
 
-What may wait for the disk: fsync, deletions, and reads of pages that need not be in memory. A read within
-`CACHED_ONLY` raises NotResident instead, so it is none of them.
+Operations that may wait (docs/design.md) are fsync, deletions, and reads of pages that need not be in memory.
+A read within `CACHED_ONLY` raises NotResident instead of waiting.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ class WatchedDisk(PosixDisk):
 
     def __init__(self) -> None:
         self.waits: list[Wait] = []
-        self.asked: set[str] = set()
-        """What other threads asked for: a test that sees nothing here watches nothing."""
+        self.operations_elsewhere: set[str] = set()
+        """Operations in other threads: a test that finds none here watches nothing."""
         self._watched = -1
 
     @contextmanager
@@ -65,9 +64,9 @@ class WatchedDisk(PosixDisk):
         self._watched = -1
 
     def note(self, operation: str, name: str) -> None:
-        """An operation that may wait."""
+        """Note an operation that may wait."""
         if threading.get_ident() != self._watched:
-            self.asked.add(operation)
+            self.operations_elsewhere.add(operation)
             return
         frames = [
             f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"

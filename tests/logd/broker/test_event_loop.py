@@ -331,6 +331,6 @@ def test_nothing_waits_for_the_disk_in_the_event_loop(tmp_path: Path) -> None:
                 if number == 1:
                     produce_idempotently(life)
                     folder = killed(folder, tmp_path / "killed")
-    assert {"fdatasync", "fsync", "unlink", "rmdir"} <= disk.asked, "nothing was watched"
+    assert {"fdatasync", "fsync", "unlink", "rmdir"} <= disk.operations_elsewhere, "nothing was watched"
     kinds = {wait.stack: str(wait) for wait in disk.waits}
     assert not kinds, f"{len(kinds)} kinds of waiting in the event loop:\n" + "\n".join(kinds.values())

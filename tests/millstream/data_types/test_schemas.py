@@ -19,7 +19,7 @@ from millstream.data_types.names import TypeName
 from millstream.data_types.registry import RegistryFailed
 from millstream.data_types.schema_options import SchemaOptions
 from millstream.terminal.status import NotFound, UsageError
-from tests.support.registry import Asked, asked_registry
+from tests.support.registry import StandInRegistry, asked_registry
 
 fastavro = pytest.importorskip("fastavro")
 pytest.importorskip("google.protobuf")
@@ -44,7 +44,7 @@ def avro(value: object = ORDER) -> bytes:
 
 
 @pytest.fixture
-def registry_server() -> Iterator[Asked]:
+def registry_server() -> Iterator[StandInRegistry]:
     answers = {
         "/schemas/ids/300": {"schema": json.dumps(SCHEMA)},
         "/schemas/ids/301": {"schema": json.dumps(SCHEMA)},
@@ -56,7 +56,7 @@ def registry_server() -> Iterator[Asked]:
 
 
 @pytest.fixture
-def registry(registry_server: Asked) -> str:
+def registry(registry_server: StandInRegistry) -> str:
     return registry_server.address
 
 
@@ -97,7 +97,7 @@ def test_avro_is_written_by_the_subject_s_newest_schema(registry: str) -> None:
         unknown.encode(SHOWN)
 
 
-def test_a_schema_s_file_is_registered(registry_server: Asked, tmp_path: Path) -> None:
+def test_a_schema_s_file_is_registered(registry_server: StandInRegistry, tmp_path: Path) -> None:
     file = tmp_path / "order.avsc"
     file.write_text(json.dumps(SCHEMA))
     kind = find_type(TypeName.AVRO, SchemaOptions(registry_server.address, file, subject="orders-value"))
@@ -110,7 +110,7 @@ def test_a_schema_s_file_is_registered(registry_server: Asked, tmp_path: Path) -
         refused.encode(SHOWN)
 
 
-def test_a_password_is_sent_and_not_shown(registry_server: Asked) -> None:
+def test_a_password_is_sent_and_not_shown(registry_server: StandInRegistry) -> None:
     address = registry_server.address.replace("http://", "http://ann:s%40cret@")
     kind = find_type(TypeName.AVRO, SchemaOptions(address))
     assert kind.decode(b"\0\0\0\1\x2c" + avro()) == SHOWN
@@ -251,7 +251,7 @@ def compiled(file: Any) -> str:
 
 
 @pytest.fixture
-def protobuf_registry(registry_server: Asked) -> str:
+def protobuf_registry(registry_server: StandInRegistry) -> str:
     order = proto_file(
         "default",
         "customer.proto",

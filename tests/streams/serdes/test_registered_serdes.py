@@ -26,7 +26,7 @@ from streams.serdes import registry as registries
 from streams.serdes.registry import LruCache, Schema
 from streams.testing import TopologyTestDriver
 from streams.topology import Handlers
-from tests.support.registry import NEW, Asked, asked_registry
+from tests.support.registry import NEW, StandInRegistry, asked_registry
 
 ORDER = {
     "type": "record",
@@ -42,17 +42,17 @@ CHAIR_BYTES = b"\x0achair\x08"
 
 
 @pytest.fixture
-def asked() -> Iterator[Asked]:
+def asked() -> Iterator[StandInRegistry]:
     with asked_registry({"/schemas/ids/7": {"schema": json.dumps(ORDER)}}) as found:
         yield found
 
 
 @pytest.fixture
-def client(asked: Asked) -> RegistryClient:
+def client(asked: StandInRegistry) -> RegistryClient:
     return RegistryClient(asked.address, pause=lambda seconds: None)
 
 
-def test_avro_is_confluents(client: RegistryClient, asked: Asked) -> None:
+def test_avro_is_confluents(client: RegistryClient, asked: StandInRegistry) -> None:
     serde = RegisteredAvro(client, ORDER).of_topic("orders", is_key=False)
     assert serde.serialize(CHAIR) == FRAME + CHAIR_BYTES
     assert serde.serialize(CHAIR) == FRAME + CHAIR_BYTES
@@ -69,7 +69,7 @@ def test_a_value_is_read_as_the_readers_schema(client: RegistryClient) -> None:
         RegisteredAvro(client).serialize(CHAIR)
 
 
-def test_subjects(client: RegistryClient, asked: Asked) -> None:
+def test_subjects(client: RegistryClient, asked: StandInRegistry) -> None:
     RegisteredAvro(client, json.dumps(ORDER)).of_topic("t", is_key=True).serialize(CHAIR)
     RegisteredAvro(client, ORDER, subject=record_name).of_topic("t", is_key=True).serialize(CHAIR)
     RegisteredAvro(client, ORDER, subject="a/b").serialize(CHAIR)
@@ -88,7 +88,7 @@ class Point:
     x: int
 
 
-def test_json_has_the_types_schema(client: RegistryClient, asked: Asked) -> None:
+def test_json_has_the_types_schema(client: RegistryClient, asked: StandInRegistry) -> None:
     serde: Any = RegisteredJson(client, Point).of_topic("points", is_key=False)
     assert serde.serialize(Point(1)) == FRAME + b'{"x":1}'
     ((path, schema),) = asked.posted
@@ -113,7 +113,7 @@ def messages() -> tuple[Any, Any, bytes]:
     return first, last, file.SerializeToString()
 
 
-def test_protobuf_has_message_indexes(client: RegistryClient, asked: Asked) -> None:
+def test_protobuf_has_message_indexes(client: RegistryClient, asked: StandInRegistry) -> None:
     outer, inner, file = messages()
     serde: Any = RegisteredProtobuf(client, inner).of_topic("t", is_key=False)
     assert serde.serialize(inner(x=5)) == FRAME + b"\x06\x00\x02\x00" + b"\x08\x05"
@@ -140,7 +140,9 @@ def test_bytes_without_an_id_are_named(client: RegistryClient, data: bytes) -> N
             serde.deserialize(data)
 
 
-def test_what_a_registry_refuses_names_subject_and_url(client: RegistryClient, asked: Asked) -> None:
+def test_what_a_registry_refuses_names_subject_and_url(
+    client: RegistryClient, asked: StandInRegistry
+) -> None:
     serde = RegisteredAvro(client, ORDER, subject="refused")
     with pytest.raises(
         RegistryFailed, match=r"subject 'refused'.*/subjects/refused/versions answers 404"
@@ -155,7 +157,7 @@ def test_what_a_registry_refuses_names_subject_and_url(client: RegistryClient, a
         serde.deserialize(b"\0\0\0\0\x08" + CHAIR_BYTES)
 
 
-def test_who_asks_says_who_they_are(asked: Asked) -> None:
+def test_who_asks_says_who_they_are(asked: StandInRegistry) -> None:
     client = RegistryClient(asked.address.replace("//", "//me:p%40ss@"))
     assert client.get(7) == Schema("AVRO", json.dumps(ORDER))
     assert asked.authorization == "Basic " + base64.b64encode(b"me:p@ss").decode()
@@ -174,7 +176,7 @@ def test_what_is_kept_is_bounded() -> None:
     assert made == [1, 2, 3, 2] and len(kept) == 2
 
 
-def test_an_outage_loses_no_record(asked: Asked) -> None:
+def test_an_outage_loses_no_record(asked: StandInRegistry) -> None:
     """An outage of the registry raises, whatever the handler: a handler that skips bad records would skip
     all.
     """
@@ -202,7 +204,7 @@ def test_a_schema_that_is_not_there_is_a_bad_record(client: RegistryClient) -> N
         assert driver.output_topic("out").read_key_values() == [("k", CHAIR)]
 
 
-def test_a_topology_registers_by_topic(client: RegistryClient, asked: Asked) -> None:
+def test_a_topology_registers_by_topic(client: RegistryClient, asked: StandInRegistry) -> None:
     asked.answers[f"/schemas/ids/{NEW}"] = {"schema": json.dumps(ORDER)}
     builder = StreamsBuilder(key_serde=str, value_serde=RegisteredAvro(client, ORDER))
     orders = builder.stream("orders").select_key(lambda key, order: order["item"])
