@@ -78,7 +78,7 @@ class Actor(ABC):
         """Do something."""
 
     def acknowledged(self) -> None:
-        """One more."""
+        """Count an acknowledgement."""
         self.world.acknowledgements += 1
 
     async def until_taken(self, message: Any, version: int) -> Any:
@@ -250,31 +250,33 @@ class Reader(Actor):
         except (KafkaError, NotResident):
             return
         if piece is not None:
-            seen = self.world.part(where).seen
+            reads = self.world.part(where).reads
             for header, records in batches(read_slice(piece)):
-                found = values(header, records)
-                self.world.read(where, header.partition_leader_epoch, found)
-                seen.update(found)
+                offset_values = values(header, records)
+                self.world.read(where, header.partition_leader_epoch, offset_values)
+                reads.update(offset_values)
         for group in ("consumers", "group-of-tx0", "group-of-tx1"):
             await self._ask_offset(group, where)
 
     async def _ask_offset(self, group: str, where: Where) -> None:
         topic = OffsetFetchRequestTopics(name=where.topic.name, partition_indexes=[where.index])
-        asked = OffsetFetchRequestGroup(group_id=group, topics=[topic])
+        group_request = OffsetFetchRequestGroup(group_id=group, topics=[topic])
         where.topic.busy += 1
-        response = await self.client.request(OffsetFetchRequest(groups=[asked], require_stable=True), 8)
+        response = await self.client.request(
+            OffsetFetchRequest(groups=[group_request], require_stable=True), 8
+        )
         where.topic.busy -= 1
-        found = response.groups[0]
-        if found.error_code or found.topics[0].partitions[0].error_code:
+        group_response = response.groups[0]
+        if group_response.error_code or group_response.topics[0].partitions[0].error_code:
             return
         committed = self.world.commits(group, where)
-        offset = found.topics[0].partitions[0].committed_offset
+        offset = group_response.topics[0].partitions[0].committed_offset
         if offset in committed.offsets:  # else one of an earlier topic of this name
             committed.promised = max(committed.promised, offset)
 
 
 class Housekeeper(Actor):
-    """What goes on by the clock, and more often."""
+    """Actor that does what the broker does by the clock, and more often."""
 
     name = "housekeeper"
 

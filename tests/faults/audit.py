@@ -1,4 +1,4 @@
-"""What has to hold of a log that a crash left, against the ledger of what was written to it."""
+"""The promises of a log that a crash left, checked against the ledger of the writes to it."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ def audit_left(ledger: Ledger, path: Path) -> None:
     """Open what a crash left in `path`: it is what was written, it can be written to, and a second start
     after that finds the same.
     """
-    seen = _audit_folder(ledger, path)
-    assert _audit_folder(ledger, path) == seen, "a second start finds something else"
+    offsets = _audit_folder(ledger, path)
+    assert _audit_folder(ledger, path) == offsets, "a second start finds something else"
 
 
 def audit(ledger: Ledger, log: Log) -> list[int]:
-    """The offsets found. Raises AssertionError for whatever is lost, corrupt, out of order or forgotten."""
+    """Return the log's offsets.
+
+    Raises AssertionError for records that are lost, corrupt, out of order or forgotten.
+    """
     assert log.log_end_offset >= ledger.promised, (
         f"the log ends at {log.log_end_offset}, {ledger.promised} was acknowledged"
     )
     assert ledger.start_promised <= log.log_start_offset <= max(ledger.start_asked, ledger.start_promised)
     log.replicated_to(log.log_end_offset)
-    found = _audit_records(ledger, log)
+    offsets = _audit_records(ledger, log)
     _audit_epochs(ledger, log)
     _audit_times(log)
     _audit_producers(ledger, log)
-    _audit_transactions(ledger, log, set(found))
+    _audit_transactions(ledger, log, set(offsets))
     _audit_committed(ledger, log)
-    return found
+    return offsets
 
 
 def _audit_folder(ledger: Ledger, path: Path) -> list[int]:
@@ -41,16 +44,16 @@ def _audit_folder(ledger: Ledger, path: Path) -> list[int]:
             assert ledger.promised == 0, "the log is gone"
             return []
         log = folder.logs[KEY]
-        found = audit(ledger, log)
+        offsets = audit(ledger, log)
         _audit_appending(ledger, log)
-        return found
+        return offsets
     finally:
         let_go(folder)
 
 
 def _audit_records(ledger: Ledger, log: Log) -> list[int]:
-    """Every record is what was written there; those that are missing may be; leader epochs never go back."""
-    found: list[int] = []
+    """Check that records are as written, no other one is missing, and leader epochs never go back."""
+    offsets: list[int] = []
     epoch = -1
     for chunk in log.reader.batches(log.log_start_offset):
         for position, header in iter_batches(chunk):
@@ -66,28 +69,28 @@ def _audit_records(ledger: Ledger, log: Log) -> list[int]:
                         f"offset {offset} holds something else"
                     )
                 if offset >= log.log_start_offset:
-                    assert not found or offset > found[-1], "offsets go back"
-                    found.append(offset)
-    missing = set(range(log.log_start_offset, log.log_end_offset)).difference(found)
+                    assert not offsets or offset > offsets[-1], "offsets go back"
+                    offsets.append(offset)
+    missing = set(range(log.log_start_offset, log.log_end_offset)).difference(offsets)
     assert missing <= ledger.may_be_gone(log.log_end_offset), "records are missing"
     for began, start in log.epochs.entries:
         # At the end of an empty log stands the epoch of what was deleted.
         assert start == log.log_end_offset or ledger.records[start].leader_epoch >= began
-    return found
+    return offsets
 
 
 def _audit_epochs(ledger: Ledger, log: Log) -> None:
-    """Whoever has read what is gone now can notice (KIP-320)."""
+    """Check that a reader of records that are lost now can notice the loss (KIP-320)."""
     end = log.log_end_offset
-    gone = [record.leader_epoch for offset, record in ledger.records.items() if offset >= end]
-    if gone:
+    lost_epochs = [record.leader_epoch for offset, record in ledger.records.items() if offset >= end]
+    if lost_epochs:
         assert log.latest_epoch > ledger.epoch, "offsets are used again in the same leader epoch"
-    for epoch in {*gone}:
+    for epoch in {*lost_epochs}:
         assert log.end_offset_for_epoch(epoch)[1] <= end, f"what is lost of epoch {epoch} is not told"
 
 
 def _audit_times(log: Log) -> None:
-    """Each segment knows its latest record, or retention would delete it."""
+    """Check each segment's largest timestamp, without which retention would delete the segment."""
     for segment in log.segments.row:
         headers = [header for _, header in scan_headers(segment.file, 0, segment.size)]
         # A batch that compaction emptied counts for nothing.
@@ -96,7 +99,7 @@ def _audit_times(log: Log) -> None:
 
 
 def _audit_producers(ledger: Ledger, log: Log) -> None:
-    """Each producer goes on where the last record that is left of it stands."""
+    """Check that each producer's next sequence follows the last record that is left of the producer."""
     due = {
         record.producer_id: record.sequence + 1
         for offset, record in sorted(ledger.records.items())
@@ -106,38 +109,40 @@ def _audit_producers(ledger: Ledger, log: Log) -> None:
         assert log.producers.producers[producer_id].next_sequence == sequence, f"producer {producer_id}"
 
 
-def _audit_transactions(ledger: Ledger, log: Log, found: set[int]) -> None:
-    """The last stable offset and the aborted transactions are what the records say.
+def _audit_transactions(ledger: Ledger, log: Log, offsets: set[int]) -> None:
+    """Check that the last stable offset and the aborted transactions are what the records say.
 
     Of a transaction whose first records were deleted the log may know the beginning or not.
     """
     start, end = log.log_start_offset, log.log_end_offset
-    known, left = list(ledger.transactions(0, end)), list(ledger.transactions(start, end))
+    transactions, left = list(ledger.transactions(0, end)), list(ledger.transactions(start, end))
     unstable = [
         min((max(each.records[0], start) for each in some if each.end is None), default=None)
-        for some in (known, left)
+        for some in (transactions, left)
     ]
     assert log.first_unstable_offset in unstable
-    told = {
+    aborted_index = {
         (each.producer_id, each.last_offset): each.first_offset for each in log.reader.aborted(start, end)
     }
     aborted = {
-        (each.producer_id, each.end): each for each in known if each.end is not None and not each.committed
+        (each.producer_id, each.end): each
+        for each in transactions
+        if each.end is not None and not each.committed
     }
-    assert told.keys() <= aborted.keys()
+    assert aborted_index.keys() <= aborted.keys()
     for (producer_id, marker), transaction in aborted.items():
-        if remaining := [offset for offset in transaction.records if offset in found]:
-            assert told[producer_id, marker] <= remaining[0], "an aborted transaction would be read"
+        if remaining := [offset for offset in transaction.records if offset in offsets]:
+            assert aborted_index[producer_id, marker] <= remaining[0], "an aborted transaction would be read"
 
 
 def _audit_committed(ledger: Ledger, log: Log) -> None:
-    """A reader of committed records sees each transaction as a whole or not at all."""
+    """Check that a reader of committed records sees each transaction as a whole or not at all."""
     # The consumer's algorithm: KafkaConsumer does the same with what Fetch answers.
     start, end = log.log_start_offset, log.log_end_offset
     stable = end if log.first_unstable_offset is None else log.first_unstable_offset
     waiting = sorted(log.reader.aborted(start, stable), key=lambda each: -each.first_offset)
     aborting: set[int] = set()
-    seen: set[int] = set()
+    visible: set[int] = set()
     for chunk in log.reader.batches(start, stable):
         for position, header in iter_batches(chunk):
             while waiting and waiting[-1].first_offset <= header.last_offset:
@@ -145,21 +150,21 @@ def _audit_committed(ledger: Ledger, log: Log) -> None:
             if header.is_control:
                 aborting.discard(header.producer_id)
             elif not (header.is_transactional and header.producer_id in aborting):
-                seen.update(record[0] for record in decode_records(chunk, position) if record[0] >= start)
+                visible.update(record[0] for record in decode_records(chunk, position) if record[0] >= start)
     invisible = {
         offset for each in ledger.transactions(0, end) if not each.committed for offset in each.records
     }
-    assert not seen & invisible, "records of an aborted or open transaction are read"
+    assert not visible & invisible, "records of an aborted or open transaction are read"
     due = {
         offset
         for offset in range(start, stable)
         if offset not in invisible and ledger.records[offset].marker is None
     }
-    assert due - seen <= ledger.may_be_gone(end), "committed records are not read"
+    assert due - visible <= ledger.may_be_gone(end), "committed records are not read"
 
 
 def _audit_appending(ledger: Ledger, log: Log) -> None:
-    """It can be written to."""
+    """Check that the log can be written to at its end."""
     end = log.log_end_offset
     batch = build_batch([(ledger.now, b"k", b"next", ())])
     assert log.writer.append(batch, max(log.latest_epoch, 0), ledger.now).base_offset == end

@@ -1,4 +1,4 @@
-"""One broker that everybody misbehaves towards, and a client that must not notice."""
+"""A broker that clients misbehave towards, and a bystander that must not notice."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """A broker that has answered one of every request, so that all its modules are in memory."""
+    """Start a broker that has answered one of every request, so that all its modules are in memory."""
     settings = {"socket.listen.backlog.size": 4000}
     with LogdProcess(tmp_path_factory.mktemp("faults"), settings) as process:
         for key, version in served():
@@ -87,8 +87,8 @@ class Bystander:
             while not self._stop.wait(0.001):
                 value = b"%d" % self.rounds
                 assert self._client.produce(self._topic, [(1, None, value, ())]).base_offset == self.rounds
-                found = decode_records(self._client.fetch(self._topic, self.rounds).records)
-                assert found == [(self.rounds, 1, None, value, ())]
+                records = decode_records(self._client.fetch(self._topic, self.rounds).records)
+                assert records == [(self.rounds, 1, None, value, ())]
                 self.rounds += 1
         except BaseException as error:
             self._error = error
@@ -120,13 +120,13 @@ def bystander(logd: LogdProcess, new_name: Callable[[str], str], peak_growth_max
 
 @contextmanager
 def undisturbed(logd: LogdProcess, topic: str, peak_growth_max: int = PEAK_GROWTH_MAX) -> Iterator[None]:
-    """As ``bystander``, for a broker of the test's own."""
+    """Check memory and a bystander as ``bystander`` does, for a broker of the test's own."""
     bystander = Bystander(logd, topic)
     before, low = logd.rss_bytes, logd.forget_peak()
     try:
         yield
     finally:
         bystander.finish(rounds=20)
-    # What the last connections held is let go of when the broker finds them closed.
+    # The broker releases the last connections' memory when it finds them closed.
     wait_for(lambda: logd.rss_bytes - before < GROWTH_MAX)
     assert logd.peak_bytes - low < peak_growth_max

@@ -45,7 +45,7 @@ class Follower:
         )
 
     def fetched(self, bytes_max: int = 1 << 20) -> bytes:
-        """What the leader answers to a fetch at the log's end; the end is cut sometimes."""
+        """Return the leader's answer to a fetch at the log's end; sometimes its end is cut off."""
         piece = self.leader.log.reader.read(self.log.log_end_offset, bytes_max)
         data = b"" if piece is None else read_slice(piece)
         sizes = [header.size for _, header in iter_batches(data)]
@@ -79,10 +79,10 @@ class Follower:
         """Go back to where the leader's history is this one's (KIP-320), or to where the leader begins."""
         log, leader = self.log, self.leader.log
         while (epoch := log.latest_epoch) >= 0:
-            found, end = leader.end_offset_for_epoch(epoch)
-            if found == epoch and end >= log.log_end_offset:
+            known_epoch, end = leader.end_offset_for_epoch(epoch)
+            if known_epoch == epoch and end >= log.log_end_offset:
                 break
-            own = log.end_offset_for_epoch(found)[1]
+            own = log.end_offset_for_epoch(known_epoch)[1]
             self._truncate(min(end, own, log.log_end_offset) if min(end, own) >= 0 else log.log_start_offset)
         if log.log_end_offset < leader.log_start_offset or not log.epochs.entries:
             self._shortened(log.shortening.start_afresh, leader.log_start_offset)
@@ -143,17 +143,17 @@ class Follower:
     # What has to hold
 
     def check_bytes(self) -> None:
-        """All that is in the log is what was sent, byte for byte and in order."""
-        found: dict[int, bytes] = {}
+        """Check that the log holds what was sent, byte for byte and in order."""
+        batches: dict[int, bytes] = {}
         for chunk in self.log.reader.batches(self.log.log_start_offset):
             for position, header in iter_batches(chunk):
-                found[header.base_offset] = bytes(chunk[position : position + header.size])
+                batches[header.base_offset] = bytes(chunk[position : position + header.size])
         end = self.log.log_end_offset
-        first = min(found, default=end)
-        assert list(found.items()) == [item for item in self.sent.items() if first <= item[0] < end]
+        first = min(batches, default=end)
+        assert list(batches.items()) == [item for item in self.sent.items() if first <= item[0] < end]
 
     def check_answers(self) -> None:
-        """The indexes lead to what stands there, and each record is known to be of its leader epoch."""
+        """Check that each offset's read finds its batch, and that the log knows the batch's leader epoch."""
         log = self.log
         bases = sorted(base for base in self.sent if base < log.log_end_offset)
         for offset in range(log.log_start_offset, log.log_end_offset):

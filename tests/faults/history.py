@@ -55,11 +55,13 @@ class History:
     def _keep_house(self, way: str) -> None:
         ledger, rng, log = self._ledger, self._rng, self._ledger.log
         if way == "end":
-            known = log.producers.producers
-            if begun := [
-                number for number in PRODUCERS if number in known and known[number].txn_first_offset >= 0
+            producers = log.producers.producers
+            if open_producers := [
+                number
+                for number in PRODUCERS
+                if number in producers and producers[number].txn_first_offset >= 0
             ]:
-                ledger.end_transaction(rng.choice(begun), commit=rng.random() < 0.5)
+                ledger.end_transaction(rng.choice(open_producers), commit=rng.random() < 0.5)
         elif way == "flush":
             ledger.flush()
         elif way == "beside":

@@ -59,10 +59,10 @@ class Ledger:
         self.now = NOW
         self.records: dict[int, Written] = {}
         self.promised = self.start_promised = self.start_asked = self.compacted = 0
-        self.found: list[int] = []
+        self.audited_offsets: list[int] = []
         self._first_dirty = -1
-        self._gone: set[int] = set()
-        """What compaction took for the sake of records that truncation took then."""
+        self._removed: set[int] = set()
+        """Offsets that compaction removed in favour of records that truncation removed later."""
         self._sequences: dict[int, int] = {}
         path.mkdir(parents=True)
         self.disk = PowerLossDisk(path, self.rng)
@@ -126,7 +126,7 @@ class Ledger:
         self.flush_beside(lambda: None)
 
     def sync(self) -> None:
-        """What an acknowledgement waits for with flush.messages: the records alone."""
+        """Sync the records alone: with flush.messages, an acknowledgement waits for that."""
         end, sync = self.log.log_end_offset, self.log.flusher.start_sync()
         if sync is not None:
             sync.run()
@@ -155,7 +155,7 @@ class Ledger:
             deletion.run()
 
     def truncate(self, offset: int) -> None:
-        """What a follower does whose leader's log is another one from `offset` on.
+        """Truncate at `offset`, as a follower does whose leader's log differs from there on.
 
         Only then offsets are used again: a crash before that leaves what was written under them at first.
         """
@@ -163,7 +163,7 @@ class Ledger:
         truncation = self.log.shortening.start_truncation(offset, self.now)
         if truncation is None:
             return
-        self._gone |= self.may_be_gone(self.log.log_end_offset)
+        self._removed |= self.may_be_gone(self.log.log_end_offset)
         self.promised = min(self.promised, truncation.recovery_point)
         self.start_promised = min(self.start_promised, truncation.recovery_point)
         self._first_dirty = min(self._first_dirty, truncation.recovery_point)
@@ -174,7 +174,7 @@ class Ledger:
         self._truncated()
 
     def start_afresh(self, offset: int) -> None:
-        """What a follower does that is too far behind."""
+        """Begin the log again at `offset`, as a follower does that is too far behind."""
         self.flush()
         truncation = self.log.shortening.start_afresh(offset, self.now)
         self.promised = min(self.promised, offset)
@@ -201,15 +201,15 @@ class Ledger:
             deletion.run()
 
     def compact(self) -> None:
-        """One round of the cleaner, its work swapped in as soon as it comes."""
+        """Compact once, and swap each result in as soon as it is ready."""
         unstable = self.log.first_unstable_offset
         bound = self.log.log_end_offset if unstable is None else unstable
-        found = self.log.compaction.cleanable(self._first_dirty, upper_bound=bound, now_ms=self.now)
-        if not found.dirty_bytes:
+        cleanable = self.log.compaction.cleanable(self._first_dirty, upper_bound=bound, now_ms=self.now)
+        if not cleanable.dirty_bytes:
             return
         self.checkpoint()
-        self.compacted = max(self.compacted, found.end)
-        compaction = self.log.compaction.start_compaction(found, LIMITS, self.now)
+        self.compacted = max(self.compacted, cleanable.end)
+        compaction = self.log.compaction.start_compaction(cleanable, LIMITS, self.now)
 
         def swap_in(cleaned: Cleaned) -> None:
             swap = self.log.compaction.start_swap(compaction, cleaned)
@@ -222,13 +222,13 @@ class Ledger:
         self._first_dirty = Cleaning(compaction.task, self.disk, swap_in).run().first_dirty
 
     def stop(self) -> None:
-        """A clean stop."""
+        """Stop cleanly."""
         end = self.log.log_end_offset
         self.folder.close({KEY: end})
         self.promised = end
 
     def begin_epoch(self) -> None:
-        """As after an election."""
+        """Begin a leader epoch, as after an election."""
         self.folder.begin_epoch([self.log], above=self.epoch)
         self.epoch = self.log.latest_epoch
 
@@ -257,8 +257,8 @@ class Ledger:
         self._forget_from(end)
 
     def _forget_from(self, end: int) -> None:
-        """The log ends there: offsets are used again."""
-        self._gone = {offset for offset in self._gone if offset < end}
+        """Forget the records from `end` on: their offsets are used again."""
+        self._removed = {offset for offset in self._removed if offset < end}
         self.records = {offset: record for offset, record in self.records.items() if offset < end}
         self._sequences = {
             producer_id: producer.next_sequence
@@ -277,7 +277,7 @@ class Ledger:
     # What it comes to
 
     def transactions(self, start: int, end: int) -> Iterator[Transaction]:
-        """The transactions of [start, end), as far as they stand there, in the order of their ends."""
+        """Yield the transactions with records in [start, end), in the order of their ends."""
         open_ones: dict[int, list[int]] = {}
         for offset in range(start, end):
             if (record := self.records.get(offset)) is None:
@@ -298,21 +298,21 @@ class Ledger:
             if each.end is not None and not each.committed
             for offset in each.records
         }
-        gone = self._gone | {offset for offset in aborted if offset < self.compacted}
+        removed = self._removed | {offset for offset in aborted if offset < self.compacted}
         latest: dict[bytes, int] = {}
         for offset in range(min(self.compacted, end)):
             record = self.records[offset]
             if record.marker is not None or (record.value is None and self.config.delete_retention_ms == 0):
-                gone.add(offset)
+                removed.add(offset)
             if record.marker is None and offset not in aborted:
                 if record.key in latest:
-                    gone.add(latest[record.key])
+                    removed.add(latest[record.key])
                 latest[record.key] = offset
-        return gone
+        return removed
 
 
 def open_folder(path: Path, config: TopicConfig, disk: Disk | None) -> LogDirectory:
-    """The log directory at `path`."""
+    """Open the log directory at `path`."""
     return LogDirectory.open(
         path, node_id=1, cluster_id="cluster", config_for=lambda topic: config, now_ms=NOW, disk=disk
     )

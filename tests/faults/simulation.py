@@ -1,5 +1,7 @@
-"""A whole broker in one thread, on a disk that may die: its loop's time passes at once, its pool's jobs run
-in the loop, one after another and a little later, so that a seed gives the same history again.
+"""A whole broker in one thread, on a disk that may die.
+
+Time of the event loop passes at once. The pool's jobs run in the loop, one after another and a little later,
+so that a seed gives the same history again.
 """
 
 from __future__ import annotations
@@ -71,7 +73,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self._clock)
         self.set_exception_handler(self._report)
         self.reported: list[dict[str, Any]] = []
-        """What nobody else was told until it was over: what a broker meets after its death is nothing."""
+        """Errors that no other code handled before the life was over; a dead broker's errors do not count.
+        """
         self._is_over = is_over
 
     def time(self) -> float:
@@ -171,13 +174,13 @@ class MistakesLogged(logging.Handler):
     def __init__(self, disk: PowerLossDisk) -> None:
         super().__init__()
         self._disk = disk
-        self.found: list[BaseException] = []
+        self.errors: list[BaseException] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """See `logging.Handler.emit`."""
         error = record.exc_info[1] if record.exc_info else None
         if error is not None and not isinstance(error, Crashed) and not self._disk.crashed:
-            self.found.append(error)
+            self.errors.append(error)
 
     def __enter__(self) -> MistakesLogged:
         logging.getLogger("logd").addHandler(self)
@@ -188,14 +191,14 @@ class MistakesLogged(logging.Handler):
 
     def check(self) -> None:
         """Raise the first one, of which the others are notes."""
-        if self.found:
-            first, *others = self.found
+        if self.errors:
+            first, *others = self.errors
             first.add_note(f"logged by the broker, which went on; {len(others)} more: {others[:5]}")
             raise first
 
 
 class Life:
-    """One life of a broker, from start to whatever ends it. `run` it once."""
+    """A life of a broker, from its start to its end. Call `run` once."""
 
     def __init__(self, disk: PowerLossDisk, rng: random.Random, *, began_ms: int, **settings: str) -> None:
         self.disk = disk
@@ -281,7 +284,7 @@ def repeatable(seed: int, deaths: Sequence[str] = ()) -> Iterator[None]:
 
 
 def new_disk(path: Path, rng: random.Random) -> PowerLossDisk:
-    """An empty disk."""
+    """Return an empty disk."""
     path.mkdir(parents=True)
     return PowerLossDisk(path, rng)
 
@@ -293,9 +296,9 @@ async def run_together(
     refusal: type[BaseException],
     lenient: bool = False,
 ) -> None:
-    """All of it at once; Crashed as soon as the machine dies, and whatever else goes wrong.
+    """Run all works at once. Raises Crashed as soon as the machine dies, and every other error.
 
-    Whoever ends by a `refusal` while the machine is dead, or any time where `lenient`, just ends.
+    A work that ends by a `refusal` just ends if the machine is dead or `lenient` is set.
     """
     tasks = [asyncio.ensure_future(work) for work in works]
     try:

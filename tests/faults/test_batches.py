@@ -28,7 +28,7 @@ CORRUPT, INVALID = ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD
 
 
 def altered(body: bytes = GOOD[61:], **fields: int) -> bytes:
-    """The good batch with other header fields or another body, its length and CRC right."""
+    """Return the good batch with other header fields or another body, with correct length and CRC."""
     names = "base_offset length epoch magic crc attributes last_delta base_time max_time pid pepoch seq count"
     values = dict(zip(names.split(), HEADER.unpack_from(GOOD), strict=True))
     values |= {"length": 49 + len(body), **fields}
@@ -99,7 +99,7 @@ def peak_of(codec: Codec, body: str) -> int:
 def test_what_has_to_be_decoded_is_decoded_in_bounds(
     logd: LogdProcess, codec: Codec, body: str, new_name: Callable[[str], str]
 ) -> None:
-    """A compacted topic looks at every record's key, and so at what the batch says it is."""
+    """Records of a compacted topic are decoded for their keys, however large the batch says they are."""
     if body == "bomb":
         records = compress(codec, bytes(BOMB), 1 if codec in (Codec.GZIP, Codec.ZSTD) else None)
     else:

@@ -1,12 +1,12 @@
 """Random histories of a whole broker on a machine that loses its power again and again.
 
-Eight clients at once (`actors`, `writers`) create, fill, alter and delete topics, write in transactions,
-commit offsets and read, until the machine dies at some operation on the disk: also in the middle of a start.
+Eight clients at once (`actors`, `writers`) create, fill, alter and delete topics. They write in transactions,
+commit offsets and read. The machine dies at some operation on the disk, also in the middle of a start.
 What the next life finds is compared with what the clients were told (`world_audit`). The fault model is
 `tests.support.power_loss`; a broker that is killed goes on with a disk whose cache is still not written.
 
 With ``log.flush.interval.messages=1`` nothing is lost that was acknowledged or read. Without, the disk's own
-pace decides what is lost, and what is left makes sense.
+pace decides what is lost, and what is left is consistent.
 
 `python -m tests.faults.test_broker_power_loss [seconds] [first seed]` goes on for longer.
 """
@@ -39,7 +39,7 @@ OPERATIONS_MAX = 700
 
 
 class History:
-    """One broker's lives, one after another."""
+    """A broker's lives, one after another."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -53,7 +53,7 @@ class History:
         self.deaths: list[str] = []
 
     def play(self) -> None:
-        """All of it."""
+        """Play all lives; the last one has no crash."""
         for loss in range(1, LOSSES + 1):
             early = self.rng.random() < 0.3
             self.live(len(self.disk.done) + self.rng.randint(0, 120 if early else OPERATIONS_MAX))
@@ -61,7 +61,7 @@ class History:
         self.live(None, steps=1)
 
     def live(self, crash_at: int | None, *, steps: int = STEPS) -> None:
-        """One life, which ends at an operation on the disk, or by a clean stop."""
+        """Live once, until an operation on the disk fails or a clean stop."""
         self.disk.crashed, self.disk.crash_at = False, crash_at
         settings = {"log.flush.interval.messages": "1"} if self.durable else {}
         life = Life(self.disk, self.rng, began_ms=self.ended_ms, **settings)
@@ -93,7 +93,7 @@ class History:
         self.operations = len(self.disk.done)
 
     def lose(self, target: Path) -> None:
-        """A kill, after which the same disk is used, or a power loss."""
+        """Lose what a power loss loses, or only what a kill loses: the same disk is used then."""
         if self.rng.random() < 0.25:
             return
         self.intact = False
@@ -101,7 +101,7 @@ class History:
 
 
 def everybody(world: World, broker: SimulatedBroker) -> list[Actor]:
-    """One of each, and two of those who write."""
+    """Return an actor of each kind, and two of each writer."""
 
     def facts() -> tuple[World, SimulatedBroker, random.Random]:
         return world, broker, random.Random(world.rng.random())
@@ -119,7 +119,7 @@ def everybody(world: World, broker: SimulatedBroker) -> list[Actor]:
 
 
 def play(seed: int, folder: Path) -> History:
-    """One history."""
+    """Play a history and return it."""
     history = History(folder, seed)
     with repeatable(seed, history.deaths):
         history.play()
@@ -184,4 +184,4 @@ def main(seconds: float, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*[kind(given) for kind, given in zip((float, int), (*sys.argv[1:], "60", "1000")[:2], strict=False)])
+    main(*[kind(text) for kind, text in zip((float, int), (*sys.argv[1:], "60", "1000")[:2], strict=False)])

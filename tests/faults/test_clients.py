@@ -26,7 +26,7 @@ OPEN_AT_ONCE = 400
 
 
 def open_files(logd: LogdProcess) -> int:
-    """How many descriptors the broker has, once it has taken all connections there are."""
+    """Return how many descriptors the broker has once it has accepted all connections."""
     with RawClient(logd.port) as client:
         client.send(sample_frame(18, 0))
         client.receive_frame()
@@ -34,7 +34,7 @@ def open_files(logd: LogdProcess) -> int:
 
 
 def tcp_buffer_bytes_max() -> int:
-    """How much of a connection the kernel may keep, at both its ends and in both directions."""
+    """Return how many bytes of a connection the kernel may buffer, at both ends and in both directions."""
     limits = [Path(f"/proc/sys/net/ipv4/tcp_{way}mem").read_text().split()[2] for way in "rw"]
     return 2 * sum(map(int, limits))
 
@@ -49,7 +49,7 @@ def test_a_byte_at_a_time(logd: LogdProcess, new_name: Callable[[str], str]) -> 
 
 
 def test_deaf_clients(logd: LogdProcess, new_name: Callable[[str], str]) -> None:
-    """They ask for 20 GB between them and read nothing."""
+    """Twenty clients ask for 20 GB together and read nothing."""
     topic = create_topic(logd, new_name("deaf"))
     with RawClient(logd.port) as client:
         for _ in range(10):
@@ -66,21 +66,21 @@ def test_deaf_clients(logd: LogdProcess, new_name: Callable[[str], str]) -> None
 @deep
 def test_deaf_clients_that_ask_for_small_things(logd: LogdProcess) -> None:
     """Questions by the hundred thousand, until the broker stops reading and the kernel's buffers are full."""
-    asked = sample_frame(18, 0) * 2000
+    requests = sample_frame(18, 0) * 2000
     buffers = tcp_buffer_bytes_max()
     with contextlib.ExitStack() as stack:
         for _ in range(5):
             client = stack.enter_context(RawClient(logd.port))
             client.socket.settimeout(0.3)
             with contextlib.suppress(TimeoutError):
-                for _ in range(3 * buffers // len(asked)):
-                    client.send(asked)
+                for _ in range(3 * buffers // len(requests)):
+                    client.send(requests)
                 pytest.fail("the broker takes whatever comes")
 
 
 @deep
 def test_many_connections_opened_and_dropped(logd: LogdProcess) -> None:
-    """Some say nothing, some say half a request, some a whole one and do not wait for the answer."""
+    """Connections send nothing, half a request, or a whole one whose answer they do not read."""
     whole = sample_frame(3, 9)
     says = [b"", whole[:2], whole[:15], whole, struct.pack(">i", 50_000_000) + bytes(200), whole * 20]
     before = open_files(logd)

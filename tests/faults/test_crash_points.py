@@ -28,7 +28,7 @@ def append(ledger: Ledger) -> None:
 
 
 def append_acknowledged(ledger: Ledger) -> None:
-    """As with flush.messages=1."""
+    """Append as with flush.messages=1."""
     ledger.append(2, producer_id=7)
     ledger.sync()
     ledger.append(2, producer_id=7)
@@ -56,7 +56,7 @@ def flush_of_several_segments(ledger: Ledger) -> None:
 
 
 def flush_beside_appends(ledger: Ledger) -> None:
-    """The background flusher's way, with the log rolling meanwhile."""
+    """Flush as the background flusher does, while the log rolls."""
     ledger.append(2)
     ledger.flush_beside(lambda: roll(ledger))
     ledger.checkpoint()
@@ -97,7 +97,7 @@ def compaction_swap(ledger: Ledger) -> None:
 
 
 def second_compaction(ledger: Ledger) -> None:
-    """Of what was compacted before: segments are put together."""
+    """Compact what was compacted before, so that segments are merged."""
     ledger.flush()
     ledger.compact()
     ledger.append(3, tombstones=True)
@@ -107,7 +107,7 @@ def second_compaction(ledger: Ledger) -> None:
 
 
 def compaction_to_nothing(ledger: Ledger) -> None:
-    """Every key is written again, so nothing stays of whole segments, those at a group's end among them."""
+    """Write every key again, so that whole segments become empty, those at a group's end among them."""
     ledger.flush()
     for _ in range(8):
         ledger.append(8, 90)
@@ -118,7 +118,7 @@ def compaction_to_nothing(ledger: Ledger) -> None:
 
 
 def new_epoch(ledger: Ledger) -> None:
-    """As after a start that recovered."""
+    """Begin an epoch as after a start that recovered."""
     ledger.folder.begin_epoch([ledger.log])
     assert ledger.log.latest_epoch > ledger.epoch
     ledger.epoch = ledger.log.latest_epoch
@@ -128,7 +128,7 @@ def new_epoch(ledger: Ledger) -> None:
 
 
 def truncation(ledger: Ledger) -> None:
-    """In the middle of a segment that is not the last one; new records take the offsets."""
+    """Truncate in the middle of a segment that is not the last one; new records take the offsets."""
     ledger.checkpoint()
     ledger.truncate(ledger.log.segments.row[1].base_offset + 3)
     ledger.append(2, producer_id=7)
@@ -145,7 +145,7 @@ def truncation_to_nothing(ledger: Ledger) -> None:
 
 
 def truncation_of_what_is_compacted(ledger: Ledger) -> None:
-    """The cleaner has left gaps on both sides of the cut."""
+    """Truncate where the cleaner has left gaps on both sides of the cut."""
     ledger.flush()
     ledger.compact()
     ledger.truncate(ledger.log.segments.row[-1].base_offset - 2)
@@ -166,7 +166,7 @@ def beginning_afresh(ledger: Ledger) -> None:
 
 
 def recovery(ledger: Ledger) -> None:
-    """A crash while the crash before is being recovered from."""
+    """Crash during the recovery from a crash."""
     ledger.append(3, producer_id=7)
     ledger.reopen(clean=False)
     ledger.append(1)

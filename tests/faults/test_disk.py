@@ -46,7 +46,7 @@ def read_all(client: RawClient, topic: str) -> list[bytes | None]:
 
 @deep
 def test_nothing_is_acknowledged_that_is_not_written(tmp_path: Path) -> None:
-    """The only folder: the broker cannot serve on, says why, and after a restart has all it acknowledged."""
+    """Brokers with one log directory stop and say why, and after a restart have all that was acknowledged."""
     logd = LogdProcess(tmp_path)
     with logd:
         topic = create_topic(logd, "t")
@@ -89,8 +89,8 @@ def test_other_folders_serve_on(tmp_path: Path) -> None:
                 answer = client.produce(topic, [(1, None, b"small", ())])
                 assert (answer.error_code, answer.base_offset) == ((STORAGE_ERROR, -1) if offline else (0, 1))
                 assert client.fetch(topic, max_wait_ms=1).error_code == (STORAGE_ERROR if offline else 0)
-                asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
-                (partition,) = client.request(asked, 12).topics[0].partitions
+                request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+                (partition,) = client.request(request, 12).topics[0].partitions
                 assert partition.offline_replicas == ([1] if offline else [])
         assert logd.log.count("its partitions are not served until a restart") == 1
         assert f"log directory {broken} is offline: " in logd.log
@@ -98,8 +98,8 @@ def test_other_folders_serve_on(tmp_path: Path) -> None:
         logd.start()
         with RawClient(logd.port) as client:
             for topic in topics:
-                kept = [b"before"] if homes[topic] == broken else [b"before", b"small"]
-                assert read_all(client, topic) == kept
+                expected = [b"before"] if homes[topic] == broken else [b"before", b"small"]
+                assert read_all(client, topic) == expected
                 assert client.produce(topic, [(1, None, b"after", ())]).error_code == 0
         assert "Traceback" not in logd.log
 
@@ -107,7 +107,10 @@ def test_other_folders_serve_on(tmp_path: Path) -> None:
 @deep
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_a_real_producer_meets_a_full_disk(tmp_path: Path, idempotent: bool) -> None:
-    """It retries until somebody makes room and starts the broker again; with idempotence nothing is twice."""
+    """Producers retry until there is room and the broker is started again.
+
+    With idempotence nothing is twice.
+    """
     confluent_kafka = pytest.importorskip("confluent_kafka")
     total = 100
     logd = LogdProcess(tmp_path)
@@ -140,9 +143,9 @@ def test_a_real_producer_meets_a_full_disk(tmp_path: Path, idempotent: bool) -> 
         logd.start()
         assert producer.flush(100) == 0
         with RawClient(logd.port) as client:
-            found = read_all(client, topic)
-        assert all(found[offset] == value(number) for number, offset in delivered.items())
+            values = read_all(client, topic)
+        assert all(values[offset] == value(number) for number, offset in delivered.items())
         if idempotent:
-            assert found == [value(number) for number in range(total)]
+            assert values == [value(number) for number in range(total)]
         else:
-            assert set(found) == {value(number) for number in range(total)}
+            assert set(values) == {value(number) for number in range(total)}

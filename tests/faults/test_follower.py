@@ -1,10 +1,10 @@
 """Thousands of random histories of a leader's log and of a follower's, which copies it run by run.
 
-Random batches of all kinds, compaction with its gaps, retention, segments that end, restarts of the leader in
-new leader epochs, and leaders that lack some of what the last one had: after each run the follower's bytes
-are what was sent, and once it has caught up all that a log knows is compared with the ledger of what the
-leader wrote. The follower is killed, loses its power, falls behind what the leader still has. A failing seed
-is in the message.
+There are random batches of all kinds, compaction with its gaps, retention, and segments that end. The leader
+restarts in new leader epochs, and a new leader may lack some of the last one's records. The follower is
+killed, loses its power, and falls behind the leader's log start offset. After each run the follower's bytes
+are what was sent. Once it has caught up, its log is compared with the ledger of the leader's writes. A
+failing seed is in the message.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def test_histories_come_to_something(tmp_path: Path) -> None:
 
 
 def play(seed: int, folder: Path) -> Follower:
-    """One history; how the follower was in the end."""
+    """Play a history, and return the follower at its end."""
     rng = random.Random(seed)
     config = rng.choice((CONFIG, COMPACTED)).replaced(
         segment_bytes=rng.choice((2_000, 3_000, 6_000)),
@@ -57,7 +57,8 @@ def play(seed: int, folder: Path) -> Follower:
     follower = Follower(leader, folder / "follower", rng)
     try:
         for number in range(STEPS):
-            # What compaction left of a producer may be in the batches that go: then nobody can tell of it.
+            # After compaction, the batches that an election loses may be all that is left of a producer. No
+            # log would know of the producer then.
             if rng.random() < 0.1 and not config.is_compacted:
                 another_leader(leader, rng)
             history.step()
@@ -74,14 +75,14 @@ def play(seed: int, folder: Path) -> Follower:
 
 
 def another_leader(leader: Ledger, rng: random.Random) -> None:
-    """One whose log ends earlier, as an unclean election makes it."""
+    """Make the log end earlier, as an unclean election does, and begin a new epoch."""
     start, end = leader.log.log_start_offset, leader.log.log_end_offset
     leader.truncate(rng.randint(max(start, end - 12), end))
     leader.begin_epoch()
 
 
 def step(follower: Follower, rng: random.Random, left: Path) -> None:
-    """What a follower does, or suffers."""
+    """Let the follower do or suffer something at random."""
     way = rng.choice(("copy", "copy", "catch up", "flush", "checkpoint", "stop", "kill", "power loss"))
     if way == "copy":
         follower.copy()

@@ -47,18 +47,18 @@ def exchange(logd: LogdProcess, sent: bytes) -> tuple[bytes, str]:
 
 
 def lines_about(logd: LogdProcess, peer: str, start: int) -> list[str]:
-    """What the log says of a connection, from ``start`` on: ports come back."""
+    """Return the log's lines about a connection, from ``start`` on: ports are used again."""
     wait_for(lambda: peer in logd.log[start:])
     return [line for line in logd.log[start:].splitlines() if peer in line]
 
 
 def reframed(frame: bytes) -> bytes:
-    """The same request behind the length it has now."""
+    """Return the same request with the length that it has now in front."""
     return struct.pack(">i", len(frame) - 4) + frame[4:]
 
 
 def lies(frame: bytes, flexible: bool) -> Iterator[bytes]:
-    """The request with a huge length at every place where one might be, well-framed."""
+    """Yield the request with a huge length at every place where a length might be, in a correct frame."""
     huge = [b"\xff\xff\xff\xff\x07", b"\xff\x7f"] if flexible else [b"\x7f\xff\xff\xff", b"\x7f\xff"]
     for position in range(12, len(frame)):
         for lie in huge:
@@ -135,21 +135,21 @@ def test_lying_lengths(logd: LogdProcess, key: int) -> None:
                 liar.say(lie)
         assert not liar.unanswered, "the broker hangs"
         assert liar.closed, "no lie was found out"
-        wait_for(lambda liar=liar, before=before: told(logd, liar.closed, before) >= liar.closed)
-        lines = told(logd, liar.closed, before)
+        wait_for(lambda liar=liar, before=before: log_lines_of(logd, liar.closed, before) >= liar.closed)
+        lines = log_lines_of(logd, liar.closed, before)
         assert lines <= liar.closed, "one line for each connection closed"
 
 
-def told(logd: LogdProcess, peers: Iterable[str], start: int) -> Counter[str]:
-    """How many lines the log has of each of these, from ``start`` on."""
-    lines = Counter(found[0] for found in re.finditer(r"\d+\.\d+\.\d+\.\d+:\d+: ", logd.log[start:]))
+def log_lines_of(logd: LogdProcess, peers: Iterable[str], start: int) -> Counter[str]:
+    """Return how many lines the log has of each peer, from ``start`` on."""
+    lines = Counter(match[0] for match in re.finditer(r"\d+\.\d+\.\d+\.\d+:\d+: ", logd.log[start:]))
     return Counter({peer: lines[peer] for peer in peers})
 
 
 @deep
 @pytest.mark.parametrize("key", ENDS)
 def test_requests_cut_off(logd: LogdProcess, key: int) -> None:
-    """Both in a frame of their own length, which is refused, and in one that never comes to its end."""
+    """Requests are cut off in a frame of their own length, which is refused, and in one that never ends."""
     for version in (APIS[key].serves_from, APIS[key].last):
         frame = sample_frame(key, version)
         for size in range(4, len(frame), 3):

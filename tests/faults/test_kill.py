@@ -20,16 +20,16 @@ RECORDS_BETWEEN = 8_000
 
 
 def read_all(logd: LogdProcess, topic: str, partition: int) -> list[int]:
-    found: list[int] = []
+    numbers: list[int] = []
     with RawClient(logd.port) as client:
         while True:
-            answer = client.fetch(topic, len(found), partition=partition, max_wait_ms=1)
+            answer = client.fetch(topic, len(numbers), partition=partition, max_wait_ms=1)
             for pos, _ in iter_batches(answer.records):
                 for offset, _, _, value, _ in decode_records(answer.records, pos):
-                    assert offset == len(found) and value is not None
-                    found.append(int(value))
-            if len(found) == answer.high_watermark:
-                return found
+                    assert offset == len(numbers) and value is not None
+                    numbers.append(int(value))
+            if len(numbers) == answer.high_watermark:
+                return numbers
 
 
 class Writer:
@@ -104,15 +104,15 @@ def test_acknowledged_once_and_in_order(tmp_path: Path, settings: dict[str, int]
         assert not writer.failed
         assert writer.acknowledged.keys() == set(range(writer.sent))
         for partition in range(PARTITIONS):
-            found = read_all(logd, topic, partition)
-            assert found == list(range(partition, writer.sent, PARTITIONS))
-            assert all(writer.acknowledged[number] == (partition, at) for at, number in enumerate(found))
+            numbers = read_all(logd, topic, partition)
+            assert numbers == list(range(partition, writer.sent, PARTITIONS))
+            assert all(writer.acknowledged[number] == (partition, at) for at, number in enumerate(numbers))
         assert "Traceback" not in logd.log
 
 
 @depth.deep
 def test_killed_before_it_is_ready(tmp_path: Path) -> None:
-    """Recovery that is itself cut short begins anew and loses nothing."""
+    """Recovery that a kill cuts short begins again and loses nothing."""
     with LogdProcess(tmp_path, {"log.segment.bytes": 50_000}) as logd:
         topic = create_topic(logd, "t")
         with RawClient(logd.port) as client:

@@ -1,10 +1,9 @@
-"""Random histories of a broker with two log directories, and partitions that move between them, on a machine
-that loses its power again and again.
+"""Random histories of a broker whose partitions move between log directories while power fails repeatedly.
 
 The clients are those of `test_broker_power_loss`, and one more moves partitions, the coordinators' too, to
-and fro (AlterReplicaLogDirs). All is flushed before it is acknowledged (`log.flush.interval.messages=1`), so
-wherever the machine dies, in the middle of a move or of the exchange at its end: nothing that was
-acknowledged or read is lost, each partition is in one folder, and a move that was asked for ends.
+and fro (AlterReplicaLogDirs). All is flushed before it is acknowledged (`log.flush.interval.messages=1`). So
+nothing that was acknowledged or read is lost, wherever the machine dies: in the middle of a move, or of the
+exchange at its end. Each partition is in one log directory, and a move that was requested ends.
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ class Mover(Actor):
             topic, index = self.rng.choice(keys)
             target = self.rng.choice(self.broker.directories).path
             moved = AlterReplicaLogDirTopic(name=topic, partitions=[index])
-            asked = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(target), topics=[moved])])
-            await self.client.request(asked, 2)  # the topic may be gone meanwhile
+            request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(target), topics=[moved])])
+            await self.client.request(request, 2)  # the topic may be gone meanwhile
             await asyncio.sleep(self.rng.choice((0, 0.001, 0.05)))
 
 
 class History:
-    """One broker's lives, one after another."""
+    """A broker's lives, one after another."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -74,7 +73,7 @@ class History:
         """Lives that found the copy of a move on the disk, which the one before had died in."""
 
     def play(self) -> None:
-        """All of it; the last life has to end every move."""
+        """Play all lives; the last one has to end every move."""
         for loss in range(1, LOSSES + 1):
             early = self.rng.random() < 0.3
             self.live(len(self.disk.done) + self.rng.randint(0, 150 if early else OPERATIONS_MAX))
@@ -82,7 +81,7 @@ class History:
         self.live(None, steps=1)
 
     def live(self, crash_at: int | None, *, steps: int = STEPS) -> None:
-        """One life, which ends at an operation on the disk, or by a clean stop."""
+        """Live once, until an operation on the disk fails or a clean stop."""
         self.disk.crashed, self.disk.crash_at = False, crash_at
         paths = [self.disk.root / name for name in FOLDERS]
         self.begun_amid += any(self.disk.root.glob(f"*/*{FUTURE_DIRECTORY_SUFFIX}"))
@@ -127,7 +126,7 @@ class History:
             self.ended_ms = life.ended_ms
 
     def lose(self, target: Path) -> None:
-        """A kill, after which the same disk is used, or a power loss."""
+        """Lose what a power loss loses, or only what a kill loses: the same disk is used then."""
         if self.rng.random() < 0.25:
             return
         self.intact = False
@@ -135,7 +134,7 @@ class History:
 
 
 def places(broker: SimulatedBroker) -> dict[tuple[bytes, int], Path]:
-    """Where each partition is, by its topic's id: one that was made anew has not moved."""
+    """Return each partition's log directory, by the topic's id: a topic created again has not moved."""
     catalog = broker.catalog
     return {
         (catalog.topics[topic].topic_id, index): partition.directory.path
@@ -144,7 +143,7 @@ def places(broker: SimulatedBroker) -> dict[tuple[bytes, int], Path]:
 
 
 def audit_homes(broker: SimulatedBroker) -> None:
-    """Each partition is in one folder, and its files are there."""
+    """Check that each partition is in one log directory, and its files are there."""
     for (topic, index), partition in broker.catalog.partitions.items():
         homes = [folder.path for folder in broker.directories if (topic, index) in folder.logs]
         assert homes == [partition.directory.path], f"{topic}-{index} is in {homes}"
@@ -152,7 +151,7 @@ def audit_homes(broker: SimulatedBroker) -> None:
 
 
 async def until_moved(broker: SimulatedBroker) -> None:
-    """Every move ends, by the loop's time."""
+    """Wait until all moves have ended, by the loop's time."""
     until = broker.loop.time() + 600
     while broker.moves.futures:
         assert broker.loop.time() < until, f"moves that do not end: {list(broker.moves.futures)}"
@@ -160,7 +159,7 @@ async def until_moved(broker: SimulatedBroker) -> None:
 
 
 def play(seed: int, folder: Path) -> History:
-    """One history."""
+    """Play a history and return it."""
     history = History(folder, seed)
     with repeatable(seed, history.deaths):
         history.play()

@@ -1,6 +1,6 @@
 """A power loss, a start that recovers and flushes, and another power loss.
 
-What recovery had built anew, the flush behind it took to be on the disk: the recovery point passed indexes
+What recovery had built again, the flush behind it took to be on the disk: the recovery point passed indexes
 that only the kernel's cache had. Read as zeros after the second loss they made a segment seem to be of 1970,
 and retention deleted it. And a transaction index that recovery was building again was believed when a crash
 had left it empty: aborted records were read.

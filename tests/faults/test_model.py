@@ -35,7 +35,8 @@ def test_histories_come_to_something(tmp_path: Path) -> None:
     """Else the model would be compared with nothing."""
     ledgers = [play(seed, tmp_path / str(seed)) for seed in range(40)]
     assert any(
-        len(ledger.found) < ledger.log.log_end_offset - ledger.log.log_start_offset for ledger in ledgers
+        len(ledger.audited_offsets) < ledger.log.log_end_offset - ledger.log.log_start_offset
+        for ledger in ledgers
     )
     assert any(ledger.log.reader.aborted(0, ledger.log.log_end_offset) for ledger in ledgers)
     assert any(ledger.log.log_start_offset > 0 for ledger in ledgers)
@@ -43,7 +44,7 @@ def test_histories_come_to_something(tmp_path: Path) -> None:
 
 
 def play(seed: int, folder: Path) -> Ledger:
-    """One history; how the log was in the end."""
+    """Play a history, and return the log's ledger at its end."""
     rng = random.Random(seed)
     config = rng.choice((CONFIG, COMPACTED)).replaced(
         segment_bytes=rng.choice((2_000, 3_000, 6_000)),
@@ -56,7 +57,7 @@ def play(seed: int, folder: Path) -> Ledger:
         for number in range(1, STEPS + 1):
             history.step()
             if number % AUDIT_EVERY == 0:
-                ledger.found = audit(ledger, ledger.log)
+                ledger.audited_offsets = audit(ledger, ledger.log)
     finally:
         ledger.let_go()
     return ledger

@@ -66,7 +66,7 @@ class Story:
         self.truncated = 0
 
     def play(self) -> None:
-        """All of it."""
+        """Play all lives; the last one has no crash."""
         for loss in range(1, LOSSES + 1):
             self.live(len(self.disk.done) + self.rng.randint(20, OPERATIONS_MAX))
             if self.rng.random() < 0.8:
@@ -74,7 +74,7 @@ class Story:
         self.live(None)
 
     def live(self, crash_at: int | None) -> None:
-        """One life, which ends at an operation on the disk, or by a clean stop."""
+        """Live once, until an operation on the disk fails or a clean stop."""
         self.disk.crashed, self.disk.crash_at = False, crash_at
         dirs = ",".join(str(self.disk.root / name) for name in FOLDERS)
         life = Life(self.disk, self.rng, began_ms=self.ended_ms, **{"log.dirs": dirs})
@@ -115,7 +115,10 @@ class Story:
                 raise Unexpected(str(error)) from error
 
     def copy(self, partition: Partition) -> None:
-        """A run, of the epoch there is or of a newer one; some batches look like others that were cut."""
+        """Copy a run of batches, of the present epoch or a newer one.
+
+        Some batches look like others that were cut.
+        """
         rng, end = self.rng, partition.log_end_offset
         self.epoch = max(self.epoch, partition.log.latest_epoch, 0) + (rng.random() < 0.3)
         run: list[Sent] = []
@@ -194,24 +197,24 @@ class Story:
     def audit(self, partition: Partition) -> None:
         """And the story goes on with what is there."""
         log = partition.log
-        found = [
+        batches = [
             (header, bytes(chunk[position : position + header.size]))
             for chunk in partition.read_all()
             for position, header in iter_batches(chunk)
         ]
-        data = [batch for _, batch in found]
+        data = [batch for _, batch in batches]
         fits = [
             story[: len(data)]
             for story in (self.sent, self.before)
             if story is not None and [batch.data for batch in story[: len(data)]] == data
         ]
-        assert fits, f"what is there is neither history: {[header.base_offset for header, _ in found]}"
+        assert fits, f"what is there is neither history: {[header.base_offset for header, _ in batches]}"
         assert log.log_end_offset >= self.promised, f"{self.promised} was flushed"
         assert log.log_start_offset in (self.start, self.start_before)
         assert log.log_start_offset <= partition.high_watermark <= log.log_end_offset
-        if found:
-            assert log.log_end_offset == found[-1][0].next_offset
-        for header, _ in found:
+        if batches:
+            assert log.log_end_offset == batches[-1][0].next_offset
+        for header, _ in batches:
             assert log.epoch_of(header.base_offset) == header.partition_leader_epoch
         self._audit_producers(partition, fits[0])
         self.sent, self.before = fits[0], None
@@ -220,24 +223,24 @@ class Story:
 
     def _audit_producers(self, partition: Partition, story: list[Sent]) -> None:
         """Open transactions, and those that were aborted, are those of what is there."""
-        begun: dict[int, int] = {}
+        open_transactions: dict[int, int] = {}
         aborted = set()
         for batch in story:
             (_, header), *_ = iter_batches(batch.data)
             if header.is_control:
-                first = begun.pop(header.producer_id, None)
+                first = open_transactions.pop(header.producer_id, None)
                 is_commit = header.base_timestamp == 1
                 if first is not None and not is_commit:
                     aborted.add((header.producer_id, first, header.base_offset))
             elif header.is_transactional:
-                begun.setdefault(header.producer_id, header.base_offset)
+                open_transactions.setdefault(header.producer_id, header.base_offset)
         log = partition.log
-        known = {
+        open_in_log = {
             producer_id: producer.txn_first_offset
             for producer_id, producer in log.producers.producers.items()
             if producer.txn_first_offset >= 0
         }
-        assert known == begun
+        assert open_in_log == open_transactions
         assert {each[:3] for each in log.reader.aborted(0, log.log_end_offset)} == aborted
 
 
@@ -254,7 +257,7 @@ def _marker(rng: random.Random, facts: dict[str, int]) -> bytes:
 
 
 def play(seed: int, folder: Path) -> Story:
-    """One history."""
+    """Play a history and return it."""
     story = Story(folder, seed)
     with repeatable(seed, story.deaths):
         story.play()
@@ -276,8 +279,10 @@ def test_the_machine_dies_in_the_middle_of_truncations(tmp_path: Path) -> None:
 
 @depth.deep
 def test_a_kill_in_the_middle_and_then_a_power_loss(tmp_path: Path) -> None:
-    """The story: killed when the file was cut and not synced. The next life writes where the cut was, batches
-    as long as the old ones, and the power fails: the old ones behind them were whole, and their CRC right.
+    """Old batches behind a cut do not come back. The kill hits when the file was cut and not synced.
+
+    The next life writes batches as long as the old ones from the cut on, and the power fails. The old batches
+    behind them were whole, and their CRC correct.
     """
     for point in itertools.count():
         ledger = Ledger(tmp_path / f"{point}", point, CONFIG.replaced(segment_bytes=1_500))

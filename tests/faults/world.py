@@ -1,4 +1,4 @@
-"""What a broker's clients were told, and what they may find after the broker's machine has lost its power."""
+"""Promises to a broker's clients, and what the clients may find after the machine has lost its power."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kafka_client.records import NewRecord
 
 TIMESTAMP = 1_700_000_000_000
-"""Of every record: retention leaves it alone."""
+"""Timestamp of every record, so that retention deletes none."""
 
 
 class Broken(AssertionError):
@@ -47,7 +47,7 @@ class Topic:
 
 
 class Outcome(Enum):
-    """Of a transaction; `WANTED` is for whose end was asked for and not acknowledged."""
+    """State of a transaction; `WANTED` states are for an end that was requested and not acknowledged."""
 
     OPEN = "open"
     COMMIT_WANTED = "commit wanted"
@@ -79,13 +79,13 @@ class Part:
 
     acknowledged: dict[int, bytes | None] = dataclasses.field(default_factory=dict)
     sent: set[bytes] = dataclasses.field(default_factory=set)
-    seen: dict[int, bytes | None] = dataclasses.field(default_factory=dict)
+    reads: dict[int, bytes | None] = dataclasses.field(default_factory=dict)
     start_asked: int = 0
 
 
 @dataclasses.dataclass(eq=False)
 class Committed:
-    """What a group committed for a partition, in its order; what is from `promised` on may be found."""
+    """A group's committed offsets of a partition, in order; those from index `promised` on may be read."""
 
     offsets: list[int] = dataclasses.field(default_factory=list)
     promised: int = -1
@@ -107,11 +107,11 @@ class World:
         """Ids of the coordinators' topics."""
         self.owners: dict[int, str] = {}
         self.broker_configs: list[str] = [""]
-        """What `message.max.bytes` was set to; all but the first are still possible."""
+        """Values that `message.max.bytes` was set to; all but the first are still possible."""
         self.unsure: dict[str, tuple[Where, bytes, bytes]] = {}
         """By writer, a batch of an idempotent producer that was not acknowledged, and its value."""
         self.reads: dict[tuple[Where, int, int], bytes | None] = {}
-        """What was read in any life, by leader epoch and offset."""
+        """Values that were read in any life, by leader epoch and offset."""
         self.values = 0
         self.acknowledgements = 0
 
@@ -123,7 +123,7 @@ class World:
         return [topic for topic in self.topics if topic.there]
 
     def any_part(self) -> Where | None:
-        """Some partition."""
+        """Return a partition of a known topic, None if there is none."""
         topics = self.known_topics
         if not topics:
             return None
@@ -131,18 +131,20 @@ class World:
         return Where(topic, self.rng.randrange(topic.partitions))
 
     def part(self, where: Where) -> Part:
-        """What is known of a partition."""
+        """Return what is known of a partition."""
         return self.parts.setdefault(where, Part())
 
     def commits(self, group: str, where: Where) -> Committed:
-        """What is known of a group's offset."""
+        """Return what is known of a group's offset."""
         return self.committed.setdefault((group, where), Committed())
 
     # What is done
 
     def offset(self, group: str, where: Where) -> int:
-        """What a group commits next, unlike any it did before: so it is told from one of an earlier topic of
-        this name, which the broker forgets some time.
+        """Return the offset that a group commits next, unlike any that it committed before.
+
+        So the audit can tell it from one of an earlier topic of this name, which the broker forgets some
+        time.
         """
         before = [
             offset
@@ -155,7 +157,7 @@ class World:
         return offset
 
     def record(self, where: Where, transaction: Transaction | None = None) -> NewRecord:
-        """A new record for a partition, unlike any other."""
+        """Return a new record for a partition, unlike any other."""
         self.values += 1
         value = b"%d:" % self.values + b"x" * self.rng.randint(0, 400)
         self.part(where).sent.add(value)
@@ -165,7 +167,7 @@ class World:
         return TIMESTAMP, None, value, ()
 
     def identified(self, who: str, producer_id: int, epoch: int) -> None:
-        """A producer was told what it is called: nobody was before."""
+        """Note that a producer got its id and epoch. Raises Broken if another producer had them before."""
         if not self.durable and who.startswith("tx"):
             return  # what the coordinator knew of it may be lost
         if self.owners.setdefault(producer_id, who) != who or (producer_id, epoch) in self.producers:
@@ -182,5 +184,5 @@ class World:
                 )
 
     def open_transactions(self) -> Iterator[Transaction]:
-        """Those not ended for sure."""
+        """Yield the transactions that may still be open."""
         return (one for one in self.transactions if one.outcome in (Outcome.OPEN, Outcome.COMMIT_WANTED))

@@ -1,9 +1,9 @@
-"""What has to hold of a broker that a crash left, against what its clients were told before.
+"""The promises of a broker after a crash, checked against what its clients were told before.
 
-Of a broker that flushes before it acknowledges (`World.durable`): all that was acknowledged, and all that
-anybody has read, is there, each transaction with its offsets wholly or not at all, and none is left open. Of
-any other: what is there is what was written there, without a gap, and topics and settings are as they were
-acknowledged; after a kill (`intact`) so are records and offsets.
+A broker that flushes before it acknowledges (`World.durable`) has all that was acknowledged or read. Each
+transaction is there wholly with its offsets, or not at all, and none is left open. Any other broker has what
+was written, without a gap. Its topics and settings are as they were acknowledged, and after a kill (`intact`)
+so are its records and offsets.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def audit_files(world: World, broker: SimulatedBroker, *, intact: bool) -> None:
             partition = broker.catalog.partitions[topic.name, index]
             for epoch, some in by_epoch(partition):
                 world.read(where, epoch, some)
-            found = all_of(partition)
-            _audit_part(world, broker, where, found, promised=world.durable or intact)
+            offset_values = all_of(partition)
+            _audit_part(world, broker, where, offset_values, promised=world.durable or intact)
             part = world.part(where)
-            part.acknowledged, part.seen = found, {}
+            part.acknowledged, part.reads = offset_values, {}
 
 
 async def audit(world: World, broker: SimulatedBroker, *, intact: bool) -> None:
@@ -59,24 +59,31 @@ async def audit(world: World, broker: SimulatedBroker, *, intact: bool) -> None:
 
 def _audit_topics(world: World, broker: SimulatedBroker) -> None:
     catalog = broker.catalog
-    known = {topic.topic_id for topic in world.topics}
+    topic_ids = {topic.topic_id for topic in world.topics}
     for topic in world.topics:
-        found = catalog.topics.get(topic.name)
+        topic_entry = catalog.topics.get(topic.name)
         if topic.topic_id is None and topic.there is None:  # its creation was under way
-            topic.there = found is not None and found.topic_id not in known
-            topic.topic_id = found.topic_id if topic.there and found is not None else None
-        is_there = found is not None and found.topic_id == topic.topic_id
+            topic.there = topic_entry is not None and topic_entry.topic_id not in topic_ids
+            topic.topic_id = topic_entry.topic_id if topic.there and topic_entry is not None else None
+        is_there = topic_entry is not None and topic_entry.topic_id == topic.topic_id
         assert topic.there in (None, is_there), f"{topic}: acknowledged as there={topic.there}"
         topic.there = is_there
-        if found is None or not is_there:
+        if topic_entry is None or not is_there:
             continue
-        assert found.image.partitions in (topic.partitions, topic.asked_partitions), f"{topic} has shrunk"
-        topic.partitions, topic.asked_partitions = found.image.partitions, 0
-        assert found.image.configs in (topic.configs, topic.asked_configs), (topic, found.image.configs)
-        topic.configs, topic.asked_configs = found.image.configs, None
+        assert topic_entry.image.partitions in (topic.partitions, topic.asked_partitions), (
+            f"{topic} has shrunk"
+        )
+        topic.partitions, topic.asked_partitions = topic_entry.image.partitions, 0
+        assert topic_entry.image.configs in (topic.configs, topic.asked_configs), (
+            topic,
+            topic_entry.image.configs,
+        )
+        topic.configs, topic.asked_configs = topic_entry.image.configs, None
         topic.busy = 0
-        assert all(found.partitions) and len(found.partitions) == topic.partitions, f"{topic} is half there"
-        for partition in found.partitions:
+        assert all(topic_entry.partitions) and len(topic_entry.partitions) == topic.partitions, (
+            f"{topic} is half there"
+        )
+        for partition in topic_entry.partitions:
             assert partition is not None and partition.log.topic_id == topic.topic_id
     names = {topic.name for topic in world.topics if topic.there}
     assert catalog.topics.keys() - INTERNAL_TOPICS <= names, f"{set(catalog.topics)}, known are {names}"
@@ -107,7 +114,7 @@ async def _finish(world: World, broker: SimulatedBroker) -> None:
 
 def _audit_transaction(transaction: Transaction, broker: SimulatedBroker) -> None:
     """Its records are seen in all partitions that are left, or in none."""
-    seen: dict[bool, list[str]] = {True: [], False: []}
+    visible_in: dict[bool, list[str]] = {True: [], False: []}
     for where, records in transaction.records.items():
         if not where.topic.there:
             continue
@@ -115,42 +122,49 @@ def _audit_transaction(transaction: Transaction, broker: SimulatedBroker) -> Non
         committed = committed_of(partition)
         for offset, value in records.items():
             if offset >= partition.log_start_offset:
-                seen[committed.get(offset) == value].append(f"{where}@{offset}")
+                visible_in[committed.get(offset) == value].append(f"{where}@{offset}")
         stray = (transaction.values - set(records.values())) & {
             value for value in committed.values() if value
         }
         assert not stray, f"{transaction}: what was never acknowledged is committed in {where}"
     if transaction.outcome is Outcome.COMMITTED:
-        assert not seen[False], f"{transaction} has lost {seen[False]}"
+        assert not visible_in[False], f"{transaction} has lost {visible_in[False]}"
     elif transaction.outcome is Outcome.COMMIT_WANTED:
-        assert not (seen[True] and seen[False]), f"{transaction}: {seen}"
-        transaction.outcome = Outcome.COMMITTED if seen[True] else transaction.outcome
+        assert not (visible_in[True] and visible_in[False]), f"{transaction}: {visible_in}"
+        transaction.outcome = Outcome.COMMITTED if visible_in[True] else transaction.outcome
     else:
-        assert not seen[True], f"{transaction} is read: {seen[True]}"
+        assert not visible_in[True], f"{transaction} is read: {visible_in[True]}"
 
 
 # Records
 
 
 def _audit_part(
-    world: World, broker: SimulatedBroker, where: Where, found: dict[int, bytes | None], *, promised: bool
+    world: World,
+    broker: SimulatedBroker,
+    where: Where,
+    offset_values: dict[int, bytes | None],
+    *,
+    promised: bool,
 ) -> None:
     partition = broker.catalog.partitions[where.topic.name, where.index]
     part = world.part(where)
     start, end = partition.log_start_offset, partition.log_end_offset
     assert start <= part.start_asked, f"{where} begins at {start}, up to {part.start_asked} was deleted"
-    assert list(found) == list(range(start, end)), f"{where} has gaps"
-    values = [value for value in found.values() if value is not None]
+    assert list(offset_values) == list(range(start, end)), f"{where} has gaps"
+    values = [value for value in offset_values.values() if value is not None]
     assert part.sent.issuperset(values), f"{where} holds what nobody sent"
     assert len(set(values)) == len(values), f"{where} holds something twice"
     expected = _expected(world, where, part)
     for offset, value in expected.items():
         if offset >= start and (promised or offset < end):
-            assert found.get(offset, b"nothing") == value, f"{where}: offset {offset} is not {value!r:.20}"
+            assert offset_values.get(offset, b"nothing") == value, (
+                f"{where}: offset {offset} is not {value!r:.20}"
+            )
 
 
 def _expected(world: World, where: Where, part: Part) -> dict[int, bytes | None]:
-    return {**part.acknowledged, **part.seen}
+    return {**part.acknowledged, **part.reads}
 
 
 # Offsets
@@ -182,8 +196,8 @@ async def _audit_offsets(world: World, broker: SimulatedBroker, *, promised: boo
 
 async def _offset(client: Client, group: str, where: Where, *, stable: bool) -> int:
     topic = OffsetFetchRequestTopics(name=where.topic.name, partition_indexes=[where.index])
-    asked = OffsetFetchRequestGroup(group_id=group, topics=[topic])
-    request = OffsetFetchRequest(groups=[asked], require_stable=stable)
+    group_request = OffsetFetchRequestGroup(group_id=group, topics=[topic])
+    request = OffsetFetchRequest(groups=[group_request], require_stable=stable)
     until = client.broker.loop.time() + PATIENCE_S
     while True:
         (response,) = (await client.request(request, 8)).groups
@@ -196,15 +210,15 @@ async def _offset(client: Client, group: str, where: Where, *, stable: bool) -> 
 
 
 def _audit_offsets_of_transactions(world: World, group: str, where: Where, offset: int) -> None:
-    """They are committed with the records, and only with them."""
+    """Offsets of transactions are committed with the records, and only with them."""
     if not world.durable:
         return
     for transaction in world.transactions:
         if transaction.group != group or where not in transaction.offsets:
             continue
         its = transaction.offsets[where]
-        kept = any(found.topic.there for found in transaction.records)
+        has_topic_left = any(record_place.topic.there for record_place in transaction.records)
         if transaction.outcome is Outcome.COMMITTED:
             assert offset >= its, f"{transaction}: its offset {its} of {where} is lost, it is {offset}"
-        elif transaction.outcome is not Outcome.COMMIT_WANTED or kept:
+        elif transaction.outcome is not Outcome.COMMIT_WANTED or has_topic_left:
             assert offset != its, f"{transaction}: its offset {its} of {where} is committed"

@@ -24,7 +24,7 @@ from tests.faults.world import Outcome, Transaction, Where
 
 TXN_TIMEOUT_MS = 20_000
 IMPLICIT_VERSION = 5
-"""Of TxnOffsetCommit and EndTxn: the first one of transaction version 2."""
+"""Version of TxnOffsetCommit and EndTxn: the first one of transaction version 2."""
 
 
 class Producer(Actor):
@@ -101,7 +101,7 @@ class Transactor(Actor):
         self._sequences = {}
 
     async def step(self) -> None:
-        """One transaction."""
+        """Write one transaction."""
         wheres = {where for _ in range(self.rng.randint(1, 3)) if (where := self.world.any_part())}
         if not wheres:
             return

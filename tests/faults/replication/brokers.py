@@ -1,4 +1,4 @@
-"""What the brokers of a history say to each other and to the controller: see `simulation`."""
+"""Messages between the brokers and the controller of a history: see `simulation`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Brokers:
-    """Of one history: their rounds, proposals and fetches."""
+    """Rounds, proposals and fetches of a history's brokers."""
 
     def __init__(self, world: Simulation) -> None:
         self.world = world
@@ -77,7 +77,7 @@ class Brokers:
                 self.world.send(node.id, follower.leader, self._serve_offsets, host, follower)
         self.world.later(host, 50, self.fetch, host)
 
-    def _send_fetch(self, host: Host, follower: Follower, asked: Fetch) -> None:
+    def _send_fetch(self, host: Host, follower: Follower, request: Fetch) -> None:
         host.asks += 1
         node = host.node
         self.world.send(
@@ -89,24 +89,24 @@ class Brokers:
             follower,
             node.broker_epoch,
             node.log.log_start_offset,
-            asked,
+            request,
         )
         self.world.later(host, REQUEST_MS, self._give_up_fetch, host, host.asks)
 
     def _serve_fetch(
-        self, host: Host, number: int, follower: Follower, epoch: int, start: int, asked: Fetch
+        self, host: Host, number: int, follower: Follower, epoch: int, start: int, request: Fetch
     ) -> None:
         leader = self.world.hosts[follower.leader]
-        answer = leader.node.serve(host.node.id, epoch, start, asked, self.world.now_ms)
+        answer = leader.node.serve(host.node.id, epoch, start, request, self.world.now_ms)
         self.world.settled(leader.node)
-        self.world.send(follower.leader, host.node.id, self._fetched, host, number, asked, answer)
+        self.world.send(follower.leader, host.node.id, self._fetched, host, number, request, answer)
 
-    def _fetched(self, host: Host, number: int, asked: Fetch, answer: Fetched) -> None:
+    def _fetched(self, host: Host, number: int, request: Fetch, answer: Fetched) -> None:
         node = host.node
-        node.take(asked, answer, lambda batch: self.world.checker.wrote(node.id, batch))
+        node.take(request, answer, lambda batch: self.world.checker.wrote(node.id, batch))
         if number == host.asks:
             host.asks += 1
-            is_moved = isinstance(node.role, Follower) and node.role.next != asked
+            is_moved = isinstance(node.role, Follower) and node.role.next != request
             delay_ms = 0 if is_moved else 15 + int(self.world.rng.random() * 25)
             self.world.later(host, delay_ms, self.fetch, host)
 

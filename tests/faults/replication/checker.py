@@ -1,4 +1,4 @@
-"""What clients were told and what brokers wrote, and what is wrong with it, in Kafka's vocabulary."""
+"""Records of what clients were told and brokers wrote, and the broken promises, in Kafka's vocabulary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.faults.replication.memory_log import Batch, MemoryLog
 
 
 class Kind(Enum):
-    """Of a broken promise."""
+    """Kind of a broken promise."""
 
     LOST_WRITE = "lost write"
     """Acknowledged to an acks=all producer, and not in the log."""
@@ -46,7 +46,7 @@ class Violation(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What a producer has sent, once it is decided: how often, and as whom."""
+    """A batch that a producer has finished: how often it was sent, and whether with idempotence."""
 
     times: int
     is_idempotent: bool
@@ -54,7 +54,7 @@ class Sent(NamedTuple):
 
 @dataclass
 class Checker:
-    """Told of everything as it happens; `audit` looks at the replicas in the end.
+    """Checker of a history: it gets every event, and `audit` compares the replicas in the end.
 
     With `is_unclean` a replica out of sync was elected: what is committed may be lost then. Histories must
     still not diverge, and no record may stand twice.
@@ -80,7 +80,7 @@ class Checker:
     # While it happens
 
     def wrote(self, broker_id: int, batch: Batch) -> None:
-        """A leader or a follower has a batch in its log."""
+        """Note that a leader or a follower has a batch in its log."""
         place = batch.base_offset, batch.epoch
         before = self.written.setdefault(place, batch.values)
         if before is not batch.values and before != batch.values:
@@ -93,7 +93,7 @@ class Checker:
     def acknowledge(
         self, values: tuple[object, ...], base_offset: int, *, acks_all: bool, broker_id: int, is_stale: bool
     ) -> None:
-        """A broker has acknowledged a batch."""
+        """Note that a broker has acknowledged a batch."""
         if is_stale:
             self.broken(
                 Kind.STALE_ACKNOWLEDGEMENT,
@@ -103,7 +103,7 @@ class Checker:
             self.acknowledged[value] = offset, acks_all
 
     def poll(self, consumer: str, position: int, batches: Iterable[Batch]) -> int:
-        """A consumer at `position` is handed batches; where it is then."""
+        """Note that a consumer at `position` got batches, and return its next position."""
         for batch in batches:
             if batch.base_offset > position:
                 self.broken(
@@ -123,19 +123,22 @@ class Checker:
         return position
 
     def went_back(self, consumer: str, position: int, to: int) -> None:
-        """A consumer was told that the log has lost what it read."""
+        """Note that a consumer was told that the log has lost what it read."""
         if not self.is_unclean:
             self.broken(Kind.DIRTY_READ, f"{consumer} has read up to {position}, the leader only to {to}")
 
     def commit(self, high_watermark: int, log: MemoryLog) -> bool:
-        """A leader has a high watermark; whether it is larger than all before."""
+        """Note a leader's high watermark, and return True if it is the largest so far."""
         if high_watermark <= self.committed[0]:
             return False
         self.committed = high_watermark, log.epoch_of(high_watermark - 1)
         return True
 
     def in_sync(self, broker_id: int, log: MemoryLog) -> None:
-        """A broker is in the ISR. Offset and leader epoch of a record say all of those before."""
+        """Check that a broker of the ISR has what is committed.
+
+        A record's offset and leader epoch identify all before.
+        """
         high_watermark, epoch = self.committed
         if self.is_unclean or high_watermark <= log.log_start_offset:
             return
@@ -147,14 +150,14 @@ class Checker:
             )
 
     def truncated(self, broker_id: int, *, takes_committed: bool) -> None:
-        """A follower has truncated its log."""
+        """Note that a follower has truncated its log."""
         if takes_committed and not self.is_unclean:
             self.broken(Kind.OUT_OF_SYNC, f"broker {broker_id} truncated what it knew to be committed")
 
     # In the end
 
     def audit(self, logs: dict[int, MemoryLog]) -> None:
-        """All faults are over, all replicas in sync: they are the same, and as it was told."""
+        """Check that all replicas are the same and match the acknowledgements, after all faults are over."""
         first = next(iter(logs))
         log = {offset: value for offset, _, value in logs[first].records()}
         for broker_id, other in logs.items():

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from tests.faults.replication.simulation import Host, Simulation
 
 CLIENT = -1
-"""As a place in the network."""
+"""The clients' place in the network."""
 ANSWER_MS = 250
 TRIES_MAX = 4
-"""Of a producer that is not idempotent; the others try until they know."""
+"""Tries of a producer that is not idempotent; the others try until they get a result."""
 
 
 def leader_by(simulation: Simulation) -> tuple[Host | None, int]:
@@ -110,7 +110,7 @@ class ProducerModel:
             self._simulation.at(20, self._again, batch, tries)
 
     def _lost_its_place(self, batch: Batch) -> None:
-        """The log has lost what was acknowledged before: a producer that may go on does so under a new id."""
+        """Note that the log has lost what was acknowledged. An idempotent producer goes on under a new id."""
         if batch is self._batch and self._is_idempotent:
             self._number += 100
             self._batches = 0

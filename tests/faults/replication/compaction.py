@@ -1,10 +1,10 @@
 """Replicas of a compacted partition that come and go: no deleted key may come back with any of them.
 
-The cores are the real ones, driven by one thread that does the next thing at random: produce or delete a key,
-have a follower fetch (its answer comes some time later), have a replica compact a part of its log, kill or
-start one, elect another leader. Each replica compacts by itself, in rounds: a round looks at the whole log,
-and then exchanges it part by part, while all else goes on. After every step each in-sync replica has to have
-the keys of the committed history, with their values.
+The cores are the real ones, driven by one thread that takes the next step at random. It produces or deletes
+a key, or has a follower fetch (its answer comes some time later). It has a replica compact a part of its log,
+kills or starts one, or elects another leader. Each replica compacts by itself, in rounds: a round looks at
+the whole log, and then exchanges it part by part, while all else goes on. After every step each in-sync
+replica has to have the keys of the committed history, with their values.
 
 A transaction that nobody ends is the same: its records are a key's value, its marker deletes the key.
 
@@ -32,14 +32,14 @@ STEPS = 600
 CATCH_UP_STEPS = 4000
 
 State = dict[str, int]
-"""Of each key that is not deleted: the offset of its value."""
+"""Offset of the value of each key that is not deleted."""
 
 
 @dataclass
 class Part:
-    """What is to be exchanged: the offsets taken out, all of them in [start, end)."""
+    """The offsets that a round removes from [start, end)."""
 
-    taken: set[int]
+    removed: set[int]
     removal_offset: int
 
 
@@ -62,11 +62,14 @@ def state_of(records: Iterator[tuple[int, tuple[str, bool]]]) -> State:
 
 
 class CompactedLog(MemoryLog):
-    """One record in each batch: (key, whether it has a value). `seen` are deletions whose time runs."""
+    """A log with one record per batch: (key, whether it has a value).
+
+    `deletions` are those whose time runs.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: set[int] = set()
+        self.deletions: set[int] = set()
         self.cuts = 0
 
     def truncate(self, order: Truncate) -> None:
@@ -132,7 +135,7 @@ class World:
         return self.wrong
 
     def _catch_up(self) -> None:
-        """All come back, and compaction goes on meanwhile: they get in sync all the same."""
+        """Start all replicas, and go on until they are in sync. Compaction continues meanwhile."""
         for number in set(IDS) - self.up:
             self._start(number)
         for _ in range(CATCH_UP_STEPS):
@@ -154,12 +157,12 @@ class World:
             return
         for offset in range(len(self.committed), leader.role.high_watermark):
             self.committed.append(self.written[offset, leader.log.epoch_of(offset)])
-        end, wanted = len(self.committed), state_of(enumerate(self.committed))
+        end, committed_state = len(self.committed), state_of(enumerate(self.committed))
         for number in partition.isr:
             log = self.nodes[number].log
             assert isinstance(log, CompactedLog)
-            if (found := log.state(end)) != wanted:
-                self.wrong.append(f"broker {number} has {found} before {end}, it is {wanted}")
+            if (state := log.state(end)) != committed_state:
+                self.wrong.append(f"broker {number} has {state} before {end}, it is {committed_state}")
 
     # Clients
 
@@ -185,18 +188,18 @@ class World:
             return
         if follower.next is Standby.LEADER_OFFSETS and isinstance(leader.role, Leader):
             follower.leader_offsets(leader.log.log_start_offset, leader.log.log_end_offset)
-        if isinstance(asked := follower.next, Fetch):
+        if isinstance(request := follower.next, Fetch):
             self.fetched_ms[leader.id, node.id] = self.now_ms
-            answer = leader.serve(node.id, node.broker_epoch, node.log.log_start_offset, asked, self.now_ms)
+            answer = leader.serve(node.id, node.broker_epoch, node.log.log_start_offset, request, self.now_ms)
             some = answer.batches[: self.rng.choice((1, 3, 20))]
-            self.answers.append((node, follower, asked, answer._replace(batches=some)))
+            self.answers.append((node, follower, request, answer._replace(batches=some)))
 
     def _answer(self) -> None:
         if not self.answers:
             return
-        node, follower, asked, answer = self.answers.pop(self.rng.randrange(len(self.answers)))
+        node, follower, request, answer = self.answers.pop(self.rng.randrange(len(self.answers)))
         if node.role is follower:
-            node.take(asked, answer, lambda batch: None)
+            node.take(request, answer, lambda batch: None)
 
     # Compaction
 
@@ -227,12 +230,12 @@ class World:
         for batch in batches:
             offset, (key, is_value) = batch.base_offset, batch.values[0]  # type: ignore[misc]
             if offset < last[key]:
-                part.taken.add(offset)
-            elif not is_value and offset in log.seen and offset < bound and self.rng.random() < 0.7:
-                part.taken.add(offset)
+                part.removed.add(offset)
+            elif not is_value and offset in log.deletions and offset < bound and self.rng.random() < 0.7:
+                part.removed.add(offset)
                 part.removal_offset = offset + 1
             elif not is_value:
-                log.seen.add(offset)
+                log.deletions.add(offset)
         return part
 
     def _exchange(self) -> None:
@@ -244,7 +247,7 @@ class World:
             del self.rounds[number]
             return
         part = work.parts.pop(0)
-        has_all = part.taken <= {batch.base_offset for batch in work.log.batches}
+        has_all = part.removed <= {batch.base_offset for batch in work.log.batches}
         is_late = part.removal_offset > self._removable_to(node)
         if not has_all or is_late or self._is_cut(work):
             del self.rounds[number]
@@ -253,10 +256,10 @@ class World:
         log.removal_offset = max(log.removal_offset, part.removal_offset)
         if isinstance(role, Leader):
             role.removed(part.removal_offset)
-        log.batches = [batch for batch in log.batches if batch.base_offset not in part.taken]
+        log.batches = [batch for batch in log.batches if batch.base_offset not in part.removed]
 
     def _is_cut(self, work: Round) -> bool:
-        """A truncation gives up the round."""
+        """Return True if a truncation has ended the round."""
         log = work.log
         assert isinstance(log, CompactedLog)
         is_cut, log.cuts = log.cuts > 0, 0

@@ -28,8 +28,9 @@ class PartitionImage:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What brokers are told: of two the one with the larger `number` is the newer. `brokers` are the epochs
-    of those registered.
+    """State that brokers receive; the one with the larger `number` is the newer.
+
+    `brokers` are the epochs of the registered brokers.
     """
 
     number: int
@@ -47,19 +48,19 @@ class Altered(NamedTuple):
 
 
 class Controller(Protocol):
-    """What the histories ask of a controller."""
+    """A controller as the histories need it."""
 
     @property
     def image(self) -> Image: ...
 
     def register(self, broker_id: int) -> int:
-        """A broker has come, or come back: the broker epoch it is given."""
+        """Register a broker that starts, and return its broker epoch."""
 
     def session_ended(self, broker_id: int) -> None:
-        """A broker's ZooKeeper session is over."""
+        """End a broker's ZooKeeper session."""
 
     def alter_partition(self, broker_id: int, broker_epoch: int, proposal: Proposal) -> Altered:
-        """A leader proposes an ISR."""
+        """Decide on the ISR that a leader proposes."""
 
     def elect(self, broker_id: int, *, unclean: bool = False) -> bool:
         """Have a broker lead that is registered and, unless unclean, in sync; whether it could be done."""
@@ -88,11 +89,13 @@ class ControllerModel:
         return self._epochs
 
     def _returned(self, broker_id: int) -> None:
-        """Whoever comes back may have lost the end of its log: it leaves the ISR, unless it is the last."""
+        """Take a broker that comes back out of the ISR, unless it is the last: it may have lost its log's
+        end.
+        """
         self._leave_isr(broker_id)
 
     def session_ended(self, broker_id: int) -> None:
-        brokers = {known: epoch for known, epoch in self.image.brokers.items() if known != broker_id}
+        brokers = {number: epoch for number, epoch in self.image.brokers.items() if number != broker_id}
         self._tell(brokers=brokers)
         self._leave_isr(broker_id)
         if self.image.partition.leader == broker_id:
@@ -145,7 +148,7 @@ class ControllerModel:
         return ErrorCode.NONE
 
     def _are_eligible(self, proposal: Proposal) -> bool:
-        """Whether those who join are registered, as those the leader has heard of (KIP-903)."""
+        """Return True if joining brokers are registered in the epochs that the leader knows (KIP-903)."""
         partition, brokers = self.image.partition, self.image.brokers
         return all(
             broker_id in partition.replicas and brokers.get(broker_id) == epoch

@@ -1,4 +1,4 @@
-"""What goes wrong in a history, or is asked for: see `simulation`."""
+"""Faults and requests of a history: see `simulation`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Faults:
-    """Of one history; `without` are left out, by their number. `count` is how many there were."""
+    """Faults of a history. `without` are left out, by their number; `count` is how many there were."""
 
     def __init__(self, world: Simulation, without: frozenset[int]) -> None:
         self.world = world
@@ -60,7 +60,7 @@ class Faults:
             self.world.start(host)
 
     def _lose_power(self, host: Host) -> None:
-        """Only where another one keeps what is committed, and is known to be there."""
+        """Cut a broker's power, but only if another one is sure to have what is committed."""
         isr = self.world.controller.image.partition.isr
         others = [number for number in isr if number != host.node.id and self._keeps(number)]
         is_risky = host.node.id in isr and (not others or self.world.doomed is not None)
@@ -69,11 +69,11 @@ class Faults:
         if host.node.id in isr:
             self.world.doomed, self.world.spared = host.node.id, self.world.rng.choice(others)
         log = host.node.log
-        kept = self.world.rng.randint(log.flushed_to, log.log_end_offset)
-        self.world.say(f"broker {host.node.id} loses its power: {kept} of {log.log_end_offset} are left")
+        log_end = self.world.rng.randint(log.flushed_to, log.log_end_offset)
+        self.world.say(f"broker {host.node.id} loses its power: {log_end} of {log.log_end_offset} are left")
         self.world.lost.add(host.node.id)
         self._stop(host)
-        log.lose_power(kept)
+        log.lose_power(log_end)
         host.node.checkpointed = min(host.node.checkpointed, log.log_end_offset)
 
     def _keeps(self, number: int) -> bool:
@@ -100,12 +100,12 @@ class Faults:
             what(*arguments)
 
     def _part(self, host: Host) -> None:
-        """Two brokers from each other."""
+        """Part two brokers from each other."""
         other = self.world.rng.choice(list(self.world.hosts))
         self._cut(host.node.id, other)
 
     def _cut_off(self, host: Host) -> None:
-        """A broker from the controller, or from everybody."""
+        """Part a broker from the controller, or from all."""
         if not self._may_suffer(host):
             return
         self._cut(host.node.id, CONTROLLER)
@@ -137,15 +137,15 @@ class Faults:
             self.world.publish()
 
     def _reassign(self, host: Host) -> None:
-        """One replica more, or one less."""
+        """Add or remove a replica."""
         replicas, number = self.world.controller.image.partition.replicas, host.node.id
         if number not in replicas:
-            wanted = (*replicas, number)
+            target = (*replicas, number)
         elif len(replicas) > 2:
-            wanted = tuple(replica for replica in replicas if replica != number)
+            target = tuple(replica for replica in replicas if replica != number)
         else:
             return
-        if self.world.controller.reassign(wanted):
+        if self.world.controller.reassign(target):
             self.world.say(f"reassigned: {self.world.controller.image.partition}")
             self.world.publish()
 

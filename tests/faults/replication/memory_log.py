@@ -46,7 +46,7 @@ class MemoryLog:
         self.log_start_offset = self.log_end_offset = self.flushed_to = 0
         self.removal_offset = 0
         self.last_batches: dict[int, Batch] = {}
-        """Of each idempotent producer."""
+        """The last batch of each idempotent producer."""
 
     # What the core asks
 
@@ -68,11 +68,11 @@ class MemoryLog:
         self.epochs.begin(epoch, self.log_end_offset)
 
     def append(self, batch: Batch) -> Batch:
-        """As a leader does: at the end."""
+        """Append a batch at the end, as a leader does."""
         return self.replicate(batch._replace(base_offset=self.log_end_offset))
 
     def replicate(self, batch: Batch) -> Batch:
-        """As a follower does: just as it is."""
+        """Append a batch as it is, as a follower does."""
         assert batch.base_offset >= self.log_end_offset, (batch, self.log_end_offset)
         self.batches.append(batch)
         self.log_end_offset = batch.end_offset
@@ -106,10 +106,10 @@ class MemoryLog:
     def flush(self) -> None:
         self.flushed_to = self.log_end_offset
 
-    def lose_power(self, kept: int) -> None:
-        """What lies behind `kept`, and was not flushed, is gone."""
-        assert kept >= self.flushed_to
-        self.truncate(Truncate(kept))
+    def lose_power(self, log_end: int) -> None:
+        """Truncate to `log_end`, which no flush has passed."""
+        assert log_end >= self.flushed_to
+        self.truncate(Truncate(log_end))
 
     def _find_producers(self) -> None:
         self.last_batches = {

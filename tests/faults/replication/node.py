@@ -74,8 +74,8 @@ class Node:
     role: Leader | Follower | None = None
     leader_epoch: int = -1
     waiting: list[Waiting] = field(default_factory=list)
-    said: dict[int, tuple[object, ...]] = field(default_factory=dict)
-    """What each follower fetched last: who has nothing else to say says nothing, in its session (KIP-227)."""
+    last_fetches: dict[int, tuple[object, ...]] = field(default_factory=dict)
+    """Each follower's last fetch: a follower with nothing new sends an empty one in its session (KIP-227)."""
     truncated_committed: bool = False
     """Whether a truncation took what was committed."""
 
@@ -88,7 +88,7 @@ class Node:
         self.checkpointed = self.high_watermark
 
     def die(self) -> None:
-        """Only the log and the checkpoint are left."""
+        """Lose all but the log and the checkpoint."""
         self.role, self.image, self.broker_epoch = None, None, None
         self.lease_ends_ms = self.leader_epoch = -1
         self.waiting.clear()
@@ -96,7 +96,7 @@ class Node:
     # The image
 
     def apply(self, image: Image, now_ms: int) -> None:
-        """What another registration than this one was told is not for us, nor what is older than we know."""
+        """Take on an image, unless it is for an earlier registration or older than the present one."""
         if self.broker_epoch is None or image.brokers.get(self.id, self.broker_epoch) != self.broker_epoch:
             return
         if self.image is not None and image.number <= self.image.number:
@@ -139,7 +139,7 @@ class Node:
             self.role = None
 
     def _delete(self) -> None:
-        """It is no replica any more."""
+        """Delete the log: the broker is no replica any more."""
         if self.log.batches or self.role is not None:
             self._refuse_waiting()
             self.role, self.log, self.checkpointed = None, MemoryLog(), 0
@@ -176,7 +176,7 @@ class Node:
         self.settle(now_ms)
 
     def _append(self, batch: Batch, epoch: int) -> Batch:
-        """The batch as it is in the log, also if it was there before."""
+        """Return the batch as it is in the log, also if it was appended before."""
         last = self.log.last_batches.get(batch.producer_id)
         if batch.producer_id != NO_PRODUCER and last is not None:
             if batch.sequence == last.sequence:
@@ -215,9 +215,9 @@ class Node:
             return Fetched(ErrorCode.FENCED_LEADER_EPOCH)
         try:
             if last_fetched_epoch >= 0:
-                found = find_divergence(self.log, leader.leader_epoch, last_fetched_epoch, offset)
-                if found is not None:
-                    return self._fetched(leader, [], found)
+                divergence = find_divergence(self.log, leader.leader_epoch, last_fetched_epoch, offset)
+                if divergence is not None:
+                    return self._fetched(leader, [], divergence)
         except KafkaError as error:
             return self._fetched(leader, [])._replace(error_code=error.code)
         return self._fetched(leader, self.log.read(offset, leader.high_watermark, 20))
@@ -225,36 +225,36 @@ class Node:
     # Followers
 
     def serve(
-        self, follower: int, broker_epoch: int, log_start_offset: int, asked: Fetch, now_ms: int
+        self, follower: int, broker_epoch: int, log_start_offset: int, request: Fetch, now_ms: int
     ) -> Fetched:
-        """A follower's fetch."""
+        """Answer a follower's fetch."""
         leader = self.role
         if not isinstance(leader, Leader):
             return Fetched(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        says = leader, asked, broker_epoch, log_start_offset
+        says = leader, request, broker_epoch, log_start_offset
         is_known = broker_epoch >= (self.registered(follower) or 0)
-        if is_known and self.said.get(follower) == says and asked.offset == self.log.log_end_offset:
+        if is_known and self.last_fetches.get(follower) == says and request.offset == self.log.log_end_offset:
             return self._fetched(leader, [])
         try:
             divergence = leader.fetched(
                 follower,
-                asked.offset,
-                asked.last_fetched_epoch,
+                request.offset,
+                request.last_fetched_epoch,
                 now_ms,
-                current_leader_epoch=asked.leader_epoch,
+                current_leader_epoch=request.leader_epoch,
                 broker_epoch=broker_epoch,
                 log_start_offset=log_start_offset,
             )
         except KafkaError as error:
             return Fetched(error.code)
         if divergence is None:
-            self.said[follower] = says
+            self.last_fetches[follower] = says
         self.settle(now_ms)
-        batches = [] if divergence else self.log.read(asked.offset, self.log.log_end_offset, 20)
+        batches = [] if divergence else self.log.read(request.offset, self.log.log_end_offset, 20)
         return self._fetched(leader, batches, divergence)
 
     def answered(self, leader: Leader, proposal: Proposal, altered: Altered, now_ms: int) -> None:
-        """The controller has decided on what a leader proposed."""
+        """Take the controller's decision on a leader's proposal."""
         if altered.error_code:
             leader.refused(proposal, altered.error_code, now_ms)
         else:
@@ -281,13 +281,13 @@ class Node:
             log.removal_offset,
         )
 
-    def take(self, asked: Fetch, answer: Fetched, wrote: Callable[[Batch], None]) -> None:
-        """A follower's answer has come: append it, or note what is to be done instead."""
+    def take(self, request: Fetch, answer: Fetched, wrote: Callable[[Batch], None]) -> None:
+        """Take a leader's answer: append its batches, or note what is to be done instead."""
         follower = self.role
         if not isinstance(follower, Follower):
             return
         self.log.removal_offset = max(self.log.removal_offset, answer.removal_offset)
-        if not follower.answered(asked, answer.error_code, answer.diverging):
+        if not follower.answered(request, answer.error_code, answer.diverging):
             return
         for batch in answer.batches:
             try:
@@ -303,7 +303,7 @@ class Node:
             self.log.delete_before(start)
 
     def truncate(self, order: Truncate) -> None:
-        """What `Follower.next` asks for."""
+        """Truncate as `Follower.next` says."""
         follower = self.role
         assert isinstance(follower, Follower)
         self.log.truncate(order)

@@ -16,7 +16,7 @@ from tests.faults.replication.profile import Profile
 
 
 class TruncatesByHighWatermark(Follower):
-    """As Kafka did before KIP-101: back to the high watermark, and nothing said of leader epochs."""
+    """Follower that truncates to its high watermark without asking for leader epochs, as before KIP-101."""
 
     def _begin(self) -> Truncate:
         return Truncate(self.high_watermark)
@@ -28,15 +28,15 @@ class TruncatesByHighWatermark(Follower):
 class FollowsAnyAnswer(Follower):
     """An answer counts, whatever was asked."""
 
-    def answered(self, asked: Fetch, error_code: int = 0, diverging: tuple[int, int] | None = None) -> bool:
-        current = self.next if isinstance(self.next, Fetch) else asked
+    def answered(self, request: Fetch, error_code: int = 0, diverging: tuple[int, int] | None = None) -> bool:
+        current = self.next if isinstance(self.next, Fetch) else request
         return super().answered(current, error_code, diverging)
 
 
 class IsNotFenced(Leader):
     """A fetch counts, whichever leader epoch it was sent in."""
 
-    def _check_epoch(self, known: int) -> None:
+    def _check_epoch(self, leader_epoch: int) -> None:
         pass
 
 
@@ -96,7 +96,7 @@ class ForgetsTheSilent(Leader):
 
 
 class KeepsReturning(ControllerModel):
-    """Whoever comes back stays in the ISR."""
+    """Controller that leaves a broker that comes back in the ISR."""
 
     is_registering = False
 
@@ -113,7 +113,7 @@ class KeepsReturning(ControllerModel):
 
 
 class DoesNotFence(ControllerModel):
-    """An ISR is taken from whoever proposes one."""
+    """Controller that takes an ISR from any broker."""
 
     def _fence(self, broker_id: int, broker_epoch: int, proposal: Proposal) -> ErrorCode:
         return ErrorCode.NONE
@@ -128,7 +128,7 @@ class TakesAnyEpoch(ControllerModel):
 
 @dataclass(frozen=True)
 class Bug:
-    """What it is, what it should be caught by, and histories that have much of what it needs."""
+    """A planted bug: its rules, the kinds that should catch it, and a profile rich in what it needs."""
 
     rules: Rules
     kinds: Sequence[Kind]

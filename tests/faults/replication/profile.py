@@ -1,4 +1,4 @@
-"""What kind of history is played."""
+"""The kinds of histories."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """What kind of history: how much of each fault, by weight."""
+    """Kind of a history: how much there is of each fault, by weight."""
 
     duration_ms: int = 2_500
     storms: tuple[int, int] = (2, 6)

@@ -60,7 +60,7 @@ class Host:
 
 
 class Simulation:
-    """One history; `run` it once, then see `checker`. `trace` is what happened, where it was asked for."""
+    """A history: call `run` once, then see `checker`. `trace` holds its events if it is traced."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Simulation:
         self.doomed: int | None = None
         """Who lost its power and is in the ISR still: `spared` is the one that keeps what is committed."""
         self.lost: set[int] = set()
-        """Who lost its power and has not been registered anew since."""
+        """Brokers that lost their power and have not registered again since."""
         self.is_over = self.is_void = False
         self.producers = [ProducerModel(self, number) for number in range(self.rng.choice((2, 3)))]
         self.consumers = [ConsumerModel(self, f"consumer {number}") for number in range(2)]
@@ -197,12 +197,12 @@ class Simulation:
     # Messages
 
     def send(self, source: int, target: int, what: Callable[..., None], *arguments: Any) -> None:
-        """A message to a broker, which may be lost."""
+        """Send a message to a broker; it may be lost."""
         if self.rng.random() >= self.loss:
             self.send_surely(source, target, what, *arguments)
 
     def send_surely(self, source: int, target: int, what: Callable[..., None], *arguments: Any) -> None:
-        """A message that is late at most, unless the network is parted."""
+        """Send a message that is late at most, unless the network is parted."""
         if self.now_ms < self.cut.get((source, target), 0):
             return
         rng = self.rng
@@ -224,7 +224,7 @@ class Simulation:
             what(*arguments)
 
     def later(self, host: Host, delay_ms: int, what: Callable[..., None], *arguments: Any) -> None:
-        """A broker's own timer."""
+        """Set a broker's own timer."""
         self.at(delay_ms, self._arrive, host, host.life, what, arguments)
 
     # Sessions
@@ -279,15 +279,22 @@ class Simulation:
 
     def _receive_heartbeat(self, host: Host, epoch: int, sent_ms: int) -> None:
         number = host.node.id
-        known = self.sessions.get(number)
-        if known is not None and known[0] == epoch:
-            self.sessions[number] = epoch, self.now_ms + SESSION_MS, known[2]
-        is_known = known is not None and known[0] == epoch
+        session = self.sessions.get(number)
+        if session is not None and session[0] == epoch:
+            self.sessions[number] = epoch, self.now_ms + SESSION_MS, session[2]
+        is_known = session is not None and session[0] == epoch
         self.send_surely(
-            CONTROLLER, number, self._heard, host, epoch, sent_ms, is_known, self.controller.image
+            CONTROLLER,
+            number,
+            self._heartbeat_answered,
+            host,
+            epoch,
+            sent_ms,
+            is_known,
+            self.controller.image,
         )
 
-    def _heard(self, host: Host, epoch: int, sent_ms: int, is_known: bool, image: Image) -> None:
+    def _heartbeat_answered(self, host: Host, epoch: int, sent_ms: int, is_known: bool, image: Image) -> None:
         node = host.node
         if node.broker_epoch != epoch:
             return
@@ -322,7 +329,7 @@ class Simulation:
                 self.checker.in_sync(number, self.hosts[number].node.log)
 
     def settled(self, node: Node) -> None:
-        """A leader's high watermark may have risen."""
+        """Note that a leader's high watermark may have risen."""
         if isinstance(node.role, Leader) and self.checker.commit(node.role.high_watermark, node.log):
             self._look()
 
@@ -336,9 +343,9 @@ class Simulation:
         host.node.apply(image, self.now_ms)
 
     def has_session(self, node: Node) -> bool:
-        """Whether the controller has not ended its session, whatever the broker believes."""
-        known = self.sessions.get(node.id)
-        return known is not None and known[0] == node.broker_epoch
+        """Return True if the controller has not ended the broker's session, whatever the broker believes."""
+        session = self.sessions.get(node.id)
+        return session is not None and session[0] == node.broker_epoch
 
 
 def play(
@@ -349,7 +356,7 @@ def play(
     traced: bool = False,
     without: frozenset[int] = frozenset(),
 ) -> list[Violation]:
-    """One history; what it broke. `traced` prints what happened."""
+    """Play a history and return what it broke. `traced` prints its events."""
     simulation = Simulation(seed, profile, rules, traced=traced, without=without)
     violations = simulation.run().violations
     if simulation.trace is not None:
@@ -358,7 +365,7 @@ def play(
 
 
 def shrink(seed: int, profile: Profile | None = None, rules: Rules | None = None) -> frozenset[int]:
-    """Which faults of a history that breaks something may be left out, so that it still does."""
+    """Return faults that can be left out of a history so that it still breaks the same promise."""
     simulation = Simulation(seed, profile, rules)
     kinds = {violation.kind for violation in simulation.run().violations}
     without: frozenset[int] = frozenset()

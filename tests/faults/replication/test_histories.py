@@ -105,7 +105,7 @@ def test_one_replica_is_committed_at_once() -> None:
 
 
 def test_what_is_stuck_is_said() -> None:
-    """A partition whose replicas never get in sync must not pass for well."""
+    """Partitions whose replicas never get in sync count as stuck."""
     simulation = Simulation(3, Profile(brokers=(3,)))
     simulation.settings.min_insync_replicas = 2
     simulation.send = lambda *_: None  # type: ignore[method-assign]

@@ -11,7 +11,7 @@ from tests.support import depth
 
 HISTORIES_MAX = 3_000
 RARE = {"leader takes fetches of any epoch", "takes in who has lost something since"}
-"""What else is looked at, the epoch of the last record and the leader's broker epochs, covers most of it."""
+"""Bugs that other checks mostly cover: the last record's epoch, and the leader's broker epochs."""
 
 
 @depth.deep

@@ -27,7 +27,7 @@ LAST_GONE = {"magic": 1, "last offset delta": 1, "no length": 3, "huge length": 
 def damaged(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[LogdProcess, int]]:
-    """A broker, and the last offset that its damaged log has lost."""
+    """Start a broker with a damaged log, and yield it with the last offset that the log has lost."""
     with LogdProcess(tmp_path_factory.mktemp("damaged")) as logd:
         asyncio.run(fill(logd.bootstrap))
         logd.stop()
@@ -76,7 +76,7 @@ def test_it_is_named_from_any_offset_on(damaged: tuple[LogdProcess, int], begin:
     logd, last = damaged
 
     async def values() -> tuple[list[bytes | None], list[tuple[int, int]]]:
-        found: list[bytes | None] = []
+        values_read: list[bytes | None] = []
         unreadable: list[UnreadableBatch] = []
         async with Client(logd.bootstrap) as client, BatchFetcher(client) as fetcher:
             fetcher.add(TP, begin)
@@ -84,12 +84,12 @@ def test_it_is_named_from_any_offset_on(damaged: tuple[LogdProcess, int], begin:
             while reached < 8:
                 for fetched in await fetcher.fetch():
                     for part in fetched.parts(100, on_unreadable=unreadable.append):
-                        found += [record[3] for record in part.records]
+                        values_read += [record[3] for record in part.records]
                     reached = fetched.next_offset
-        return found, [(each.first_offset, each.last_offset) for each in unreadable]
+        return values_read, [(each.first_offset, each.last_offset) for each in unreadable]
 
-    found, unreadable = asyncio.run(asyncio.wait_for(values(), 60))
-    assert found == [b"v%d" % number for number in range(max(last + 1, begin), 8)]
+    values_read, unreadable = asyncio.run(asyncio.wait_for(values(), 60))
+    assert values_read == [b"v%d" % number for number in range(max(last + 1, begin), 8)]
     assert unreadable == ([(begin, last)] if begin <= last else [])
 
 

@@ -101,8 +101,8 @@ async def test_streams_skip_it_where_the_handler_says_so(
 def test_dump_log_says_where_it_is_and_goes_on(damaged: LogdProcess) -> None:
     (segment,) = (damaged.folder / "data" / f"{TOPIC}-0").glob("*.log")
     done = millstream("dump-log", "--files", segment, "--print-data-log")
-    said = done.stdout + done.stderr
-    assert "the batch of offsets 2 to 4 at position" in said and "cannot be read" in said
+    output = done.stdout + done.stderr
+    assert "the batch of offsets 2 to 4 at position" in output and "cannot be read" in output
     assert "payload: a" in done.stdout and "payload: f" in done.stdout
     assert done.returncode != 0
 
